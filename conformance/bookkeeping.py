@@ -1,0 +1,253 @@
+"""Keeps, for the test that runs, which requirements it verified, and writes each check to the record once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from conformance.client import Client, Exchange
+from conformance.contract import Contract
+from conformance.judge import Finding, Judge
+from conformance.record import Check, Outcome, Reason, Recorder, TestEnd
+from conformance.target import Profile
+
+_EVIDENCE_BEFORE = 2
+_FAILURES_PER_PLACE = 3
+
+
+class Violation(AssertionError):  # noqa: N818 - the word of the reports
+    """The target did something that the specification rules out."""
+
+    def __init__(self, expected: str, actual: str, *exchanges: Exchange) -> None:
+        """Say what was expected and what was seen, and in which exchanges."""
+        super().__init__(f"expected {expected}; got {actual}")
+        self.expected = expected
+        self.actual = actual
+        self.exchanges = exchanges
+
+
+class Unmet(Exception):  # noqa: N818 - no error: something could not be seen
+    """What a check needs before it can show anything is not there, so it shows nothing."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        """Name the reason, one of the closed set, and say in words what was missing."""
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class NotTested(Exception):  # noqa: N818 - no error: the test is not for this target
+    """The target's profile lacks what the test needs, or the operator switched it off."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        """Name the reason, one of the closed set, and say in words what is missing."""
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class MisuseError(Exception):
+    """A test of the suite is wrong: it verifies what it does not declare, or looks at nothing."""
+
+
+@dataclass
+class TestBook:
+    """What one test has verified so far."""
+
+    test: str
+    declared: frozenset[str]
+    started: float = field(default_factory=time.monotonic)
+    requests_before: int = 0
+    expectations: int = 0
+    """How many expectations were looked at; a block that looks at none verifies nothing."""
+    recent: list[Exchange] = field(default_factory=list)
+    settled: set[str] = field(default_factory=set)
+    """Requirements that have a check of this test in the record."""
+    soft_failures: list[str] = field(default_factory=list)
+    """Failures after which the test went on."""
+    held_back: dict[str, Check] | None = None
+    """While a failure is being shrunk: the latest failed check of each requirement."""
+    failures: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    __test__ = False
+
+
+class Run:
+    """Everything of one run that the vocabulary of expectations reaches."""
+
+    def __init__(self, contract: Contract, profile: Profile, recorder: Recorder) -> None:
+        """Open the client of a target; every exchange is judged and remembered from here on."""
+        self.contract = contract
+        self.profile = profile
+        self.recorder = recorder
+        self.judge = Judge(contract, profile.version)
+        self.client = Client(profile)
+        self.client.on_exchange(self._see)
+        self.book: TestBook | None = None
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        """Close all connections to the target."""
+        self.client.close()
+
+    def begin(self, test: str, declared: frozenset[str]) -> TestBook:
+        """Start the book of a test that declares to verify these requirements."""
+        self.book = TestBook(test, declared, requests_before=self.client.requests)
+        self.client.test = test
+        return self.book
+
+    def end(self, outcome: str, detail: str | None = None) -> None:
+        """Close the book of the running test and write how it went."""
+        book = self._open_book()
+        self.release()
+        self.recorder.write(
+            TestEnd(
+                test=book.test,
+                outcome=outcome,
+                seconds=round(time.monotonic() - book.started, 3),
+                requests=self.client.requests - book.requests_before,
+                detail=detail,
+            ),
+        )
+        self.book = None
+        self.client.test = ""
+
+    # -- checks -------------------------------------------------------------------------------------------------
+
+    def passed(self, requirement: str) -> None:
+        """Record that a requirement held; once a test is enough."""
+        book = self._open_book()
+        with self._lock:
+            if requirement not in book.settled:
+                book.settled.add(requirement)
+                claimed = requirement in book.declared
+                self.recorder.write(Check(requirement, Outcome.PASSED, book.test, claimed=claimed))
+
+    def failed(self, requirement: str, violation: Violation, place: str | None = None) -> None:
+        """Record that a requirement was violated, with the exchanges that show it."""
+        book = self._open_book()
+        with self._lock:
+            shown = violation.exchanges or tuple(book.recent[-1:])
+            before = [exchange for exchange in book.recent[-_EVIDENCE_BEFORE - 1 :] if exchange not in shown]
+            check = Check(
+                requirement=requirement,
+                outcome=Outcome.FAILED,
+                test=book.test,
+                expected=violation.expected,
+                actual=violation.actual,
+                place=place,
+                evidence=tuple(self.client.evidence(exchange) for exchange in [*before, *shown]),
+                claimed=requirement in book.declared,
+            )
+            if book.held_back is not None:
+                book.held_back[requirement] = check
+                return
+            key = (requirement, violation.expected)
+            book.failures[key] = book.failures.get(key, 0) + 1
+            book.settled.add(requirement)
+            if book.failures[key] <= _FAILURES_PER_PLACE:
+                self.recorder.write(check)
+
+    def open_question(self, requirement: str, outcome: Outcome, reason: Reason, detail: str) -> None:
+        """Record that a requirement was not verified, and why."""
+        book = self._open_book()
+        with self._lock:
+            book.settled.add(requirement)
+            claimed = requirement in book.declared
+            self.recorder.write(Check(requirement, outcome, book.test, reason=reason, detail=detail, claimed=claimed))
+
+    def observed(self, requirement: str, what: str) -> None:
+        """Record what the target chose where the specification is silent."""
+        book = self._open_book()
+        with self._lock:
+            key = (requirement, what)
+            if key not in book.failures:
+                book.failures[key] = 1
+                book.settled.add(requirement)
+                self.recorder.write(Check(requirement, Outcome.OBSERVED, book.test, detail=what))
+
+    def leave_open(self, reason: Reason, detail: str, outcome: Outcome = Outcome.INCONCLUSIVE) -> None:
+        """Record that nothing more of what the test declares will be seen."""
+        book = self._open_book()
+        for requirement in sorted(book.declared - book.settled):
+            self.open_question(requirement, outcome, reason, detail)
+
+    @contextmanager
+    def shrinking(self) -> Iterator[None]:
+        """While an example is being shrunk, keep only the last failure of each requirement: the smallest one."""
+        book = self._open_book()
+        book.held_back = {}
+        try:
+            yield
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Write the failures that were held back."""
+        book = self._open_book()
+        held, book.held_back = book.held_back or {}, None
+        for requirement, check in held.items():
+            book.settled.add(requirement)
+            self.recorder.write(check)
+
+    # -- what is seen in passing -----------------------------------------------------------------------------------
+
+    def _see(self, exchange: Exchange) -> None:
+        book = self.book
+        if book is None:
+            return
+        with self._lock:
+            book.recent.append(exchange)
+            del book.recent[:-10]
+        self.note_findings(exchange, self.judge.findings(exchange))
+        for form in self.judge.tolerated(exchange):
+            self._note_tolerated(form.requirement, form.what)
+
+    def note_findings(self, exchange: Exchange, findings: Sequence[Finding]) -> None:
+        """Record what an answer showed about the schemas of the contract."""
+        for finding in findings:
+            if finding.holds:
+                self.passed(finding.requirement)
+            else:
+                self.failed(
+                    finding.requirement,
+                    Violation(finding.expected, finding.actual, exchange),
+                    finding.place,
+                )
+
+    def _note_tolerated(self, requirement: str, what: str) -> None:
+        book = self._open_book()
+        with self._lock:
+            key = (requirement, what)
+            if key not in book.failures:
+                book.failures[key] = 1
+                self.recorder.write(Check(requirement, Outcome.OBSERVED, book.test, detail=what, claimed=False))
+
+    def _open_book(self) -> TestBook:
+        if self.book is None:
+            raise MisuseError("A check was made outside a test.")
+        return self.book
+
+
+_current: list[Run] = []
+
+
+def current_run() -> Run:
+    """Return the run that is going on; raise MisuseError outside one."""
+    if not _current:
+        raise MisuseError("There is no run. Tests of the suite run under `conformance run` or pytest.")
+    return _current[-1]
+
+
+@contextmanager
+def running(run: Run) -> Iterator[Run]:
+    """Make a run the current one, and close it afterwards."""
+    _current.append(run)
+    try:
+        yield run
+    finally:
+        _current.remove(run)
+        run.close()

@@ -1,0 +1,61 @@
+"""Which requirements a test claims to verify, read from its source, so that coverage is known without a target."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from conformance.errors import ContractError
+
+_WORDS = ("verifies", "observe")
+
+
+def claims_in(function: Callable[..., Any], parameters: Mapping[str, Any]) -> frozenset[str]:
+    """
+    Return the ids that a test function names in `verifies(...)` and `observe(...)`.
+
+    An id may be an f-string over the test's parameters, such as f"job-token-scope.{allowlist.name}.list".
+    Raise ContractError when an id cannot be known before the test runs.
+    """
+    return frozenset(_text(node, parameters, function) for node in _ids(function))
+
+
+@cache
+def _ids(function: Callable[..., Any]) -> tuple[ast.expr, ...]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return tuple(_named(tree))
+
+
+def _named(tree: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _WORDS:
+            yield from node.args[:1] if node.func.id == "observe" else node.args
+
+
+def _text(node: ast.expr, parameters: Mapping[str, Any], function: Callable[..., Any]) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_part(value, parameters, function) for value in node.values)
+    return str(_value(node, parameters, function))
+
+
+def _part(node: ast.expr, parameters: Mapping[str, Any], function: Callable[..., Any]) -> str:
+    if isinstance(node, ast.FormattedValue):
+        return str(_value(node.value, parameters, function))
+    return _text(node, parameters, function)
+
+
+def _value(node: ast.expr, parameters: Mapping[str, Any], function: Callable[..., Any]) -> Any:
+    if isinstance(node, ast.Attribute):
+        return getattr(_value(node.value, parameters, function), node.attr)
+    if isinstance(node, ast.Name) and node.id in parameters:
+        return parameters[node.id]
+    raise ContractError(
+        f"{function.__name__} names a requirement as `{ast.unparse(node)}`, which is not known before the test runs. "
+        "Write the id out, or build it from a parameter of the test.",
+    )

@@ -1,0 +1,109 @@
+"""The contract: the specification as data, and what it says at a version."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from conformance.contract.as_of import at_version, without_extensions
+from conformance.contract.bundle import Json, bundle
+from conformance.contract.changes import Change, ChangeKind, load_changes
+from conformance.contract.operations import DocumentedResponse, Operation, Parameter, read_operations
+from conformance.contract.requirements import Kind, Level, Requirement, load_requirements
+from conformance.contract.versions import NEWEST, OLDEST, TABLE, Version
+from conformance.errors import UsageError
+from conformance.resources import CONTRACT_FOLDER
+
+__all__ = [
+    "NEWEST",
+    "OLDEST",
+    "TABLE",
+    "Change",
+    "ChangeKind",
+    "Contract",
+    "DocumentedResponse",
+    "Kind",
+    "Level",
+    "Operation",
+    "Parameter",
+    "Requirement",
+    "Version",
+]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The whole contract, of all versions."""
+
+    document: Json
+    """The OpenAPI document of all versions in one piece, with extensions."""
+    requirements: Mapping[str, Requirement]
+    changes: tuple[Change, ...]
+    digest: str
+    """SHA-256 over the contract's files: two runs with the same digest judged by the same text."""
+    _views: dict[Version | None, Json] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def load(cls, folder: Path = CONTRACT_FOLDER) -> Contract:
+        """Read the contract of a folder (once); raise ContractError or UsageError when it is broken."""
+        return _load(folder)
+
+    def at(self, version: Version | None) -> Json:
+        """Return the document at a version with its extensions; None stands for an unknown version."""
+        if version not in self._views:
+            self._views[version] = at_version(self.document, version)
+        return self._views[version]
+
+    def as_of(self, version: str | Version) -> Json:
+        """Return the plain OpenAPI document that a service of this version must meet."""
+        known = Version.parse_known(version) if isinstance(version, str) else version
+        plain: Json = without_extensions(self.at(known))
+        plain["info"]["version"] = str(known or "4")
+        plain["info"]["description"] = f"What a service of version {known or 'unknown'} must meet."
+        return plain
+
+    def operations(self, version: Version | None) -> tuple[Operation, ...]:
+        """Return the operations of a version in the document's order."""
+        return read_operations(self.at(version))
+
+    def requirement(self, requirement_id: str) -> Requirement:
+        """Look a requirement up; raise UsageError that suggests the nearest ids."""
+        try:
+            return self.requirements[requirement_id]
+        except KeyError:
+            from difflib import get_close_matches  # noqa: PLC0415 - only for this message
+
+            near = get_close_matches(requirement_id, self.requirements, n=3, cutoff=0.5)
+            hint = f" Did you mean {', '.join(near)}?" if near else " `conformance requirements` lists them."
+            raise UsageError(f"There is no requirement '{requirement_id}'.{hint}") from None
+
+    @property
+    def areas(self) -> tuple[str, ...]:
+        """The areas that have requirements, in reading order."""
+        return tuple(dict.fromkeys(requirement.area for requirement in self.requirements.values()))
+
+
+@cache
+def _load(folder: Path) -> Contract:
+    index = folder / "openapi.yaml"
+    if not index.is_file():
+        raise UsageError(f"No contract in {folder}: openapi.yaml is missing. Reinstall the package.")
+    return Contract(
+        document=bundle(index),
+        requirements=load_requirements(folder / "requirements"),
+        changes=load_changes(folder / "changes.yaml"),
+        digest=_digest(folder),
+    )
+
+
+def _digest(folder: Path) -> str:
+    content = hashlib.sha256()
+    for file in sorted(folder.rglob("*.yaml")):
+        content.update(file.relative_to(folder).as_posix().encode())
+        content.update(b"\0")
+        content.update(file.read_bytes())
+        content.update(b"\0")
+    return content.hexdigest()

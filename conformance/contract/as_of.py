@@ -1,0 +1,173 @@
+"""What the document of all versions says at one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.contract.versions import Version, holds
+
+Json = dict[str, Any]
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+
+
+def at_version(document: Json, version: Version | None) -> Json:
+    """
+    Return what a service of this version must meet, extensions included.
+
+    At an unknown version (None) everything that any version has is there, and nothing that comes or goes
+    with a version is required.
+    """
+    gone: set[str] = set()
+    pruned: Json = _prune(document, version, gone)
+    pruned["paths"] = {
+        path: item
+        for path, item in pruned["paths"].items()
+        if any(method in item for method in METHODS)
+    }
+    alive = _property_names(pruned)
+    _strip_examples(pruned, gone - alive)
+    _drop_unused_components(pruned)
+    return pruned
+
+
+def without_extensions(node: Any) -> Any:
+    """Return plain OpenAPI: the same without any `x-` key."""
+    if isinstance(node, list):
+        return [without_extensions(entry) for entry in node]
+    if isinstance(node, dict):
+        return {
+            key: value if key in ("example", "default", "enum") else without_extensions(value)
+            for key, value in node.items()
+            if not str(key).startswith("x-")
+        }
+    return node
+
+
+def _tag(node: Any, name: str) -> Version | None:
+    return Version.parse(node[name]) if isinstance(node, dict) and name in node else None
+
+
+def _exists(node: Any, version: Version | None) -> bool:
+    return holds(version, _tag(node, "x-introduced"), _tag(node, "x-removed"))
+
+
+def _is_versioned(node: Any) -> bool:
+    return isinstance(node, dict) and ("x-introduced" in node or "x-removed" in node)
+
+
+def _prune(node: Any, version: Version | None, gone: set[str]) -> Any:
+    if isinstance(node, list):
+        return [_prune(entry, version, gone) for entry in node if _exists(entry, version)]
+    if not isinstance(node, dict):
+        return node
+    result = {
+        key: _prune(value, version, gone) if key not in ("example", "default", "enum") else value
+        for key, value in node.items()
+        if _exists(value, version)
+    }
+    deprecated = _tag(node, "x-deprecated")
+    if deprecated and version is not None and deprecated <= version:
+        result["deprecated"] = True
+    if "x-enum-versions" in node:
+        result = _prune_enum(result, version)
+    if isinstance(node.get("properties"), dict):
+        _prune_required(node, result, version, gone)
+    return result
+
+
+def _prune_enum(schema: Json, version: Version | None) -> Json:
+    tags = schema["x-enum-versions"]
+
+    def alive(value: Any) -> bool:
+        tag = tags.get(value, {})
+        introduced, removed = tag.get("introduced"), tag.get("removed")
+        return holds(
+            version,
+            Version.parse(introduced) if introduced else None,
+            Version.parse(removed) if removed else None,
+        )
+
+    return {**schema, "enum": [value for value in schema["enum"] if alive(value)]}
+
+
+def _prune_required(node: Json, result: Json, version: Version | None, gone: set[str]) -> None:
+    properties: Json = node["properties"]
+    gone.update(set(properties) - set(result["properties"]))
+    if "required" not in node:
+        return
+
+    def is_required(name: str) -> bool:
+        schema = properties.get(name, {})
+        optional_from = _tag(schema, "x-optional-from")
+        if version is None:
+            return optional_from is None and not _is_versioned(schema)
+        return name not in gone_here and not (optional_from and optional_from <= version)
+
+    gone_here = set(properties) - set(result["properties"])
+    required = [name for name in node["required"] if is_required(name)]
+    if required:
+        result["required"] = required
+    else:
+        result.pop("required", None)
+
+
+def _property_names(node: Any) -> set[str]:
+    names: set[str] = set()
+    if isinstance(node, list):
+        for entry in node:
+            names |= _property_names(entry)
+    elif isinstance(node, dict):
+        if isinstance(node.get("properties"), dict):
+            names |= set(node["properties"])
+        for value in node.values():
+            names |= _property_names(value)
+    return names
+
+
+def _strip_examples(node: Any, names: set[str]) -> None:
+    """Take out of examples what this version does not have."""
+    if isinstance(node, list):
+        for entry in node:
+            _strip_examples(entry, names)
+    elif isinstance(node, dict):
+        if "example" in node and not isinstance(node.get("properties"), dict):
+            node["example"] = _without(node["example"], names)
+        for value in node.values():
+            _strip_examples(value, names)
+
+
+def _without(example: Any, names: set[str]) -> Any:
+    if isinstance(example, list):
+        return [_without(entry, names) for entry in example]
+    if isinstance(example, dict):
+        return {key: _without(value, names) for key, value in example.items() if key not in names}
+    return example
+
+
+def _drop_unused_components(document: Json) -> None:
+    """Keep the components that the paths reach."""
+    components: Json = document.get("components", {})
+    reached: set[str] = set()
+    queue = _references(document["paths"])
+    while queue:
+        reference = queue.pop()
+        if reference in reached:
+            continue
+        reached.add(reference)
+        _, _, section, name = reference.split("/", 3)
+        queue |= _references(components[section][name])
+    for section, entries in components.items():
+        if section != "securitySchemes":
+            components[section] = {
+                name: entry for name, entry in entries.items() if f"#/components/{section}/{name}" in reached
+            }
+
+
+def _references(node: Any) -> set[str]:
+    if isinstance(node, list):
+        return {reference for entry in node for reference in _references(entry)}
+    if isinstance(node, dict):
+        own = {node["$ref"]} if isinstance(node.get("$ref"), str) else set()
+        return own | {reference for value in node.values() for reference in _references(value)}
+    return set()

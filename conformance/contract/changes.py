@@ -1,0 +1,74 @@
+"""The version table of the specification, item by item, as `openapi/changes.yaml` lists it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from conformance.contract.versions import Version
+from conformance.contract.yaml_files import read_checked
+
+
+class ChangeKind(StrEnum):
+    """What happens to an item."""
+
+    INTRODUCED = "introduced"
+    DEPRECATED = "deprecated"
+    RENAMED = "renamed"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    ANNOUNCED = "announced"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A harmless call that shows an item on a target that offers it."""
+
+    method: str
+    path: str
+    judged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One item of one row of the version table."""
+
+    id: str
+    version: Version | None
+    """None for an announcement without a version."""
+    kind: ChangeKind
+    item: str
+    summary: str
+    replacement: str | None
+    removal_planned: Version | None
+    places: tuple[str, ...]
+    described: bool
+    probe: Probe | None
+    never_called: str | None
+    requirement: str
+
+
+def load_changes(file: Path) -> tuple[Change, ...]:
+    """Read the version table in its own order."""
+    return tuple(_change(row) for row in read_checked(file, "changes.schema.json")["changes"])
+
+
+def _change(row: dict[str, Any]) -> Change:
+    probe = row.get("probe")
+    planned = row.get("removal_planned")
+    return Change(
+        id=row["id"],
+        version=None if row["version"] == "future" else Version.parse(row["version"]),
+        kind=ChangeKind(row["kind"]),
+        item=row["item"],
+        summary=" ".join(row["summary"].split()),
+        replacement=row.get("replacement"),
+        removal_planned=Version.parse(planned) if planned else None,
+        places=tuple(row.get("places", ())),
+        described=row.get("described", True),
+        probe=Probe(probe["method"], probe["path"], probe.get("judged", False)) if probe else None,
+        never_called=row.get("never_called"),
+        requirement=row["requirement"],
+    )

@@ -1,0 +1,154 @@
+"""Whether the contract holds together: references, ids, examples, and valid OpenAPI at every version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+
+from conformance.contract import TABLE, Contract, Kind, Operation, Version
+from conformance.contract.bundle import Json, resolve
+
+_OPERATION_EXTENSIONS = {
+    "x-introduced",
+    "x-deprecated",
+    "x-removed",
+    "x-authorization",
+    "x-paginated",
+    "x-feature",
+    "x-alias-of",
+    "x-unsafe",
+}
+EXTENSIONS = frozenset(
+    _OPERATION_EXTENSIONS
+    | {"x-enum-versions", "x-optional-from", "x-requirement", "x-requirement-required"}
+    | {"x-tolerates", "x-fixture"},
+)
+_TIED_KINDS = frozenset({Kind.SCHEMA, Kind.STATUS, Kind.PAGINATION})
+
+
+def problems(contract: Contract) -> Iterator[str]:
+    """Yield everything that is wrong with the contract, a sentence each."""
+    yield from _extension_problems(contract.document, "")
+    yield from _id_problems(contract)
+    yield from _change_problems(contract)
+    for text in TABLE:
+        version = Version.parse(text)
+        yield from _openapi_problems(contract, text)
+        for operation in contract.operations(version):
+            yield from (f"as of {text}: {operation.label}: {problem}" for problem in _operation_problems(operation))
+
+
+def untied(contract: Contract) -> list[str]:
+    """Return the schema, status and pagination requirements that no place of the document states."""
+    tied = _stated(contract)
+    return [
+        requirement.id
+        for requirement in contract.requirements.values()
+        if requirement.kind in _TIED_KINDS and requirement.id not in tied and not requirement.not_testable
+    ]
+
+
+def _stated(contract: Contract) -> set[str]:
+    versions = [None, *(Version.parse(text) for text in TABLE)]
+    return {
+        name
+        for version in versions
+        for operation in contract.operations(version)
+        for name in operation.requirements()
+    }
+
+
+def _extension_problems(node: Any, place: str) -> Iterator[str]:
+    if isinstance(node, list):
+        for number, entry in enumerate(node):
+            yield from _extension_problems(entry, f"{place}[{number}]")
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            if str(key).startswith("x-") and key not in EXTENSIONS:
+                yield f"{place}: unknown extension {key}"
+            elif key != "example":
+                yield from _extension_problems(value, f"{place}/{key}")
+
+
+def _id_problems(contract: Contract) -> Iterator[str]:
+    for name in sorted(_stated(contract) - set(contract.requirements)):
+        yield f"the document states requirement {name}, which openapi/requirements/ does not have"
+    ids = [operation.id for operation in contract.operations(None)]
+    for name in sorted({name for name in ids if ids.count(name) > 1}):
+        yield f"operationId {name} is used twice"
+    for operation in contract.operations(None):
+        if operation.alias_of and operation.alias_of not in ids:
+            yield f"{operation.id} is an alias of {operation.alias_of}, which does not exist"
+
+
+def _change_problems(contract: Contract) -> Iterator[str]:
+    places = _places(contract)
+    seen: set[str] = set()
+    for change in contract.changes:
+        if change.id in seen:
+            yield f"change {change.id} is listed twice"
+        seen.add(change.id)
+        if change.requirement not in contract.requirements:
+            yield f"change {change.id} names requirement {change.requirement}, which does not exist"
+        for place in change.places:
+            if place not in places:
+                yield f"change {change.id} names {place}, which the document does not have"
+
+
+def _places(contract: Contract) -> set[str]:
+    """Return what `places` of a change may name: operations, parameters, properties and enum values."""
+    names: set[str] = set()
+    for operation in contract.operations(None):
+        names.add(operation.id)
+        for parameter in operation.parameters:
+            names.add(f"{operation.id}.{parameter.name}")
+            names |= {f"{operation.id}.{parameter.name}={value}" for value in parameter.schema.get("enum", ())}
+    for record, schema in contract.document["components"]["schemas"].items():
+        for name, node in _properties(contract.document, schema):
+            names.add(f"{record}.{name}")
+            names |= {f"{record}.{name}={value}" for value in resolve(contract.document, node).get("enum", ())}
+    return names
+
+
+def _properties(document: Json, schema: Json) -> Iterator[tuple[str, Json]]:
+    resolved = resolve(document, schema)
+    yield from resolved.get("properties", {}).items()
+    for part in resolved.get("allOf", ()):
+        yield from _properties(document, part)
+
+
+def _openapi_problems(contract: Contract, version: str) -> Iterator[str]:
+    from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415 - a tool of developers only
+
+    for error in OpenAPIV31SpecValidator(contract.as_of(version)).iter_errors():
+        yield f"as of {version}: not valid OpenAPI at {'/'.join(map(str, error.absolute_path))}: {error.message}"
+
+
+def _operation_problems(operation: Operation) -> Iterator[str]:
+    if not operation.served and operation.area != "versions":
+        yield "x-authorization names nobody who is served"
+    if not any(response.is_success for response in operation.responses):
+        yield "no documented response is a success"
+    if operation.body is not None:
+        if operation.body_example is None:
+            yield "the request body has no example"
+        else:
+            yield from _example_problems(operation, operation.body, operation.body_example, "request body")
+    for response in operation.responses:
+        if response.schema is not None and response.example is None and "gzip" not in str(response.media_types):
+            yield f"response {response.status} has no example"
+        elif response.schema is not None and response.example is not None:
+            yield from _example_problems(operation, response.schema, response.example, f"response {response.status}")
+
+
+def _example_problems(operation: Operation, schema: Json, example: Any, where: str) -> Iterator[str]:
+    for error in validator(operation.document, schema).iter_errors(example):
+        yield f"example of {where} breaks its schema at {'/'.join(map(str, error.instance_path))}: {error.message}"
+
+
+def validator(document: Json, schema: Json) -> Any:
+    """Compile a schema that may refer to the components of a gathered document."""
+    components = {"components": {"schemas": document["components"].get("schemas", {})}}
+    return jsonschema_rs.Draft202012Validator({**schema, **components})

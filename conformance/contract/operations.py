@@ -1,0 +1,216 @@
+"""One operation of the service, at one version, as values that the suite reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from conformance.contract.as_of import METHODS
+from conformance.contract.bundle import Json, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A path or query parameter, or a property of the request body."""
+
+    name: str
+    place: str
+    """`path`, `query` or `body`."""
+    required: bool
+    schema: Json
+    requirement: str | None
+    """Which requirement states its type and values."""
+    requirement_required: str | None
+    """Which requirement states that it must be sent."""
+    fixture: str | None
+    """Whose value flows in: a fixture of the target, or `actor.field`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentedResponse:
+    """A response that the contract documents."""
+
+    status: str
+    """A code, or a range such as `2XX`."""
+    requirement: str | None
+    media_types: tuple[str, ...]
+    schema: Json | None
+    """With extensions; None when the text shows no body."""
+    example: Any
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it is the answer to a call that is served."""
+        return self.status.startswith("2")
+
+    def covers(self, status: int) -> bool:
+        """Tell whether a status code is this response."""
+        return self.status in (str(status), f"{status // 100}XX")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method on one path, with all that the contract says of it at a version."""
+
+    id: str
+    method: str
+    path: str
+    area: str
+    summary: str
+    deprecated: bool
+    least_role: str
+    served: Mapping[str, str]
+    """Actor -> the requirement by which it is served."""
+    refused: Mapping[str, str]
+    """Actor -> the requirement by which it is refused."""
+    paginated: str | None
+    feature: str | None
+    alias_of: str | None
+    unsafe: str | None
+    parameters: tuple[Parameter, ...]
+    body: Json | None
+    """Schema of the request body."""
+    body_example: Any
+    responses: tuple[DocumentedResponse, ...]
+    document: Json = field(repr=False, compare=False)
+    """The document the operation belongs to, for following references."""
+
+    @property
+    def label(self) -> str:
+        """Method and path, as people write them."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the operation only reads."""
+        return self.method == "GET"
+
+    @property
+    def success(self) -> DocumentedResponse:
+        """The first documented answer to a call that is served."""
+        return next(response for response in self.responses if response.is_success)
+
+    def response_to(self, status: int) -> DocumentedResponse | None:
+        """Return the documented response of a status code: an exact one before a range, None when undocumented."""
+        exact = next((response for response in self.responses if response.status == str(status)), None)
+        return exact or next((response for response in self.responses if response.covers(status)), None)
+
+    def requirements(self) -> frozenset[str]:
+        """Return every requirement that this operation's place in the document states."""
+        named = set(self.served.values()) | set(self.refused.values())
+        named |= {self.paginated} if self.paginated else set()
+        for parameter in self.parameters:
+            named |= {parameter.requirement, parameter.requirement_required} - {None}
+        for response in self.responses:
+            named |= ({response.requirement} - {None}) | self.response_requirements(response)
+        return frozenset(name for name in named if name)
+
+    def response_requirements(self, response: DocumentedResponse) -> set[str]:
+        """Return the requirements that the schema of a response states."""
+        return set(_requirements_in(self.document, response.schema, set())) if response.schema else set()
+
+
+def read_operations(document: Json) -> tuple[Operation, ...]:
+    """Read the operations of a gathered document in its order."""
+    return tuple(
+        _operation(document, path, method, item)
+        for path, item in document["paths"].items()
+        for method in METHODS
+        if method in item
+    )
+
+
+def _operation(document: Json, path: str, method: str, item: Json) -> Operation:
+    node = item[method]
+    authorization = node.get("x-authorization", {})
+    media = _media(document, node.get("requestBody"))
+    body = media.get("schema") if media else None
+    listed = [resolve(document, entry) for entry in [*item.get("parameters", []), *node.get("parameters", [])]]
+    return Operation(
+        id=node["operationId"],
+        method=method.upper(),
+        path=path,
+        area=node["tags"][0],
+        summary=node.get("summary", ""),
+        deprecated=bool(node.get("deprecated")),
+        least_role=authorization.get("least-role", "authenticated"),
+        served=MappingProxyType(authorization.get("served", {})),
+        refused=MappingProxyType(authorization.get("refused", {})),
+        paginated=node.get("x-paginated"),
+        feature=node.get("x-feature"),
+        alias_of=node.get("x-alias-of"),
+        unsafe=node.get("x-unsafe"),
+        parameters=(
+            *(_parameter(document, entry) for entry in listed),
+            *(_body_parameters(document, body) if body else ()),
+        ),
+        body=body,
+        body_example=media.get("example") if media else None,
+        responses=tuple(
+            _response(document, str(status), response) for status, response in node["responses"].items()
+        ),
+        document=document,
+    )
+
+
+def _media(document: Json, body: Any) -> Json | None:
+    content = resolve(document, body).get("content", {}) if body else {}
+    return next(iter(content.values()), None)
+
+
+def _parameter(document: Json, node: Json) -> Parameter:
+    return Parameter(
+        name=node["name"],
+        place=node["in"],
+        required=bool(node.get("required")),
+        schema=resolve(document, node.get("schema", {})),
+        requirement=node.get("x-requirement"),
+        requirement_required=node.get("x-requirement-required"),
+        fixture=node.get("x-fixture"),
+    )
+
+
+def _body_parameters(document: Json, body: Json) -> Iterator[Parameter]:
+    schema = resolve(document, body)
+    for name, node in schema.get("properties", {}).items():
+        resolved = resolve(document, node)
+        yield Parameter(
+            name=name,
+            place="body",
+            required=name in schema.get("required", []),
+            schema=resolved,
+            requirement=resolved.get("x-requirement"),
+            requirement_required=resolved.get("x-requirement-required"),
+            fixture=resolved.get("x-fixture"),
+        )
+
+
+def _response(document: Json, status: str, node: Json) -> DocumentedResponse:
+    resolved = resolve(document, node)
+    content = resolved.get("content", {})
+    media = next(iter(content.values()), {})
+    return DocumentedResponse(
+        status=status,
+        requirement=resolved.get("x-requirement"),
+        media_types=tuple(content),
+        schema=media.get("schema"),
+        example=media.get("example"),
+    )
+
+
+def _requirements_in(document: Json, node: Any, seen: set[str]) -> Iterator[str]:
+    if isinstance(node, list):
+        for entry in node:
+            yield from _requirements_in(document, entry, seen)
+    elif isinstance(node, dict):
+        if isinstance(node.get("x-requirement"), str):
+            yield node["x-requirement"]
+        reference = node.get("$ref")
+        if isinstance(reference, str) and reference not in seen:
+            seen.add(reference)
+            yield from _requirements_in(document, resolve(document, {"$ref": reference}), seen)
+        for key, value in node.items():
+            if key not in ("example", "x-requirement"):
+                yield from _requirements_in(document, value, seen)

@@ -1,0 +1,102 @@
+"""The testable statements of the specification, as `openapi/requirements/` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from conformance.contract.versions import Version, holds
+from conformance.contract.yaml_files import read_checked
+from conformance.errors import ContractError
+
+
+class Level(StrEnum):
+    """How much a statement weighs."""
+
+    MUST = "must"
+    SHOULD = "should"
+    NOTE = "note"
+
+
+class Kind(StrEnum):
+    """What sort of statement it is."""
+
+    SCHEMA = "schema"
+    STATUS = "status"
+    VALIDATION = "validation"
+    AUTHORIZATION = "authorization"
+    TRANSITION = "transition"
+    PAGINATION = "pagination"
+    VERSION = "version"
+    LIMIT = "limit"
+    SEMANTICS = "semantics"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One testable statement: what a conformant service does, and how that is verified."""
+
+    id: str
+    area: str
+    statement: str
+    section: str
+    level: Level
+    kind: Kind
+    introduced: Version | None
+    removed: Version | None
+    feature: str | None
+    needs: tuple[str, ...]
+    tested: bool
+    """Whether the suite claims a test for it."""
+    not_testable: str | None
+    """Why nobody outside can observe it."""
+
+    def applies_to(self, version: Version | None) -> bool:
+        """Tell whether a service of this version owes it."""
+        return holds(version, self.introduced, self.removed)
+
+    def when(self) -> str:
+        """Say for which versions it holds."""
+        bounds = []
+        if self.introduced:
+            bounds.append(f"from {self.introduced}")
+        if self.removed:
+            bounds.append(f"before {self.removed}")
+        return ", ".join(bounds) or "every version"
+
+
+def load_requirements(folder: Path) -> Mapping[str, Requirement]:
+    """Read all requirement files of a folder, by id in reading order; raise ContractError on an id given twice."""
+    found: dict[str, Requirement] = {}
+    for file in sorted(folder.glob("*.yaml")):
+        data = read_checked(file, "requirements.schema.json")
+        for row in data["requirements"]:
+            requirement = _requirement(data, row)
+            if requirement.id in found:
+                raise ContractError(f"Requirement {requirement.id} is stated twice; the second time in {file}.")
+            if not requirement.id.startswith(data["area"] + "."):
+                raise ContractError(f"Requirement {requirement.id} in {file} must begin with '{data['area']}.'.")
+            found[requirement.id] = requirement
+    return MappingProxyType(found)
+
+
+def _requirement(area: Mapping[str, Any], row: Mapping[str, Any]) -> Requirement:
+    introduced = row.get("introduced", area.get("introduced"))
+    return Requirement(
+        id=row["id"],
+        area=area["area"],
+        statement=" ".join(row["statement"].split()),
+        section=row["section"],
+        level=Level(row["level"]),
+        kind=Kind(row["kind"]),
+        introduced=Version.parse(introduced) if introduced else None,
+        removed=Version.parse(row["removed"]) if "removed" in row else None,
+        feature=row.get("feature", area.get("feature")),
+        needs=tuple(row.get("needs", ())),
+        tested=row.get("verified_by") == "tests",
+        not_testable=row.get("not_testable"),
+    )

@@ -1,0 +1,82 @@
+"""Versions of the service, as the version table counts them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from conformance.errors import UsageError
+
+_FORM = re.compile(r"^v?(\d+)\.(\d+)(?:[.\-+].*)?$")
+
+#: The versions at which the interface differs from the one before, and the neighbours that show it.
+TABLE = (
+    "12.3",
+    "15.2",
+    "15.3",
+    "15.8",
+    "15.9",
+    "16.0",
+    "16.1",
+    "16.4",
+    "17.0",
+    "17.1",
+    "17.7",
+    "18.0",
+    "19.0",
+)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Version:
+    """
+    A version as far as the specification tells versions apart: major and minor.
+
+    Patch levels and pre-releases are accepted and dropped: `17.7.1-pre` is 17.7.
+    """
+
+    major: int
+    minor: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a version from text; raise UsageError when it is none."""
+        match = _FORM.match(text.strip())
+        if match is None:
+            raise UsageError(
+                f"'{text}' is not a version. Write major.minor, such as 17.7, or 'unknown'.",
+            )
+        return cls(int(match[1]), int(match[2]))
+
+    @classmethod
+    def parse_known(cls, text: str) -> Self | None:
+        """Read a version that a target may have: None for `unknown`; raise UsageError outside the specification."""
+        if text.strip().lower() == "unknown":
+            return None
+        version = cls.parse(text)
+        if not OLDEST <= version <= NEWEST:
+            raise UsageError(
+                f"Version {version} is outside the specification, which speaks of {OLDEST} to {NEWEST}. "
+                "Give one in between, or 'unknown'.",
+            )
+        return version
+
+    def __str__(self) -> str:
+        """Write it as the version table does."""
+        return f"{self.major}.{self.minor}"
+
+
+OLDEST = Version.parse(TABLE[0])
+NEWEST = Version.parse(TABLE[-1])
+
+
+def holds(version: Version | None, introduced: Version | None, removed: Version | None) -> bool:
+    """
+    Tell whether something with these tags exists at a version.
+
+    Of an unknown version (None) everything may exist.
+    """
+    if version is None:
+        return True
+    return (introduced is None or introduced <= version) and (removed is None or version < removed)

@@ -1,0 +1,63 @@
+"""Reading YAML data files, held against the JSON Schemas that ship with the package."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from conformance.errors import ContractError, UsageError
+from conformance.resources import SCHEMA_FOLDER
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(file: Path) -> Any:
+    """Read one YAML file; raise UsageError that names file and place when it cannot be read."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+    return parse_yaml(text, str(file))
+
+
+def parse_yaml(text: str, name: str) -> Any:
+    """Parse YAML text; `name` says in messages where it comes from."""
+    try:
+        return yaml.load(text, Loader=_LOADER)  # noqa: S506 - _LOADER is the safe loader, in C where it exists
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise UsageError(f"{name}{place} is not valid YAML: {problem}.") from error
+
+
+@cache
+def schema_validator(schema: str) -> Draft202012Validator:
+    """Return the validator of one of the JSON Schemas in `conformance/schemas/`."""
+    return Draft202012Validator(json.loads((SCHEMA_FOLDER / schema).read_text(encoding="utf-8")))
+
+
+def first_problem(data: Any, schema: str) -> str | None:
+    """Say what is most wrong with data under a schema, with its place; None when nothing is."""
+    error = best_match(schema_validator(schema).iter_errors(data))
+    if error is None:
+        return None
+    place = ".".join(str(part) for part in error.absolute_path) or "the file as a whole"
+    return f"at {place}: {error.message}"
+
+
+def read_checked(file: Path, schema: str) -> Any:
+    """Read a file of the contract and hold it against its schema; raise ContractError when it breaks it."""
+    data = read_yaml(file)
+    problem = first_problem(data, schema)
+    if problem:
+        raise ContractError(f"{file} breaks {schema} {problem}")
+    return data

@@ -1,0 +1,55 @@
+"""The reference implementation as a target: started in the background of a run, with a profile of its own making."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from conformance.reference import EmbeddedServer, Service, World, create_service
+from conformance.reference import Fixture as WorldFixture
+from conformance.target import ACTORS, FIXTURES, Profile
+from conformance.target.profile import PLURALS, profile_from
+
+#: The version the reference has when nobody asks for another.
+DEFAULT_VERSION = "17.7"
+
+
+@contextmanager
+def embedded_target(version: str = DEFAULT_VERSION, service: Service | None = None) -> Iterator[Profile]:
+    """Serve the reference on a free loopback port while the context lasts; yield its profile."""
+    served = service or create_service(version=version)
+    with EmbeddedServer(served) as server:
+        yield profile_from(profile_data(served.world, server.base_url, version), "the embedded reference")
+
+
+def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
+    """Return the profile of a seeded world as plain data, as `target.yaml` would hold it."""
+    return {
+        "name": "reference",
+        "base_url": base_url,
+        "version": version,
+        "edition": "enterprise",
+        "actors": {
+            name: {
+                "id": record.id,
+                "username": record.username,
+                "token": record.token,
+                "password": record.password,
+            }
+            for name, record in world.actors.items()
+            if name in ACTORS
+        },
+        "fixtures": {
+            name: [_values(entry) for entry in value] if isinstance(value, tuple) else _values(value)
+            for name, value in world.fixtures.items()
+            if name in FIXTURES and name not in PLURALS.values()
+        },
+        "features": {},
+        "limits": {"timeout_seconds": 20, "deadline_seconds": 20},
+    }
+
+
+def _values(fixture: WorldFixture) -> dict[str, Any]:
+    path = {"path": fixture.path} if fixture.path else {}
+    return {"id": fixture.id, **path, **fixture.extra}

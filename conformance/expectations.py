@@ -1,0 +1,382 @@
+"""
+The vocabulary of the suite: who calls, what is expected of the answer, and which requirement that verifies.
+
+Tests speak only this. What cannot be seen is inconclusive by construction: a refusal proves nothing unless the same
+call by the right actor worked, an absence proves nothing unless the thing was there before, a loop over nothing
+verifies nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+from conformance.bookkeeping import MisuseError, Run, Unmet, Violation, current_run
+from conformance.client import Exchange, Query
+from conformance.record import Reason
+from conformance.target import Actor, Fixture
+
+_ABSENT: Any = object()
+_PAGE_LENGTH = 20
+_POLL_SECONDS = 0.05
+
+
+class Path(str):
+    """A path below /api/v4; `/` goes one step down: `Path("/projects/1") / "approvals"`."""
+
+    __slots__ = ()
+
+    def __truediv__(self, part: str | int) -> Path:
+        """Go one or more steps down."""
+        return Path(f"{self}/{part}")
+
+
+def project_path(project: Fixture) -> Path:
+    """Return the path of a project by its number."""
+    return Path(f"/projects/{project.id}")
+
+
+def group_path(group: Fixture) -> Path:
+    """Return the path of a group by its number."""
+    return Path(f"/groups/{group.id}")
+
+
+@contextmanager
+def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
+    """
+    Hold the expectations inside against requirements.
+
+    A violation fails them and ends the test, unless `go_on` says that the rest of the story does not depend on it.
+    What could not be seen leaves them inconclusive. A block without any expectation is a mistake of the suite.
+    """
+    run = current_run()
+    book = run.book
+    if book is None:
+        raise MisuseError("verifies() outside a test.")
+    undeclared = set(requirements) - book.declared
+    if undeclared:
+        raise MisuseError(f"{book.test} verifies {', '.join(sorted(undeclared))} without declaring it.")
+    before = book.expectations
+    try:
+        yield
+    except Violation as violation:
+        for requirement in requirements:
+            run.failed(requirement, violation)
+        if not go_on:
+            raise
+        book.soft_failures.append(f"{', '.join(requirements)}: {violation}")
+    except Unmet as unmet:
+        from conformance.record import Outcome  # noqa: PLC0415 - keeps the vocabulary's imports short
+
+        for requirement in requirements:
+            run.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
+        if not go_on:
+            raise
+    else:
+        if book.expectations == before:
+            raise MisuseError(f"{book.test} looks at nothing while verifying {', '.join(requirements)}.")
+        for requirement in requirements:
+            run.passed(requirement)
+
+
+def observe(requirement: str, what: str) -> None:
+    """Record what the target chose where the specification is silent; never judged."""
+    current_run().observed(requirement, what)
+
+
+def must(holds: bool, expected: str, actual: str, *exchanges: Exchange) -> None:  # noqa: FBT001 - reads as a sentence
+    """Expect something that the other words do not say."""
+    _look()
+    if not holds:
+        raise Violation(expected, actual, *exchanges)
+
+
+def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence
+    """Go on only if a precondition holds; what follows is inconclusive otherwise, and says why."""
+    if not holds:
+        raise Unmet(Reason.PRECONDITION, otherwise)
+
+
+def _look() -> None:
+    book = current_run().book
+    if book is not None:
+        book.expectations += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back from one call."""
+
+    exchange: Exchange
+
+    @property
+    def status(self) -> int:
+        """The status code; the check is inconclusive when no answer came or the target was too busy."""
+        status = self.exchange.status
+        if status is None:
+            raise Unmet(Reason.NO_ANSWER, f"{self._what()}: {self.exchange.problem}")
+        if status == 429:  # noqa: PLR2004 - back-pressure, never a verdict
+            raise Unmet(Reason.PRECONDITION, f"{self._what()}: the target kept answering 429, too many requests")
+        return status
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the call was served, with any 2xx."""
+        return self.exchange.is_success
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON; a violation when it is none."""
+        _look()
+        try:
+            return json.loads(self.exchange.body)
+        except ValueError:
+            raise Violation("a JSON body", self._shown(), self.exchange) from None
+
+    def must_be(self, *statuses: int) -> Self:
+        """Expect one of these status codes."""
+        _look()
+        if self.status not in statuses:
+            raise Violation(f"status {' or '.join(map(str, statuses))}", f"status {self.status}", self.exchange)
+        return self
+
+    def must_be_served(self) -> Self:
+        """Expect any 2xx."""
+        _look()
+        if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
+            raise Violation("any 2xx", f"status {self.status}", self.exchange)
+        return self
+
+    def must_be_refused(self, *, beside: Answer | None) -> Self:
+        """
+        Expect any 4xx, which proves something only beside the same call by the right actor, served.
+
+        Without a token a redirect, to a page that asks for one, is a refusal too. Pass `beside=None` only where the
+        call cannot be right for anybody, such as one for a thing that does not exist.
+        """
+        _look()
+        if beside is not None and not beside.is_served:
+            raise Unmet(
+                Reason.PRECONDITION,
+                f"the same call was not served for {beside.actor} either (status {beside.exchange.status}), "
+                "so a refusal proves nothing",
+            )
+        anonymous = self.exchange.call.actor is None
+        redirected = anonymous and 300 <= self.status < 400  # noqa: PLR2004 - HTTP's own numbers
+        if not (400 <= self.status < 500 or redirected):  # noqa: PLR2004
+            raise Violation("a refusal (any 4xx)", f"status {self.status}", self.exchange)
+        return self
+
+    def must_not_break(self) -> Self:
+        """Expect anything but a server error."""
+        _look()
+        if self.status >= 500:  # noqa: PLR2004 - HTTP's own number
+            raise Violation("no server error", f"status {self.status}", self.exchange)
+        return self
+
+    def without_body(self) -> Self:
+        """Expect not a byte of body."""
+        _look()
+        if self.exchange.body:
+            raise Violation("no body", f"{len(self.exchange.body)} bytes", self.exchange)
+        return self
+
+    def must_hold(self, **values: Any) -> Self:
+        """Expect a JSON object with these values."""
+        body = self.json
+        if not isinstance(body, dict):
+            raise Violation("a JSON object", self._shown(), self.exchange)
+        for name, wanted in values.items():
+            found = body.get(name, _ABSENT)
+            if found is _ABSENT or found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
+                shown = "nothing" if found is _ABSENT else json.dumps(found)
+                raise Violation(f"{name} = {json.dumps(wanted)}", f"{name} = {shown}", self.exchange)
+        return self
+
+    def must_be_an(self, kind: type[list[Any]] | type[dict[Any, Any]]) -> Self:
+        """Expect a JSON array (`list`) or object (`dict`)."""
+        if not isinstance(self.json, kind):
+            raise Violation(f"a JSON {'array' if kind is list else 'object'}", self._shown(), self.exchange)
+        return self
+
+    def given_served(self) -> Self:
+        """Go on only if the call was served; it is a step of the story here, not what is verified."""
+        if not self.exchange.is_success:
+            raise Unmet(Reason.PRECONDITION, f"{self._what()} was not served: status {self.exchange.status}")
+        return self
+
+    @property
+    def actor(self) -> str:
+        """Who called."""
+        return self.exchange.call.actor.name if self.exchange.call.actor else "anonymous"
+
+    def _what(self) -> str:
+        return f"{self.exchange.call.method} {self.exchange.call.target} by {self.actor}"
+
+    def _shown(self) -> str:
+        text = self.exchange.body[:200].decode("utf-8", "replace")
+        return text or "no body"
+
+
+class Caller:
+    """An actor who calls the target."""
+
+    def __init__(self, run: Run, actor: Actor | None) -> None:
+        """Speak for an actor; None calls without a token."""
+        self._run = run
+        self.actor = actor
+
+    @property
+    def name(self) -> str:
+        """Who it is."""
+        return self.actor.name if self.actor else "anonymous"
+
+    def call(self, method: str, path: str, *, query: Query | None = None, **body: Any) -> Answer:
+        """Send any call; `body` takes `json=` or `content=`, and `headers=`."""
+        if "json" in body:
+            body["json_body"] = body.pop("json")
+        return Answer(self._run.client.send(self.actor, method, path, query=query, **body))
+
+    def get(self, path: str, **query: str | int | bool | None) -> Answer:
+        """Read."""
+        return self.call("GET", path, query=query)
+
+    def post(self, path: str, body: Any = _ABSENT) -> Answer:
+        """Create, or do something."""
+        return self.call("POST", path, **_json(body))
+
+    def put(self, path: str, body: Any = _ABSENT) -> Answer:
+        """Update."""
+        return self.call("PUT", path, **_json(body))
+
+    def patch(self, path: str, body: Any = _ABSENT) -> Answer:
+        """Update in part."""
+        return self.call("PATCH", path, **_json(body))
+
+    def delete(self, path: str) -> Answer:
+        """Remove."""
+        return self.call("DELETE", path)
+
+    def read(self, path: str) -> Any:
+        """Return what a resource holds; inconclusive when it cannot be read."""
+        answer = self.get(path).given_served()
+        try:
+            return json.loads(answer.exchange.body)
+        except ValueError:
+            raise Unmet(Reason.PRECONDITION, f"GET {path} did not answer JSON") from None
+
+    def list(self, path: str) -> Listing:
+        """Read a paginated list by walking its pages."""
+        return Listing(self, path)
+
+
+class Listing:
+    """A paginated list, read by walking its pages from 1 until one is empty, refused, or brings nothing new."""
+
+    def __init__(self, caller: Caller, path: str) -> None:
+        """Read the list of a path as a caller."""
+        self._caller = caller
+        self._path = path
+        self._run = current_run()
+        self.entries = self._walk()
+
+    def _walk(self) -> list[Any]:
+        entries: dict[str, Any] = {}
+        for page in range(1, self._run.profile.limits.page_walk + 1):
+            answer = self._caller.get(self._path, page=page, per_page=_PAGE_LENGTH)
+            if page > 1 and answer.exchange.is_refusal:
+                return list(entries.values())
+            answer.given_served()
+            body = _array(answer)
+            fresh = {json.dumps(entry, sort_keys=True): entry for entry in body}
+            if not fresh.keys() - entries.keys():
+                return list(entries.values())
+            entries.update(fresh)
+        raise Unmet(Reason.PRECONDITION, f"{self._path} has more than {page} pages")
+
+    def ids(self) -> list[Any]:
+        """Return the numbers of the entries, sorted."""
+        return sorted((entry.get("id") for entry in self.entries if isinstance(entry, dict)), key=str)
+
+    def having(self, **values: Any) -> list[Any]:
+        """Return the entries that hold these values."""
+        return [
+            entry
+            for entry in self.entries
+            if isinstance(entry, dict) and all(entry.get(name) == wanted for name, wanted in values.items())
+        ]
+
+    def must_contain(self, **values: Any) -> Self:
+        """Expect an entry with these values, within the time the target has to settle."""
+        self._settle(lambda: bool(self.having(**values)), f"an entry with {_listed(values)}")
+        return self
+
+    def must_contain_once(self, **values: Any) -> Self:
+        """Expect exactly one entry with these values."""
+        self._settle(lambda: len(self.having(**values)) == 1, f"one entry with {_listed(values)}")
+        return self
+
+    def must_not_contain(self, *, after: Listing, **values: Any) -> Self:
+        """Expect no entry with these values; `after` must have had one, or its absence now proves nothing."""
+        if not after.having(**values):
+            raise Unmet(Reason.VACUOUS, f"there was no entry with {_listed(values)} that could have gone")
+        self._settle(lambda: not self.having(**values), f"no entry with {_listed(values)}")
+        return self
+
+    def _settle(self, holds: Callable[[], bool], expected: str) -> None:
+        """Expect something of the list; where the target may need time, read again until its deadline."""
+        _look()
+        deadline = time.monotonic() + self._run.profile.limits.settle_seconds
+        while not holds():
+            if time.monotonic() >= deadline:
+                raise Violation(f"{expected} in {self._path}", f"the entries {self.ids()}")
+            time.sleep(_POLL_SECONDS)
+            self.entries = self._walk()
+
+
+def _array(answer: Answer) -> list[Any]:
+    try:
+        body = json.loads(answer.exchange.body)
+    except ValueError:
+        body = None
+    if not isinstance(body, list):
+        raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.target} did not answer a JSON array")
+    return body
+
+
+def _json(body: Any) -> dict[str, Any]:
+    return {} if body is _ABSENT else {"json": body}
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items())
+
+
+@contextmanager
+def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
+    """Expect that what is read before and after is the same; inconclusive when it cannot be read."""
+    before = read()
+    yield
+    _look()
+    after = read()
+    if after != before:
+        raise Violation(f"{what} as before: {_brief(before)}", _brief(after))
+
+
+def eventually(holds: Callable[[], bool], expected: str) -> None:
+    """Poll until something holds; inconclusive when the target's deadline passes before."""
+    limits = current_run().profile.limits
+    deadline = time.monotonic() + limits.deadline_seconds
+    while not holds():
+        if time.monotonic() >= deadline:
+            raise Unmet(Reason.PRECONDITION, f"{expected} did not happen within {limits.deadline_seconds:g} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return text if len(text) <= 300 else f"{text[:300]} ..."  # noqa: PLR2004 - readable

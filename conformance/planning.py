@@ -1,0 +1,62 @@
+"""What a run owes: one planned row per requirement, known before the first request."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from conformance.contract import Contract, Requirement
+from conformance.record import PlannedRequirement, Reason
+from conformance.target import Profile
+
+
+def plan(
+    contract: Contract,
+    profile: Profile,
+    claims: Mapping[str, Collection[str]],
+    selected: Collection[str],
+) -> tuple[PlannedRequirement, ...]:
+    """
+    Return a row for every requirement of the contract, in its order.
+
+    `claims` names for each requirement the tests that claim to verify it, `selected` the tests that will run.
+    """
+    chosen = frozenset(selected)
+    rows = []
+    for requirement in contract.requirements.values():
+        row = _row(requirement, profile)
+        tests = tuple(sorted(claims.get(requirement.id, ())))
+        if row.status == "applicable" and not chosen.intersection(tests):
+            reason = Reason.SWITCHED_OFF if tests else Reason.VERSION
+            detail = "not selected for this run" if tests else "no operation of this version states it"
+            row = replace(row, reason=reason, detail=detail)
+        rows.append(replace(row, tests=tests))
+    return tuple(rows)
+
+
+def _row(requirement: Requirement, profile: Profile) -> PlannedRequirement:
+    status, reason, detail = _status(requirement, profile)
+    return PlannedRequirement(
+        id=requirement.id,
+        area=requirement.area,
+        statement=requirement.statement,
+        section=requirement.section,
+        level=str(requirement.level),
+        kind=str(requirement.kind),
+        when=requirement.when(),
+        status=status,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def _status(requirement: Requirement, profile: Profile) -> tuple[str, Reason | None, str | None]:
+    if requirement.not_testable:
+        return "not testable", Reason.NOT_OBSERVABLE, requirement.not_testable
+    if not requirement.applies_to(profile.version):
+        return "not applicable", Reason.VERSION, f"holds {requirement.when()}, the target is {profile.version}"
+    if requirement.feature and not profile.declares(requirement.feature):
+        return "not applicable", Reason.FEATURE_NOT_DECLARED, f"the target does not declare {requirement.feature}"
+    if not requirement.tested:
+        return "pending", Reason.NO_TEST_YET, "the suite has no test for it yet"
+    return "applicable", None, None

@@ -1,0 +1,327 @@
+"""What pytest learns from this project: options, actors and fixtures as test arguments, and the bookkeeping of checks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.bookkeeping import MisuseError, NotTested, Run, Unmet, Violation, current_run
+from conformance.claims import claims_in
+from conformance.client import TargetGoneError
+from conformance.contract import Contract, Operation
+from conformance.errors import ConformanceError, ContractError, ExitCode, TargetError
+from conformance.expectations import Caller
+from conformance.record import Outcome, Reason
+from conformance.reports.terminal import summary
+from conformance.resources import SUITE_FOLDER
+from conformance.session import Options, Session
+from conformance.target import ACTORS, FIXTURES, Actor, Fixture
+from conformance.target.profile import PLURALS
+
+_SESSION = pytest.StashKey[Session]()
+_CLAIMS = pytest.StashKey[Collection[str]]()
+_EXIT = pytest.StashKey[ExitCode]()
+_NOBODY = Actor("wrong-token", "0000-no-such-token-0000")
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the suite's options to pytest's own."""
+    group = parser.getgroup("conformance", "specification conformance")
+    group.addoption("--base-url", help="address of the service under test, above /api/v4")
+    group.addoption("--target", type=Path, help="target profile; the embedded reference is tested without one")
+    group.addoption("--target-version", help="version of the service, such as 17.7, or 'unknown'")
+    group.addoption("--area", action="append", default=[], help="only this area; may be repeated")
+    group.addoption("--requirement", action="append", default=[], help="only tests of this requirement; may be repeated")
+    group.addoption("--seed", type=int, help="repeats the random choices of an earlier run")
+    group.addoption("--out", type=Path, help="folder for the reports of this run")
+    group.addoption("--max-examples", type=int, default=30, help="drawn cases per operation and state machine")
+    group.addoption("--fuzz-seconds", type=float, default=10.0, help="time limit for the drawn cases of one operation")
+    group.addoption("--concurrency", type=int, default=16, help="how many drawn cases are under way at once")
+
+
+def _options(config: pytest.Config) -> Options:
+    option = config.getoption
+    return Options(
+        base_url=option("--base-url"),
+        target=option("--target"),
+        version=option("--target-version"),
+        areas=tuple(option("--area")),
+        requirements=tuple(option("--requirement")),
+        seed=option("--seed"),
+        out=option("--out"),
+        max_examples=option("--max-examples"),
+        fuzz_seconds=option("--fuzz-seconds"),
+        concurrency=option("--concurrency"),
+        arguments=tuple(str(argument) for argument in config.invocation_params.args),
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the suite's markers and check the operator's options."""
+    config.addinivalue_line("markers", "claims(*ids): requirements that a test verifies beyond those its source names")
+    config.addinivalue_line("markers", "every_operation(where, claims): one test per operation of the contract")
+    try:
+        config.stash[_SESSION] = Session.prepare(_options(config))
+    except ContractError as error:
+        raise pytest.UsageError(f"The contract is broken: {error}") from error
+    except ConformanceError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+# -- collection ------------------------------------------------------------------------------------------------------
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test per operation where a test asks for every operation."""
+    marker = metafunc.definition.get_closest_marker("every_operation")
+    if marker is None:
+        return
+    session = metafunc.config.stash[_SESSION]
+    where: Callable[[Operation], bool] = marker.kwargs["where"]
+    claims: Callable[[Operation], frozenset[str]] = marker.kwargs["claims"]
+    metafunc.parametrize(
+        "operation",
+        [
+            pytest.param(operation, id=operation.id, marks=pytest.mark.claims(*sorted(claimed)))
+            for operation in session.contract.operations(session.version)
+            if not operation.unsafe and where(operation) and (claimed := _tested(session.contract, claims(operation)))
+        ],
+    )
+
+
+def _tested(contract: Contract, ids: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for name in ids if name in contract.requirements and contract.requirements[name].tested)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Find out what each test claims, refuse claims that cannot be right, and drop what was not selected."""
+    session = config.stash[_SESSION]
+    problems: list[str] = []
+    for item in items:
+        if is_suite(item):
+            item.stash[_CLAIMS] = _claims(item, session.contract, problems)
+    if problems:
+        raise pytest.UsageError("The suite contradicts the contract:\n  " + "\n  ".join(dict.fromkeys(problems)))
+    dropped = [item for item in items if is_suite(item) and not session.wants(item.stash[_CLAIMS])]
+    config.stash[_ALL_CLAIMS] = _by_requirement(items)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in set(dropped)]
+
+
+_ALL_CLAIMS = pytest.StashKey[Mapping[str, Collection[str]]]()
+
+
+def is_suite(item: pytest.Item) -> bool:
+    """Tell whether a test belongs to the suite, rather than to the suite's own tests."""
+    return SUITE_FOLDER in item.path.parents
+
+
+def _claims(item: pytest.Item, contract: Contract, problems: list[str]) -> frozenset[str]:
+    found = {str(name) for marker in item.iter_markers("claims") for name in marker.args}
+    if isinstance(item, pytest.Function):
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        try:
+            found |= claims_in(item.function, parameters)
+        except ContractError as error:
+            problems.append(str(error))
+    problems += [f"{item.nodeid} verifies {name}, which the contract does not state" for name in found if name not in contract.requirements]
+    known = {name for name in found if name in contract.requirements}
+    problems += [
+        f"{item.nodeid} verifies {name}, which the contract marks as {'not testable' if contract.requirements[name].not_testable else 'pending'}"
+        for name in sorted(known)
+        if not contract.requirements[name].tested
+    ]
+    if not found:
+        problems.append(f"{item.nodeid} verifies no requirement")
+    return frozenset(known)
+
+
+def _by_requirement(items: list[pytest.Item]) -> Mapping[str, Collection[str]]:
+    claims: dict[str, list[str]] = {}
+    for item in items:
+        for name in item.stash.get(_CLAIMS, frozenset()):
+            claims.setdefault(name, []).append(item.nodeid)
+    return claims
+
+
+# -- the run ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Run the suite's tests inside a run: target up, record open, reports written at the end."""
+    config = session.config
+    suite = [item.nodeid for item in session.items if is_suite(item)]
+    if not suite or config.option.collectonly or session.testsfailed:
+        return (yield)
+    state = config.stash[_SESSION]
+    try:
+        with state.running(config.stash[_ALL_CLAIMS], suite):
+            return (yield)
+    except (TargetError, TargetGoneError) as error:
+        state.stopped = state.stopped or str(error)
+        config.stash[_EXIT] = ExitCode.INCOMPLETE
+        print(f"\n{error}", file=sys.stderr)  # noqa: T201 - the one message that says what to do
+        return True
+    except ConformanceError as error:
+        config.stash[_EXIT] = error.exit_code
+        print(f"\n{error}", file=sys.stderr)  # noqa: T201
+        return True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """End with the verdict's exit code, unless pytest itself was interrupted or broke."""
+    state = session.config.stash.get(_SESSION, None)
+    if _EXIT in session.config.stash:
+        session.exitstatus = session.config.stash[_EXIT]
+    elif state is not None and state.result is not None and exitstatus in (0, 1, 5):
+        session.exitstatus = state.result.exit_code
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """End the terminal's output with verdict, counts, what failed and where the report is."""
+    state = config.stash.get(_SESSION, None)
+    if state is None or state.result is None or state.record is None or state.recorder is None:
+        return
+    terminalreporter.write_line("")
+    folder = state.recorder.file.parent
+    terminalreporter.write(summary(state.record, state.result, folder, colour=terminalreporter.hasmarkup) + "\n")
+    if state.recorder.moved:
+        terminalreporter.write_line(f"Warning: {state.recorder.moved}.")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Open the book of a test before its first fixture, and close it after its last."""
+    if not is_suite(item):
+        return (yield)
+    run = current_run()
+    run.begin(item.nodeid, frozenset(item.stash[_CLAIMS]))
+    try:
+        return (yield)
+    finally:
+        run.leave_open(Reason.NOT_REACHED, "its test ended before it was looked at")
+        run.end(item.stash.get(_OUTCOME, "not tested"), item.stash.get(_DETAIL, None))
+
+
+_OUTCOME = pytest.StashKey[str]()
+_DETAIL = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Turn what keeps a test from starting into a reason."""
+    if not is_suite(item):
+        return (yield)
+    return (yield from _told(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Turn what a test comes to into checks."""
+    if not is_suite(item):
+        return (yield)
+    return (yield from _told(item))
+
+
+def _told(item: pytest.Item) -> Generator[None, object, object]:
+    run = current_run()
+    try:
+        result = yield
+    except (pytest.skip.Exception, TargetGoneError, KeyboardInterrupt):
+        raise
+    except NotTested as missing:
+        _say(item, "not tested", missing.detail)
+        run.leave_open(missing.reason, missing.detail, Outcome.NOT_TESTED)
+        pytest.skip(f"not tested: {missing.detail}")
+    except Unmet as unmet:
+        _say(item, "inconclusive", unmet.detail)
+        run.leave_open(unmet.reason, unmet.detail)
+        pytest.skip(f"inconclusive: {unmet.detail}")
+    except Violation as violation:
+        _say(item, "failed", str(violation))
+        run.leave_open(Reason.PRECONDITION, f"an earlier step of the same story failed: {violation}")
+        pytest.fail(_in_words(run, violation), pytrace=False)
+    except BaseException as error:
+        _say(item, "broken", f"{type(error).__name__}: {error}")
+        run.leave_open(Reason.HARNESS_ERROR, f"the suite itself broke: {type(error).__name__}: {error}")
+        raise
+    else:
+        failures = run.book.soft_failures if run.book else []
+        _say(item, "failed" if failures else "passed")
+        if failures:
+            pytest.fail("\n".join(failures), pytrace=False)
+        return result
+
+
+def _say(item: pytest.Item, outcome: str, detail: str | None = None) -> None:
+    item.stash[_OUTCOME] = outcome
+    if detail is not None:
+        item.stash[_DETAIL] = detail
+
+
+def _in_words(run: Run, violation: Violation) -> str:
+    lines = [f"expected: {violation.expected}", f"actual:   {violation.actual}"]
+    shown = violation.exchanges or (tuple(run.book.recent[-1:]) if run.book else ())
+    lines += [run.client.evidence(exchange).curl for exchange in shown]
+    return "\n".join(lines)
+
+
+# -- arguments of tests ----------------------------------------------------------------------------------------------
+
+
+def _actor_argument(name: str) -> Callable[..., Caller]:
+    def actor() -> Caller:
+        run = current_run()
+        missing = run.profile.missing((name,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        return Caller(run, run.profile.actors[name])
+
+    return pytest.fixture(name=name)(actor)
+
+
+def _fixture_argument(name: str) -> Callable[..., Fixture | tuple[Fixture, ...]]:
+    def fixture() -> Fixture | tuple[Fixture, ...]:
+        run = current_run()
+        missing = run.profile.missing((name,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        found = run.profile.fixtures[PLURALS.get(name, name)]
+        return found if name in PLURALS else found[0]
+
+    return pytest.fixture(name=name)(fixture)
+
+
+for _name in ACTORS:
+    globals()[f"_actor_{_name}"] = _actor_argument(_name)
+for _name in FIXTURES:
+    globals()[f"_fixture_{_name}"] = _fixture_argument(_name)
+
+
+@pytest.fixture
+def anonymous() -> Caller:
+    """Somebody without a token."""
+    return Caller(current_run(), None)
+
+
+@pytest.fixture
+def wrong_token() -> Caller:
+    """Somebody with a token that nobody was given."""
+    return Caller(current_run(), _NOBODY)
+
+
+@pytest.fixture
+def suite(request: pytest.FixtureRequest) -> Session:
+    """The session: seed, budgets, contract."""
+    return request.config.stash[_SESSION]

@@ -1,0 +1,108 @@
+"""Who may do what: the one object that decides about every call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .errors import ForbiddenError, UnauthorizedError
+from .http import hidden, not_found
+from .identity import Kind, Role
+from .parameters import read_query
+
+if TYPE_CHECKING:
+    from .http import Request
+    from .identity import Group, Project, Subject, Token, User
+    from .routing import Route
+    from .service import Service
+
+_READING = frozenset({"GET", "HEAD"})
+_BEARER = "bearer "
+
+
+class Access:
+    """Authentication and authorization.
+
+    Specification: Authentication.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def admit(self, request: Request) -> None:
+        """Authenticate the caller, find the subject of the path and require the role, in this order.
+
+        Raise UnauthorizedError, NotFoundError or HiddenError, and ForbiddenError respectively.
+        """
+        caller = self.authenticate(request)
+        subject = self.subject(request.route, caller, request.path.get("id", ""))
+        self.require(request.route, caller, subject)
+        request.admit(caller, subject)
+
+    def authenticate(self, request: Request) -> User:
+        """Return the user whose token the request carries. Raise UnauthorizedError when there is none."""
+        token = self._service.identities.tokens.get(self.token_text(request))
+        user = self._service.identities.users.get(token.user_id) if token else None
+        if token is None or user is None or user.state != "active":
+            raise UnauthorizedError
+        self.require_scope(token, request.method)
+        return user
+
+    def token_text(self, request: Request) -> str:
+        """Return the token that was sent, from the first place that holds one, or an empty string."""
+        choices = self._service.choices
+        private = request.header("private-token")
+        if private:
+            return private
+        bearer = request.header("authorization")
+        if bearer[: len(_BEARER)].lower() == _BEARER and (
+            choices.bearer_everywhere or request.route.takes_bearer
+        ):
+            return bearer[len(_BEARER) :].strip()
+        if choices.token_in_query and b"_token=" in request.query:
+            query = read_query(request.query)
+            return str(query.get("private_token") or query.get("access_token") or "")
+        return ""
+
+    def require_scope(self, token: Token, method: str) -> None:
+        """Require that the token's scopes suffice for a reading or writing call. Raise ForbiddenError."""
+        enough = {"api", "read_api"} if method in _READING else {"api"}
+        if not enough.intersection(token.scopes):
+            raise ForbiddenError("insufficient_scope")
+
+    def subject(self, route: Route, caller: User, reference: str) -> Subject | None:
+        """Return the project or group that a path names by id or full path; None for routes without one."""
+        if route.subject is Kind.PROJECT:
+            return self.visible_project(caller, reference)
+        if route.subject is Kind.GROUP:
+            return self.visible_group(caller, reference)
+        return None
+
+    def visible_project(self, caller: User, reference: str) -> Project:
+        """Find a project by id or path. Raise NotFoundError, or HiddenError when it is not for the caller."""
+        project = self._service.identities.find_project(reference)
+        if project is None:
+            raise not_found("Project")
+        if not self._service.identities.can_see(caller, project):
+            raise hidden("Project")
+        return project
+
+    def visible_group(self, caller: User, reference: str) -> Group:
+        """Find a group by id or path. Raise NotFoundError, or HiddenError when the caller may not see it."""
+        group = self._service.identities.find_group(reference)
+        if group is None:
+            raise not_found("Group")
+        if not self._service.identities.can_see(caller, group):
+            raise hidden("Group")
+        return group
+
+    def require(self, route: Route, caller: User, subject: Subject | None) -> None:
+        """Require the route's least role of the caller. Raise ForbiddenError."""
+        if route.admin_only and not caller.admin:
+            raise ForbiddenError
+        if subject is not None and route.least_role > Role.NONE:
+            self.require_role(caller, subject, route.least_role)
+
+    def require_role(self, caller: User, subject: Subject, least: Role) -> None:
+        """Require a role in a project or group. Raise ForbiddenError."""
+        if self._service.identities.role_in(caller, subject) < least:
+            raise ForbiddenError

@@ -1,0 +1,109 @@
+"""The embedded server: a service on a loopback port, in a thread of this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Self
+
+import uvicorn
+
+from .app import create_app
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .service import Service
+
+_HOST = "127.0.0.1"
+_BACKLOG = 2048
+_SECONDS_TO_START = 10.0
+_SECONDS_TO_STOP = 5.0
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that tells another thread when it accepts requests."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
+class EmbeddedServer:
+    """Serves one service on 127.0.0.1 until it is stopped; use it with `with`, or `start` and `stop` it.
+
+    `port` 0 takes a free one; `latency_ms` delays each response. Raise OSError when the port is taken.
+    """
+
+    def __init__(self, service: Service, port: int = 0, latency_ms: float = 0) -> None:
+        self.service = service
+        self._port = port
+        self._latency_ms = latency_ms
+        self._server: _Server | None = None
+        self._socket: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def port(self) -> int:
+        """The port in use; the wanted one before the start."""
+        return self._port
+
+    @property
+    def base_url(self) -> str:
+        """The address without a path; all paths of the service begin with /api/v4 below it."""
+        return f"http://{_HOST}:{self._port}"
+
+    def start(self) -> Self:
+        """Start serving, and return when the first request can be sent. Raise RuntimeError when it cannot."""
+        if self._thread is not None:
+            raise RuntimeError("the server is already running")
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind((_HOST, self._port))
+        except OSError:
+            self._socket.close()
+            raise
+        self._port = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            create_app(self.service, self._latency_ms),
+            backlog=_BACKLOG,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            timeout_keep_alive=300,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = _Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="reference-server", daemon=True
+        )
+        self._thread.start()
+        if not self._server.ready.wait(_SECONDS_TO_START):
+            self.stop()
+            raise RuntimeError("the embedded server did not start in time")
+        return self
+
+    def stop(self) -> None:
+        """Stop serving and free the port. Calls on a stopped server do nothing."""
+        if self._server is not None:
+            self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(_SECONDS_TO_STOP)
+        if self._socket is not None:
+            self._socket.close()
+        self._server = self._thread = self._socket = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

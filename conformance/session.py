@@ -1,0 +1,179 @@
+"""One session of the suite: from the operator's options to a target, a run, a record and its reports."""
+
+from __future__ import annotations
+
+import platform
+import random
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from conformance import __version__
+from conformance.bookkeeping import Run, running
+from conformance.contract import Contract, Version
+from conformance.embedded import DEFAULT_VERSION, embedded_target
+from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.planning import plan
+from conformance.record import RECORD_FORM, Footer, Header, PlannedRequirement, Recorder, RunRecord
+from conformance.reports import render_all
+from conformance.target import Profile, load_profile
+from conformance.target.preflight import preflight
+from conformance.verdicts import RunResult, RunVerdict, add_up
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the operator asks for."""
+
+    base_url: str | None = None
+    target: Path | None = None
+    version: str | None = None
+    areas: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    seed: int | None = None
+    out: Path | None = None
+    max_examples: int = 30
+    fuzz_seconds: float = 10.0
+    concurrency: int = 16
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass
+class Session:
+    """What is known of a session before, while and after it runs."""
+
+    options: Options
+    contract: Contract
+    profile: Profile | None
+    """None for the embedded reference, which starts with the run."""
+    seed: int
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    run: Run | None = None
+    recorder: Recorder | None = None
+    stopped: str | None = None
+    """Why the run ended early."""
+    result: RunResult | None = None
+    record: RunRecord | None = None
+    reports: tuple[Path, ...] = ()
+    _clock: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def prepare(cls, options: Options) -> Session:
+        """Check the options as far as that goes without a request; raise UsageError when they are wrong."""
+        contract = Contract.load()
+        for area in options.areas:
+            if area not in contract.areas:
+                raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(contract.areas)}.")
+        for requirement in options.requirements:
+            contract.requirement(requirement)
+        seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
+        return cls(options, contract, _profile(options), seed)
+
+    @property
+    def version(self) -> Version | None:
+        """Version of the target: from the options, the profile, or the default of the reference."""
+        if self.profile is not None:
+            return self.profile.version
+        return Version.parse_known(self.options.version or DEFAULT_VERSION)
+
+    @property
+    def folder(self) -> Path:
+        """Where the reports of this run go."""
+        if self.options.out is not None:
+            return self.options.out
+        target = self.profile.title if self.profile else "reference"
+        return Path("reports") / target / self.started.strftime("%Y%m%dT%H%M%SZ")
+
+    def wants(self, claims: Collection[str]) -> bool:
+        """Tell whether a test with these claims belongs to what the operator selected."""
+        if self.options.requirements and not set(self.options.requirements).intersection(claims):
+            return False
+        areas = {self.contract.requirements[name].area for name in claims}
+        return not self.options.areas or bool(areas.intersection(self.options.areas))
+
+    @contextmanager
+    def running(self, claims: Mapping[str, Collection[str]], selected: Collection[str]) -> Iterator[Run]:
+        """Open target and record, yield the run, and close with footer and reports whatever happens."""
+        self._clock = time.monotonic()
+        with ExitStack() as stack:
+            recorder = self.recorder = Recorder(self.folder / "results.jsonl")
+            stack.callback(recorder.close)
+            try:
+                profile = self.profile or stack.enter_context(embedded_target(str(self.version or DEFAULT_VERSION)))
+                rows = plan(self.contract, profile, claims, selected)
+                self._write_head(recorder, profile, rows)
+                self.run = stack.enter_context(running(Run(self.contract, profile, recorder)))
+                preflight(profile, self.run.client)
+                yield self.run
+            except KeyboardInterrupt:
+                self.stopped = "the operator interrupted the run"
+                raise
+            except TargetError as error:
+                self.stopped = str(error)
+                raise
+            finally:
+                self._finish(recorder)
+
+    def _write_head(self, recorder: Recorder, profile: Profile, rows: tuple[PlannedRequirement, ...]) -> None:
+        recorder.write(
+            Header(
+                form=RECORD_FORM,
+                suite=__version__,
+                contract=self.contract.digest,
+                target=profile.title,
+                base_url=profile.redacted()["base_url"],
+                version=str(profile.version or "unknown"),
+                edition=profile.edition,
+                profile=profile.redacted(),
+                seed=self.seed,
+                started=self.started.isoformat(timespec="seconds"),
+                python=platform.python_version(),
+                arguments=self.options.arguments,
+            ),
+        )
+        recorder.write_plan(rows)
+
+    def _finish(self, recorder: Recorder) -> None:
+        """Add up, write the footer and render the reports."""
+        requests = self.run.client.requests if self.run else 0
+        footer = Footer(
+            verdict=RunVerdict.INCOMPLETE,
+            exit_code=ExitCode.INCOMPLETE,
+            ended=datetime.now(UTC).isoformat(timespec="seconds"),
+            requests=requests,
+            seconds=round(time.monotonic() - self._clock, 3),
+            detail=self.stopped,
+        )
+        result = add_up(replace(recorder.read_back(), footer=footer))
+        recorder.write(replace(footer, verdict=result.verdict, exit_code=result.exit_code))
+        self.record = recorder.read_back()
+        self.result = add_up(self.record)
+        try:
+            self.reports = render_all(self.record, recorder.file.parent)
+        except UsageError as error:
+            print(f"{error} The record is kept: {recorder.file}", file=sys.stderr)  # noqa: T201 - a last word
+
+
+def _profile(options: Options) -> Profile | None:
+    file = options.target
+    if file is None and options.base_url is not None:
+        file = Path("target.yaml")
+        if not file.is_file():
+            raise UsageError(
+                "A base URL alone is not enough: the suite also needs tokens and fixtures. Write a profile with "
+                "`conformance target --example > target.yaml`, fill it in, and pass --target target.yaml.",
+            )
+    if file is None:
+        return None
+    profile = load_profile(file)
+    if options.base_url is not None:
+        if not options.base_url.startswith(("http://", "https://")):
+            raise UsageError(f"'{options.base_url}' is not a base URL. It begins with http:// or https://.")
+        profile = replace(profile, base_url=options.base_url.rstrip("/").removesuffix("/api/v4"))
+    if options.version is not None:
+        profile = replace(profile, version=Version.parse_known(options.version))
+    return profile

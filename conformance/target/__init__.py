@@ -1,0 +1,5 @@
+"""Who is under test: the profile of a target, and proof that it can be tested."""
+
+from conformance.target.profile import ACTORS, FIXTURES, Actor, Fixture, Limits, Profile, load_profile
+
+__all__ = ["ACTORS", "FIXTURES", "Actor", "Fixture", "Limits", "Profile", "load_profile"]

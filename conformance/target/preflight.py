@@ -1,0 +1,166 @@
+"""Before anything is judged: does something answer, is it the service, is it known who calls, are the roles real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from conformance.client import Client, Exchange, TargetGoneError
+from conformance.errors import TargetError
+from conformance.target.profile import Profile
+
+_UNAUTHORIZED = 401
+
+
+def preflight(profile: Profile, client: Client) -> None:
+    """
+    Send one call that a target must answer; raise TargetError that says what to do when it cannot be tested.
+
+    Whether an answer is right is not decided here: that is what the suite is for.
+    """
+    name = next((name for name in ("maintainer", "owner") if name in profile.actors), None)
+    actor = profile.actors[name] if name else next(iter(profile.actors.values()), None)
+    try:
+        exchange = client.send(actor, "GET", _first_path(profile))
+    except TargetGoneError as error:
+        raise TargetError(f"{error}. Is the service running there?") from error
+    problem = _problem(profile, exchange)
+    if problem:
+        raise TargetError(problem)
+
+
+def _first_path(profile: Profile) -> str:
+    project = next(iter(profile.fixtures.get("project", ())), None)
+    if project is not None:
+        return f"/projects/{project.id}/merge_request_approval_setting"
+    group = next(iter(profile.fixtures.get("group", ())), None)
+    return f"/groups/{group.id}/merge_request_approval_setting" if group else "/version"
+
+
+def _problem(profile: Profile, exchange: Exchange) -> str | None:
+    where = profile.redacted()["base_url"]
+    if exchange.status is None:
+        return f"{where} does not answer: {exchange.problem}. Check base_url, and that the service is running."
+    if _is_html(exchange):
+        return (
+            f"{where} answers HTML (status {exchange.status}) where the API should be. "
+            "base_url is the address above /api/v4; is it a web page or a proxy's error page?"
+        )
+    if exchange.status == _UNAUTHORIZED and exchange.call.actor is not None:
+        actor = exchange.call.actor
+        return (
+            f"{where} refuses the token of actor '{actor.name}' (status 401). "
+            f"Check the token in the profile, and that it has not expired: {client_hint(exchange)}"
+        )
+    return None
+
+
+def client_hint(exchange: Exchange) -> str:
+    """Return a command that shows what the target says to a call."""
+    actor = exchange.call.actor
+    token = f'-H "PRIVATE-TOKEN: {actor.variable}" ' if actor else ""
+    return f"curl -i {token}<base_url>/api/v4{exchange.call.target}"
+
+
+def _is_html(exchange: Exchange) -> bool:
+    start = exchange.body[:200].lstrip().lower()
+    return start.startswith((b"<!doctype html", b"<html")) or "text/html" in exchange.headers.get("content-type", "")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleProof:
+    """What one actor was asked to show, and what came of it."""
+
+    actor: str
+    claim: str
+    shown: str
+    """`proven`, `contradicted` or `open`."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    claim: str
+    path: str
+    served: bool
+    """Whether the role must be served by the specification, or refused."""
+
+
+def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
+    """
+    Let each actor show that it is the role it claims, by calls that only read and that the role table decides.
+
+    A contradiction may be the profile's fault or the target's; the run will tell, the table only warns.
+    """
+    proofs = [
+        _proof(profile, client, name, trial) for name in profile.actors for trial in _TRIALS.get(name, _no_trials)(profile)
+    ]
+    silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
+    return (
+        *proofs,
+        *(RoleProof(name, "token is accepted", *_token_is_known(profile, client, name)) for name in silent),
+    )
+
+
+def _proof(profile: Profile, client: Client, name: str, trial: _Trial) -> RoleProof:
+    exchange = client.send(profile.actors[name], "GET", trial.path)
+    if exchange.status is None or exchange.status >= 500:  # noqa: PLR2004 - HTTP's own number
+        return RoleProof(name, trial.claim, "open", exchange.problem or f"status {exchange.status}")
+    proven = exchange.is_success if trial.served else exchange.is_refusal
+    if not trial.served and exchange.status == _UNAUTHORIZED:
+        return RoleProof(name, trial.claim, "contradicted", "status 401: the token itself is refused")
+    return RoleProof(
+        name,
+        trial.claim,
+        "proven" if proven else "contradicted",
+        f"GET {trial.path}: status {exchange.status}, expected {'200' if trial.served else 'a refusal'}",
+    )
+
+
+def _token_is_known(profile: Profile, client: Client, name: str) -> tuple[str, str]:
+    """Tell whether a target knows a token at all; where it has no way to say so, that stays open."""
+    exchange = client.send(profile.actors[name], "GET", "/user")
+    if exchange.status == _UNAUTHORIZED:
+        return "contradicted", "GET /user: status 401: the token is refused"
+    if exchange.is_success:
+        return "proven", "GET /user: the token is accepted"
+    return "open", f"GET /user: status {exchange.status}; the target does not say"
+
+
+def _project_settings(profile: Profile, *, served: bool) -> list[_Trial]:
+    projects = profile.fixtures.get("project", ())
+    claim = "is at least maintainer of project" if served else "is below maintainer in project"
+    return [_Trial(claim, f"/projects/{projects[0].id}/merge_request_approval_setting", served)] if projects else []
+
+
+def _group_settings(profile: Profile, *, served: bool) -> list[_Trial]:
+    groups = profile.fixtures.get("group", ())
+    claim = "is owner of group" if served else "is not owner of group"
+    return [_Trial(claim, f"/groups/{groups[0].id}/merge_request_approval_setting", served)] if groups else []
+
+
+def _below_maintainer(profile: Profile) -> list[_Trial]:
+    return _project_settings(profile, served=False)
+
+
+def _no_trials(_: Profile) -> list[_Trial]:
+    return []
+
+
+_TRIALS: dict[str, Callable[[Profile], list[_Trial]]] = {
+    "owner": lambda profile: _group_settings(profile, served=True),
+    "maintainer": lambda profile: [
+        *_project_settings(profile, served=True),
+        *_group_settings(profile, served=False),
+    ],
+    "developer": _below_maintainer,
+    "reporter": _below_maintainer,
+    "guest": _below_maintainer,
+    "approver": _below_maintainer,
+    "second_approver": _below_maintainer,
+    "author": _below_maintainer,
+    "outsider": lambda profile: [
+        *_project_settings(profile, served=False),
+        *_group_settings(profile, served=False),
+    ],
+}

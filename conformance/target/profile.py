@@ -1,0 +1,306 @@
+"""The profile of a target: where it is, which version it has, who calls it and what exists on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from conformance.contract import Version
+from conformance.contract.yaml_files import first_problem, parse_yaml
+from conformance.errors import UsageError
+
+#: The actors a profile may name, and who each of them must be.
+ACTORS: Mapping[str, str] = MappingProxyType(
+    {
+        "owner": "owner of `group`, and by that of `project`",
+        "maintainer": "maintainer of `project` and `group`, with a role in every allowlist fixture",
+        "developer": "developer in `project` and `group`",
+        "reporter": "reporter in `project`",
+        "guest": "guest in `project`",
+        "approver": "developer in `project` who may approve: neither author nor committer of `merge_request`",
+        "second_approver": "another one like `approver`",
+        "author": "author of `merge_request`",
+        "outsider": "a user without any role in `project` and `group`",
+        "admin": "administrator of the installation; only used where the text speaks of administrators",
+        "project_bot": "bot user of an access token of `project`",
+        "group_bot": "bot user of an access token of `group`",
+    },
+)
+
+#: The fixtures a profile may name, and what each of them must be.
+FIXTURES: Mapping[str, str] = MappingProxyType(
+    {
+        "project": "private project in `group`, whose settings the suite may change: id, path",
+        "group": "private top-level group: id, path",
+        "subgroup": "group inside `group`: id, path",
+        "sibling_project": "another project that `maintainer` maintains, which must stay untouched: id, path",
+        "sibling_group": "another top-level group that `owner` owns: id, path",
+        "public_project": "public project that `maintainer` maintains: id, path",
+        "fuzz_project": "project like `project`, set aside for random calls: id, path",
+        "fuzz_group": "group like `group`, set aside for random calls: id, path",
+        "allowlist_project": "project that may be put on an allowlist: id, path; see allowlist_projects",
+        "allowlist_projects": "list of at least three such projects, each with a repository: id, path",
+        "allowlist_group": "group that may be put on an allowlist: id, name; see allowlist_groups",
+        "allowlist_groups": "list of at least three such groups: id, name",
+        "merge_request": "open merge request of `project` with a description: iid, id, sha (its HEAD)",
+        "second_merge_request": "another one like `merge_request`: iid, id, sha",
+        "reset_merge_request": "one whose approvals may be reset: iid, id, sha",
+        "fuzz_merge_request": "one set aside for random calls: iid, id, sha",
+        "approver_group": "group visible to all, with a description, that may be named in rules: id, path",
+        "second_approver_group": "another one like `approver_group`: id, path",
+        "hidden_group": "private group that some callers cannot see: id, path",
+        "protected_branch": "protected branch of `project`: id, name",
+        "second_protected_branch": "another one: id, name",
+        "export_group": "group with some labels or milestones whose export may be scheduled: id, path, relation",
+        "integration": "integration that may be set up on `project`: slug, settings, ...",
+        "integrations": "list of such integrations",
+        "chat_integration": "chat-style integration that needs a webhook: slug, settings",
+        "token_integration": "integration that needs a token: slug, settings",
+        "email_integration": "email-style integration that needs recipients: slug, settings",
+        "issue_tracker_integration": "issue tracker that needs three addresses together: slug, settings",
+        "emails_on_push_integration": "the emails-on-push integration: slug, settings",
+        "switchable_integration": "issue tracker with the parameter active: slug, settings",
+        "chat_app_integration": "the chat-app integration, not installed: slug, settings",
+        "installed_chat_app_integration": "the chat-app integration on a project where it is installed: slug, settings",
+        "notified_integration": "integration that notifies `notification_receiver`: slug, settings",
+        "notification_receiver": "where notifications can be seen: url",
+        "push_trigger": "how to make a push happen: url",
+        "fresh_project": "project made after the installation, its settings never touched: id, path",
+        "job_token": "job token of a project: token",
+        "oauth_token_endpoint": "where OAuth tokens are issued: url",
+        "enabled_project": "project with code completion on: path",
+        "disabled_project": "project with code completion off: path",
+        "group_enabled_project": "project whose group alone has code completion on: path",
+        "code_owner_merge_request": "merge request with a code owner rule: iid",
+        "report_approver_merge_request": "merge request with a rule of a policy: iid",
+        "policy_group": "group with an approval rule that a policy made: id, path",
+        "policy_project": "project with an approval rule that a policy made: id, path",
+    },
+)
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A role with a token."""
+
+    name: str
+    token: str = field(repr=False)
+    id: int | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def variable(self) -> str:
+        """The shell variable that stands for the token wherever a call is shown."""
+        return f"$TOKEN_{self.name.upper().replace('-', '_')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """Something that exists on the target before the run."""
+
+    name: str
+    values: Mapping[str, Any]
+
+    def __getitem__(self, key: str) -> Any:
+        """Return one of its values; raise KeyError when the profile does not give it."""
+        return self.values[key]
+
+    def get(self, key: str) -> Any:
+        """Return one of its values, or None."""
+        return self.values.get(key)
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return int(self.values["id"])
+
+    @property
+    def encoded_path(self) -> str:
+        """Its full path as one path segment."""
+        return quote(str(self.values["path"]), safe="")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How politely and how patiently the suite calls; seconds unless named otherwise."""
+
+    timeout_seconds: float = 30
+    deadline_seconds: float = 60
+    requests_per_second: float | None = None
+    back_pressure_seconds: float = 120
+    settle_seconds: float = 0
+    page_walk: int = 200
+
+
+@dataclass(frozen=True)
+class Profile:
+    """All that the suite knows of its target before the first request."""
+
+    base_url: str
+    version: Version | None
+    """None when the operator does not know it."""
+    edition: str
+    actors: Mapping[str, Actor]
+    fixtures: Mapping[str, tuple[Fixture, ...]]
+    """By singular name; a single fixture is a tuple of one."""
+    features: Mapping[str, bool] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """A short name for folders and headings."""
+        return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", urlsplit(self.base_url).netloc)
+
+    def missing(self, needs: tuple[str, ...]) -> str | None:
+        """Say which actor or fixture of a list the profile does not name; None when it names all."""
+        for need in needs:
+            singular, at_least = (need, 1) if need not in PLURALS else (PLURALS[need], 3)
+            if need in self.actors or len(self.fixtures.get(singular, ())) >= at_least:
+                continue
+            what = "actor" if need in ACTORS else "fixture"
+            who = ACTORS.get(need) or FIXTURES.get(need, "see `conformance target --example`")
+            return f"{what} '{need}' is not in the target profile ({who})"
+        return None
+
+    def declares(self, feature: str) -> bool:
+        """Tell whether the target says it has a feature."""
+        return bool(self.features.get(feature, False))
+
+    def redacted(self) -> dict[str, Any]:
+        """Return the profile as plain data without tokens, passwords and other secrets."""
+        return {
+            "base_url": _without_userinfo(self.base_url),
+            "version": str(self.version or "unknown"),
+            "edition": self.edition,
+            "actors": {name: {"id": actor.id, "username": actor.username} for name, actor in self.actors.items()},
+            "fixtures": {
+                name: [{key: _public(key, value) for key, value in entry.values.items()} for entry in entries]
+                for name, entries in self.fixtures.items()
+            },
+            "features": dict(self.features),
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the redacted profile: two runs with the same digest had the same target and fixtures."""
+        return hashlib.sha256(json.dumps(self.redacted(), sort_keys=True).encode()).hexdigest()
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return every text that must never reach a report, longest first."""
+        found = {actor.token for actor in self.actors.values()}
+        found |= {actor.password for actor in self.actors.values() if actor.password}
+        found |= {text for entries in self.fixtures.values() for entry in entries for text in _secrets(entry.values)}
+        return tuple(sorted((text for text in found if text), key=len, reverse=True))
+
+
+PLURALS: Mapping[str, str] = MappingProxyType(
+    {"allowlist_projects": "allowlist_project", "allowlist_groups": "allowlist_group", "integrations": "integration"},
+)
+_SECRET_KEYS = re.compile(r"token|password|secret|webhook|api_key", re.IGNORECASE)
+
+
+def _public(key: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {inner: _public(inner, content) for inner, content in value.items()}
+    return "[redacted]" if _SECRET_KEYS.search(key) else value
+
+
+def _secrets(values: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str) and _SECRET_KEYS.search(key):
+            yield value
+
+
+def _without_userinfo(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Profile:
+    """
+    Read a target profile.
+
+    Raise UsageError when it cannot be read, names an unset environment variable, an unknown actor or fixture,
+    a version outside the specification, or breaks the profile's schema.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"Cannot read the target profile {file}: {error.strerror or error}. "
+            "`conformance target --example` prints one to start from.",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"The target profile {file} is not UTF-8 text.") from error
+    data = _with_environment(parse_yaml(text, str(file)), environment, file)
+    problem = first_problem(data, "target.schema.json")
+    if problem:
+        raise UsageError(f"The target profile {file} is not valid {problem}.")
+    return profile_from(data, str(file))
+
+
+def profile_from(data: Mapping[str, Any], source: str) -> Profile:
+    """Make a profile from data that fits the profile's schema; `source` says in messages where it comes from."""
+    _refuse_unknown("actor", data["actors"], ACTORS, source)
+    _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
+    return Profile(
+        name=data.get("name", ""),
+        base_url=data["base_url"].rstrip("/").removesuffix("/api/v4"),
+        version=Version.parse_known(str(data.get("version", "unknown"))),
+        edition=data.get("edition", "unknown"),
+        actors={name: Actor(name, **values) for name, values in data["actors"].items()},
+        fixtures=_fixtures(data["fixtures"]),
+        features=dict(data.get("features", {})),
+        limits=Limits(**data.get("limits", {})),
+    )
+
+
+def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:
+    found: dict[str, tuple[Fixture, ...]] = {}
+    for name, value in data.items():
+        singular = PLURALS.get(name, name)
+        entries = value if isinstance(value, list) else [value]
+        found[singular] = found.get(singular, ()) + tuple(Fixture(singular, entry) for entry in entries)
+    return found
+
+
+def _refuse_unknown(what: str, given: Mapping[str, Any], known: Mapping[str, str], source: str) -> None:
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else f" Known are: {', '.join(known)}."
+            raise UsageError(f"{source} names the unknown {what} '{name}'.{hint}")
+
+
+def _with_environment(node: Any, environment: Mapping[str, str], file: Path) -> Any:
+    if isinstance(node, dict):
+        return {key: _with_environment(value, environment, file) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_with_environment(value, environment, file) for value in node]
+    if not isinstance(node, str):
+        return node
+
+    def value_of(match: re.Match[str]) -> str:
+        try:
+            return environment[match[1]]
+        except KeyError:
+            raise UsageError(
+                f"{file} uses the environment variable {match[1]}, which is not set. Set it before the run.",
+            ) from None
+
+    return _VARIABLE.sub(value_of, node)

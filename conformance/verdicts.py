@@ -1,0 +1,179 @@
+"""From checks to verdicts: of each requirement, and of the run. Every report format reads them from here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.errors import ExitCode
+from conformance.record import Check, Evidence, Outcome, PlannedRequirement, Reason, RunRecord
+
+
+class Verdict(StrEnum):
+    """What the checks of one requirement add up to."""
+
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+    NOT_TESTED = "not tested"
+    PASSED = "passed"
+    NOTED = "noted"
+    NOT_APPLICABLE = "not applicable"
+
+
+class RunVerdict(StrEnum):
+    """What all requirements add up to."""
+
+    CONFORMANT = "conformant"
+    NON_CONFORMANT = "non-conformant"
+    INCOMPLETE = "incomplete"
+    BROKEN = "suite broken"
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementVerdict:
+    """One row of every report."""
+
+    requirement: PlannedRequirement
+    verdict: Verdict
+    reason: Reason | None
+    detail: str | None
+    passed: int
+    """How many checks held."""
+    failures: tuple[Check, ...]
+    observations: tuple[str, ...]
+
+    @property
+    def is_violation(self) -> bool:
+        """Whether it makes the run non-conformant."""
+        return self.verdict is Verdict.FAILED and self.requirement.level == "must"
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether it keeps the run from being conformant although nothing failed."""
+        return self.requirement.level == "must" and self.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The exchanges that show the failures."""
+        return tuple(entry for check in self.failures for entry in check.evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The verdict of a run with one row per requirement, in the contract's order."""
+
+    verdict: RunVerdict
+    rows: tuple[RequirementVerdict, ...]
+    explanation: str
+    """Why the verdict is what it is, in one sentence."""
+    exit_code: ExitCode
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """How many requirements have which verdict; every verdict is a key."""
+        found = Counter(row.verdict for row in self.rows)
+        return {verdict: found[verdict] for verdict in Verdict}
+
+    def rows_with(self, *verdicts: Verdict) -> tuple[RequirementVerdict, ...]:
+        """Return the rows with one of these verdicts."""
+        return tuple(row for row in self.rows if row.verdict in verdicts)
+
+    def by_area(self) -> Mapping[str, tuple[RequirementVerdict, ...]]:
+        """Return the rows of each area, areas in the contract's order."""
+        areas: dict[str, list[RequirementVerdict]] = {}
+        for row in self.rows:
+            areas.setdefault(row.requirement.area, []).append(row)
+        return {area: tuple(rows) for area, rows in areas.items()}
+
+
+def add_up(record: RunRecord) -> RunResult:
+    """Turn a record, also one that was cut off, into verdicts."""
+    checks: dict[str, list[Check]] = {}
+    for check in record.checks:
+        checks.setdefault(check.requirement, []).append(check)
+    rows = tuple(_row(entry, checks.get(entry.id, [])) for entry in record.plan)
+    broken = [end for end in record.tests if end.outcome == "broken"]
+    stopped = record.footer.detail if record.footer else "the run was cut off before its end"
+    verdict, explanation = _run_verdict(rows, broken=len(broken), stopped=stopped)
+    return RunResult(verdict, rows, explanation, _EXIT_CODES[verdict])
+
+
+_EXIT_CODES: Mapping[RunVerdict, ExitCode] = {
+    RunVerdict.CONFORMANT: ExitCode.CONFORMANT,
+    RunVerdict.NON_CONFORMANT: ExitCode.NON_CONFORMANT,
+    RunVerdict.INCOMPLETE: ExitCode.INCOMPLETE,
+    RunVerdict.BROKEN: ExitCode.SUITE_BROKE,
+}
+
+
+def _run_verdict(
+    rows: Iterable[RequirementVerdict],
+    *,
+    broken: int,
+    stopped: str | None,
+) -> tuple[RunVerdict, str]:
+    rows = tuple(rows)
+    violations = sum(row.is_violation for row in rows)
+    gaps = [row for row in rows if row.is_gap]
+    verified = sum(row.verdict is Verdict.PASSED and row.requirement.level == "must" for row in rows)
+    if violations:
+        return RunVerdict.NON_CONFORMANT, f"{_count(violations, 'requirement')} violated."
+    if broken:
+        return RunVerdict.BROKEN, f"{_count(broken, 'test')} of the suite itself broke; the target is not to blame."
+    if stopped:
+        return RunVerdict.INCOMPLETE, f"Nothing failed, but {stopped}."
+    if gaps or not verified:
+        reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
+        listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
+        return (
+            RunVerdict.INCOMPLETE,
+            f"Nothing failed, but {_count(len(gaps), 'requirement')} could not be verified ({listed or 'nothing ran'}).",
+        )
+    return RunVerdict.CONFORMANT, f"All {verified} applicable requirements were verified."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _row(entry: PlannedRequirement, checks: list[Check]) -> RequirementVerdict:
+    failures = tuple(check for check in checks if check.outcome is Outcome.FAILED)
+    observations = tuple(
+        dict.fromkeys(check.detail for check in checks if check.outcome is Outcome.OBSERVED and check.detail),
+    )
+    passed = sum(check.outcome is Outcome.PASSED for check in checks)
+    verdict, reason, detail = _verdict(entry, checks, failures, observations)
+    return RequirementVerdict(entry, verdict, reason, detail, passed, failures, observations)
+
+
+def _verdict(
+    entry: PlannedRequirement,
+    checks: list[Check],
+    failures: tuple[Check, ...],
+    observations: tuple[str, ...],
+) -> tuple[Verdict, Reason | None, str | None]:
+    """
+    Add up: a failure outweighs everything, an open question outweighs what held.
+
+    A requirement whose place was only seen in passing is not verified: the test that is there for it did not run.
+    """
+    if entry.status in ("not applicable", "not testable"):
+        return Verdict.NOT_APPLICABLE, entry.reason, entry.detail
+    if failures:
+        return Verdict.FAILED, None, failures[0].detail
+    open_check = next(
+        (check for check in checks if check.outcome in (Outcome.INCONCLUSIVE, Outcome.NOT_TESTED)),
+        None,
+    )
+    if open_check is not None:
+        verdict = Verdict.INCONCLUSIVE if open_check.outcome is Outcome.INCONCLUSIVE else Verdict.NOT_TESTED
+        return verdict, open_check.reason, open_check.detail
+    if any(check.outcome is Outcome.PASSED and check.claimed for check in checks):
+        return Verdict.PASSED, None, None
+    if entry.level == "note" and observations:
+        return Verdict.NOTED, None, None
+    if entry.status == "pending":
+        return Verdict.NOT_TESTED, entry.reason, entry.detail
+    return Verdict.NOT_TESTED, entry.reason or Reason.NOT_REACHED, entry.detail or "its tests did not run"

@@ -1,0 +1,65 @@
+"""What the tests of the reference share: servers with a seeded world, and clients for its actors."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from conformance.reference import Choices, EmbeddedServer, Service, create_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass
+class Served:
+    """A running service."""
+
+    service: Service
+    server: EmbeddedServer
+    clients: ExitStack
+
+    def anonymous(self) -> httpx.Client:
+        """Give a client without a token."""
+        return self.clients.enter_context(httpx.Client(base_url=f"{self.server.base_url}/api/v4", timeout=10))
+
+    def acting_as(self, actor: str) -> httpx.Client:
+        """Give a client with the actor's token."""
+        client = self.anonymous()
+        client.headers["PRIVATE-TOKEN"] = self.service.world.actors[actor].token
+        return client
+
+    def id_of(self, fixture: str) -> int:
+        """Give the id of a fixture."""
+        return self.service.world.one(fixture).id
+
+
+@contextmanager
+def running(version: str = "17.7", choices: Choices | None = None) -> Iterator[Served]:
+    service = create_service(version, choices)
+    with ExitStack() as clients, EmbeddedServer(service) as server:
+        yield Served(service, server, clients)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    """Start services of any version and choices; they stop with the test."""
+    with ExitStack() as stack:
+        yield lambda version="17.7", choices=None: stack.enter_context(running(version, choices))
+
+
+@pytest.fixture(scope="module")
+def module_server() -> Iterator[Served]:
+    with running() as served:
+        yield served
+
+
+@pytest.fixture
+def served(module_server: Served) -> Served:
+    """One server for all tests of a module, with the seeded world anew for each of them."""
+    module_server.service.reset()
+    return module_server
