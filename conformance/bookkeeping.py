@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from conformance.client import Client, Exchange
-from conformance.contract import Contract
 from conformance.judge import Finding, Judge
 from conformance.record import Check, Outcome, Reason, Recorder, TestEnd
-from conformance.target import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.contract import Contract
+    from conformance.target import Profile
 
 _EVIDENCE_BEFORE = 2
 _FAILURES_PER_PLACE = 3
+_LONGEST_STORY = 25
 
 
 class Violation(AssertionError):  # noqa: N818 - the word of the reports
@@ -68,6 +73,8 @@ class TestBook:
     """Requirements that have a check of this test in the record."""
     soft_failures: list[str] = field(default_factory=list)
     """Failures after which the test went on."""
+    story: list[Exchange] | None = None
+    """While a model is explored: every call of the current example, so that a failure shows all that led to it."""
     held_back: dict[str, Check] | None = None
     """While a failure is being shrunk: the latest failed check of each requirement."""
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -131,7 +138,8 @@ class Run:
         book = self._open_book()
         with self._lock:
             shown = violation.exchanges or tuple(book.recent[-1:])
-            before = [exchange for exchange in book.recent[-_EVIDENCE_BEFORE - 1 :] if exchange not in shown]
+            led_to_it = book.recent[-_EVIDENCE_BEFORE - 1 :] if book.story is None else _telling(book.story)
+            before = [exchange for exchange in led_to_it if exchange not in shown]
             check = Check(
                 requirement=requirement,
                 outcome=Outcome.FAILED,
@@ -180,10 +188,16 @@ class Run:
         """While an example is being shrunk, keep only the last failure of each requirement: the smallest one."""
         book = self._open_book()
         book.held_back = {}
+        book.story = []
         try:
             yield
         finally:
+            book.story = None
             self.release()
+
+    def new_example(self) -> None:
+        """Forget the calls of the last example."""
+        self._open_book().story = []
 
     def release(self) -> None:
         """Write the failures that were held back."""
@@ -202,6 +216,8 @@ class Run:
         with self._lock:
             book.recent.append(exchange)
             del book.recent[:-10]
+            if book.story is not None:
+                book.story.append(exchange)
         self.note_findings(exchange, self.judge.findings(exchange))
         for form in self.judge.tolerated(exchange):
             self._note_tolerated(form.requirement, form.what)
@@ -230,6 +246,11 @@ class Run:
         if self.book is None:
             raise MisuseError("A check was made outside a test.")
         return self.book
+
+
+def _telling(story: Sequence[Exchange]) -> list[Exchange]:
+    """Return the calls that tell a story: all that changed something, and the last look at the result."""
+    return [exchange for exchange in story if exchange.call.method != "GET"][-_LONGEST_STORY:] + list(story[-1:])
 
 
 _current: list[Run] = []

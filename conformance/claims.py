@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ContractError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 _WORDS = ("verifies", "observe")
 

@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
 import httpx
 
 from conformance import __version__
 from conformance.record import Evidence
-from conformance.target import Actor, Profile
+
+if TYPE_CHECKING:
+    from conformance.target import Actor, Profile
 
 #: Answers are read up to this size; what is longer is cut off, and said to be.
 LARGEST_BODY = 8 * 1024 * 1024
@@ -306,7 +308,7 @@ def _retry_after(exchange: Exchange) -> float:
         return 1.0
 
 
-def _query_text(value: str | int | bool) -> str:
+def _query_text(value: str | int) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.reference import EmbeddedServer, Service, World, create_service
 from conformance.reference import Fixture as WorldFixture
 from conformance.target import ACTORS, FIXTURES, Profile
 from conformance.target.profile import PLURALS, profile_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: The version the reference has when nobody asks for another.
 DEFAULT_VERSION = "17.7"

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from conformance.bookkeeping import MisuseError, Run, Unmet, Violation, current_run
-from conformance.client import Exchange, Query
-from conformance.record import Reason
-from conformance.target import Actor, Fixture
+from conformance.bookkeeping import MisuseError, Run, TestBook, Unmet, Violation, current_run
+from conformance.record import Outcome, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from conformance.client import Exchange, Query
+    from conformance.contract import Version
+    from conformance.target import Actor, Fixture
 
 _ABSENT: Any = object()
 _PAGE_LENGTH = 20
@@ -54,12 +58,7 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
     What could not be seen leaves them inconclusive. A block without any expectation is a mistake of the suite.
     """
     run = current_run()
-    book = run.book
-    if book is None:
-        raise MisuseError("verifies() outside a test.")
-    undeclared = set(requirements) - book.declared
-    if undeclared:
-        raise MisuseError(f"{book.test} verifies {', '.join(sorted(undeclared))} without declaring it.")
+    book = _book_that_declares(run, requirements)
     before = book.expectations
     try:
         yield
@@ -70,8 +69,6 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
             raise
         book.soft_failures.append(f"{', '.join(requirements)}: {violation}")
     except Unmet as unmet:
-        from conformance.record import Outcome  # noqa: PLC0415 - keeps the vocabulary's imports short
-
         for requirement in requirements:
             run.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
         if not go_on:
@@ -81,6 +78,15 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
             raise MisuseError(f"{book.test} looks at nothing while verifying {', '.join(requirements)}.")
         for requirement in requirements:
             run.passed(requirement)
+
+
+def _book_that_declares(run: Run, requirements: tuple[str, ...]) -> TestBook:
+    if run.book is None:
+        raise MisuseError("verifies() outside a test.")
+    undeclared = set(requirements) - run.book.declared
+    if undeclared:
+        raise MisuseError(f"{run.book.test} verifies {', '.join(sorted(undeclared))} without declaring it.")
+    return run.book
 
 
 def observe(requirement: str, what: str) -> None:
@@ -197,7 +203,7 @@ class Answer:
                 raise Violation(f"{name} = {json.dumps(wanted)}", f"{name} = {shown}", self.exchange)
         return self
 
-    def must_be_an(self, kind: type[list[Any]] | type[dict[Any, Any]]) -> Self:
+    def must_be_an(self, kind: type[list[Any] | dict[Any, Any]]) -> Self:
         """Expect a JSON array (`list`) or object (`dict`)."""
         if not isinstance(self.json, kind):
             raise Violation(f"a JSON {'array' if kind is list else 'object'}", self._shown(), self.exchange)
@@ -234,6 +240,11 @@ class Caller:
     def name(self) -> str:
         """Who it is."""
         return self.actor.name if self.actor else "anonymous"
+
+    @property
+    def target_version(self) -> Version | None:
+        """Version of the target; None when it is unknown."""
+        return self._run.profile.version
 
     def call(self, method: str, path: str, *, query: Query | None = None, **body: Any) -> Answer:
         """Send any call; `body` takes `json=` or `content=`, and `headers=`."""
@@ -309,6 +320,18 @@ class Listing:
             for entry in self.entries
             if isinstance(entry, dict) and all(entry.get(name) == wanted for name, wanted in values.items())
         ]
+
+    def the(self, **values: Any) -> dict[str, Any]:
+        """Return the one entry with these values; inconclusive when it is not there to be looked at."""
+        found = self.having(**values)
+        if not found:
+            raise Unmet(Reason.VACUOUS, f"{self._path} has no entry with {_listed(values)} to look at")
+        return dict(found[0])
+
+    def must_be_of(self, ids: Collection[Any]) -> Self:
+        """Expect the entries with these numbers and no others."""
+        self._settle(lambda: self.ids() == sorted(ids, key=str), f"the entries {sorted(ids, key=str)}")
+        return self
 
     def must_contain(self, **values: Any) -> Self:
         """Expect an entry with these values, within the time the target has to settle."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from conformance.client import Exchange
-from conformance.contract import Contract, DocumentedResponse, Operation, Version
 from conformance.contract.bundle import Json, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from conformance.client import Exchange
+    from conformance.contract import Contract, DocumentedResponse, Operation, Version
 
 
 @dataclass(frozen=True, slots=True)

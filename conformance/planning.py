@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from conformance.contract import Contract, Requirement
 from conformance.record import PlannedRequirement, Reason
-from conformance.target import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from conformance.contract import Contract, Requirement
+    from conformance.target import Profile
 
 
 def plan(
@@ -27,8 +31,8 @@ def plan(
         row = _row(requirement, profile)
         tests = tuple(sorted(claims.get(requirement.id, ())))
         if row.status == "applicable" and not chosen.intersection(tests):
-            reason = Reason.SWITCHED_OFF if tests else Reason.VERSION
-            detail = "not selected for this run" if tests else "no operation of this version states it"
+            reason = Reason.SWITCHED_OFF if tests else Reason.NO_TEST_YET
+            detail = "not selected for this run" if tests else "no collected test verifies it"
             row = replace(row, reason=reason, detail=detail)
         rows.append(replace(row, tests=tests))
     return tuple(rows)

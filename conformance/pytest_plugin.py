@@ -1,18 +1,17 @@
-"""What pytest learns from this project: options, actors and fixtures as test arguments, and the bookkeeping of checks."""
+"""What pytest learns from this project: options, actors and fixtures as arguments, and the bookkeeping of checks."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.bookkeeping import MisuseError, NotTested, Run, Unmet, Violation, current_run
+from conformance.bookkeeping import NotTested, Run, Unmet, Violation, current_run
 from conformance.claims import claims_in
 from conformance.client import TargetGoneError
-from conformance.contract import Contract, Operation
 from conformance.errors import ConformanceError, ContractError, ExitCode, TargetError
 from conformance.expectations import Caller
 from conformance.record import Outcome, Reason
@@ -21,6 +20,9 @@ from conformance.resources import SUITE_FOLDER
 from conformance.session import Options, Session
 from conformance.target import ACTORS, FIXTURES, Actor, Fixture
 from conformance.target.profile import PLURALS
+
+if TYPE_CHECKING:
+    from conformance.contract import Contract, Operation
 
 _SESSION = pytest.StashKey[Session]()
 _CLAIMS = pytest.StashKey[Collection[str]]()
@@ -38,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--target", type=Path, help="target profile; the embedded reference is tested without one")
     group.addoption("--target-version", help="version of the service, such as 17.7, or 'unknown'")
     group.addoption("--area", action="append", default=[], help="only this area; may be repeated")
-    group.addoption("--requirement", action="append", default=[], help="only tests of this requirement; may be repeated")
+    group.addoption(
+        "--requirement", action="append", default=[], help="only tests of this requirement; may be repeated"
+    )
     group.addoption("--seed", type=int, help="repeats the random choices of an earlier run")
     group.addoption("--out", type=Path, help="folder for the reports of this run")
     group.addoption("--max-examples", type=int, default=30, help="drawn cases per operation and state machine")
@@ -111,13 +115,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if problems:
         raise pytest.UsageError("The suite contradicts the contract:\n  " + "\n  ".join(dict.fromkeys(problems)))
     dropped = [item for item in items if is_suite(item) and not session.wants(item.stash[_CLAIMS])]
-    config.stash[_ALL_CLAIMS] = _by_requirement(items)
+    config.stash[ALL_CLAIMS] = _by_requirement(items)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if item not in set(dropped)]
 
 
-_ALL_CLAIMS = pytest.StashKey[Mapping[str, Collection[str]]]()
+ALL_CLAIMS = pytest.StashKey[Mapping[str, Collection[str]]]()
 
 
 def is_suite(item: pytest.Item) -> bool:
@@ -133,13 +137,13 @@ def _claims(item: pytest.Item, contract: Contract, problems: list[str]) -> froze
             found |= claims_in(item.function, parameters)
         except ContractError as error:
             problems.append(str(error))
-    problems += [f"{item.nodeid} verifies {name}, which the contract does not state" for name in found if name not in contract.requirements]
     known = {name for name in found if name in contract.requirements}
-    problems += [
-        f"{item.nodeid} verifies {name}, which the contract marks as {'not testable' if contract.requirements[name].not_testable else 'pending'}"
-        for name in sorted(known)
-        if not contract.requirements[name].tested
-    ]
+    problems += [f"{item.nodeid} verifies {name}, which the contract does not state" for name in sorted(found - known)]
+    for name in sorted(known):
+        requirement = contract.requirements[name]
+        if not requirement.tested:
+            marked = "not testable" if requirement.not_testable else "pending"
+            problems.append(f"{item.nodeid} verifies {name}, which the contract marks as {marked}")
     if not found:
         problems.append(f"{item.nodeid} verifies no requirement")
     return frozenset(known)
@@ -165,7 +169,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         return (yield)
     state = config.stash[_SESSION]
     try:
-        with state.running(config.stash[_ALL_CLAIMS], suite):
+        with state.running(config.stash[ALL_CLAIMS], suite):
             return (yield)
     except (TargetError, TargetGoneError) as error:
         state.stopped = state.stopped or str(error)
@@ -206,7 +210,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if not is_suite(item):
         return (yield)
     run = current_run()
-    run.begin(item.nodeid, frozenset(item.stash[_CLAIMS]))
+    claimed: Collection[str] = item.stash[_CLAIMS]
+    run.begin(item.nodeid, frozenset(claimed))
     try:
         return (yield)
     finally:
@@ -323,5 +328,5 @@ def wrong_token() -> Caller:
 
 @pytest.fixture
 def suite(request: pytest.FixtureRequest) -> Session:
-    """The session: seed, budgets, contract."""
+    """Give a test the session: seed, budgets, contract."""
     return request.config.stash[_SESSION]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 #: Raised whenever a line changes its form, so that an old record is never misread.
 RECORD_FORM = 1

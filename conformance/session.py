@@ -6,11 +6,11 @@ import platform
 import random
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance import __version__
 from conformance.bookkeeping import Run, running
@@ -23,6 +23,9 @@ from conformance.reports import render_all
 from conformance.target import Profile, load_profile
 from conformance.target.preflight import preflight
 from conformance.verdicts import RunResult, RunVerdict, add_up
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from conformance.errors import ExitCode
 from conformance.record import Check, Evidence, Outcome, PlannedRequirement, Reason, RunRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class Verdict(StrEnum):
@@ -129,7 +132,7 @@ def _run_verdict(
         listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
         return (
             RunVerdict.INCOMPLETE,
-            f"Nothing failed, but {_count(len(gaps), 'requirement')} could not be verified ({listed or 'nothing ran'}).",
+            f"Nothing failed, but {_count(len(gaps), 'requirement')} not verified ({listed or 'nothing ran'}).",
         )
     return RunVerdict.CONFORMANT, f"All {verified} applicable requirements were verified."
 
@@ -163,17 +166,17 @@ def _verdict(
         return Verdict.NOT_APPLICABLE, entry.reason, entry.detail
     if failures:
         return Verdict.FAILED, None, failures[0].detail
-    open_check = next(
-        (check for check in checks if check.outcome in (Outcome.INCONCLUSIVE, Outcome.NOT_TESTED)),
-        None,
-    )
-    if open_check is not None:
-        verdict = Verdict.INCONCLUSIVE if open_check.outcome is Outcome.INCONCLUSIVE else Verdict.NOT_TESTED
-        return verdict, open_check.reason, open_check.detail
+    unsettled = next((check for check in checks if check.outcome in _OPEN), None)
+    if unsettled is not None:
+        return _OPEN[unsettled.outcome], unsettled.reason, unsettled.detail
     if any(check.outcome is Outcome.PASSED and check.claimed for check in checks):
         return Verdict.PASSED, None, None
     if entry.level == "note" and observations:
         return Verdict.NOTED, None, None
-    if entry.status == "pending":
-        return Verdict.NOT_TESTED, entry.reason, entry.detail
     return Verdict.NOT_TESTED, entry.reason or Reason.NOT_REACHED, entry.detail or "its tests did not run"
+
+
+_OPEN: Mapping[Outcome, Verdict] = {
+    Outcome.INCONCLUSIVE: Verdict.INCONCLUSIVE,
+    Outcome.NOT_TESTED: Verdict.NOT_TESTED,
+}

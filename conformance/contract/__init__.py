@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance.contract.as_of import at_version, without_extensions
 from conformance.contract.bundle import Json, bundle
@@ -16,6 +15,10 @@ from conformance.contract.requirements import Kind, Level, Requirement, load_req
 from conformance.contract.versions import NEWEST, OLDEST, TABLE, Version
 from conformance.errors import UsageError
 from conformance.resources import CONTRACT_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = [
     "NEWEST",

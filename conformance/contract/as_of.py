@@ -21,9 +21,7 @@ def at_version(document: Json, version: Version | None) -> Json:
     gone: set[str] = set()
     pruned: Json = _prune(document, version, gone)
     pruned["paths"] = {
-        path: item
-        for path, item in pruned["paths"].items()
-        if any(method in item for method in METHODS)
+        path: item for path, item in pruned["paths"].items() if any(method in item for method in METHODS)
     }
     alive = _property_names(pruned)
     _strip_examples(pruned, gone - alive)

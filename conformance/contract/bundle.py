@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ContractError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Json = dict[str, Any]
 

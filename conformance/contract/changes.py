@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.contract.versions import Version
 from conformance.contract.yaml_files import read_checked
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class ChangeKind(StrEnum):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
 from conformance.contract import TABLE, Contract, Kind, Operation, Version
 from conformance.contract.bundle import Json, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _OPERATION_EXTENSIONS = {
     "x-introduced",
@@ -53,10 +55,7 @@ def untied(contract: Contract) -> list[str]:
 def _stated(contract: Contract) -> set[str]:
     versions = [None, *(Version.parse(text) for text in TABLE)]
     return {
-        name
-        for version in versions
-        for operation in contract.operations(version)
-        for name in operation.requirements()
+        name for version in versions for operation in contract.operations(version) for name in operation.requirements()
     }
 
 

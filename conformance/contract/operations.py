@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.contract.as_of import METHODS
 from conformance.contract.bundle import Json, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +150,7 @@ def _operation(document: Json, path: str, method: str, item: Json) -> Operation:
         ),
         body=body,
         body_example=media.get("example") if media else None,
-        responses=tuple(
-            _response(document, str(status), response) for status, response in node["responses"].items()
-        ),
+        responses=tuple(_response(document, str(status), response) for status, response in node["responses"].items()),
         document=document,
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from jsonschema import Draft202012Validator
@@ -13,6 +12,9 @@ from jsonschema.exceptions import best_match
 
 from conformance.errors import ContractError, UsageError
 from conformance.resources import SCHEMA_FOLDER
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -33,6 +33,8 @@ class Access:
 
         Raise UnauthorizedError, NotFoundError or HiddenError, and ForbiddenError respectively.
         """
+        if request.route.anonymous:
+            return
         caller = self.authenticate(request)
         subject = self.subject(request.route, caller, request.path.get("id", ""))
         self.require(request.route, caller, subject)

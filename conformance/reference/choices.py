@@ -49,6 +49,35 @@ class TimestampStyle(StrEnum):
     OFFSET = "offset"  # 2024-05-01T12:00:00.000000+02:00
 
 
+class Unfit(StrEnum):
+    """What becomes of that part of a request which the service cannot use."""
+
+    DROP = "drop"
+    REFUSE = "refuse"  # the whole request
+
+
+class Counting(StrEnum):
+    """How the numbers of several approval rules make one."""
+
+    SUM = "sum"
+    HIGHEST = "highest"
+
+
+class Handing(StrEnum):
+    """Which settings of a group bind the groups and projects inside it."""
+
+    NONE = "none"
+    STRICTER = "stricter"  # those whose value leaves less freedom than the other
+    ALL = "all"  # those that were ever set
+
+
+class Window(StrEnum):
+    """How the minute of a rate limit is measured."""
+
+    SLIDING = "sliding"  # the last 60 seconds
+    FIXED = "fixed"  # from second 0 to second 60 of a minute
+
+
 class Order(StrEnum):
     """In which order lists, or the keys of objects, are written."""
 
@@ -112,6 +141,7 @@ class Choices:
     key_order: Order = Order.STATED
     web_url: str = "https://service.example.com"
     first_id: int = 1  # of every id sequence
+    unshown_bodies: bool = True  # settings and integrations: a body is sent where none is shown
 
     # Edition and feature flags.
     enterprise: bool = True
@@ -132,7 +162,82 @@ class Choices:
     # Merge request approvals.
     repeated_approval: Repeat = Repeat.REFUSE
     absent_unapproval: Repeat = Repeat.REFUSE
+    approval_refused_code: int = 401  # not allowed to approve, wrong password, or a refused repetition
+    absent_unapproval_code: int = 404
+    approval_outside_rules: bool = True  # developers whom no rule names may approve as well
+    approvals_counted: Counting = Counting.SUM  # approvals_required and approvals_left of a merge request
+    system_rules_overwrite: bool = False  # they too make approval_rules_overwritten true
+    overriding_enforced: bool = True  # the project configuration can forbid rules of merge requests
+
+    # Approval rules. The numbers of roles are access levels.
+    approvals_reader: int = 20  # in private projects; elsewhere anybody may read
+    approval_rules_writer: int = 40  # of projects
+    merge_request_rules_writer: int = 30
+    configuration_writer: int = 40
+    default_rule_listed: bool = True  # the any_approver rule of a group or project, before anybody makes one
+    default_rule_name: str = "All Members"
+    several_default_rules: bool = False
+    largest_approvals_required: int = 100
+    repeated_rule_name: Repeat = Repeat.ACCEPT
+    unfit_approvers: Unfit = Unfit.DROP  # also groups that the caller cannot see, and branches
+    approvers_must_be_members: bool = True
+    absent_lists_remove: bool = False  # a list that an update does not send: removes all, or changes nothing
+    absent_flag_resets: bool = False  # the same for applies_to_all_protected_branches
+    report_rules_creatable_in_groups: bool = False
+    report_rules_creatable_in_projects: bool = True  # with a report_type
+    group_rules_apply_to_all_branches: bool = True  # those created; no parameter says it
+    all_branches_listed: bool = True  # by a rule that applies to all protected branches
+
+    # Project approval configuration.
+    configuration_read_from_16_0: bool = True  # only changing it was removed
+    conflicting_removals: Unfit = Unfit.REFUSE  # selective_code_owner_removals with reset_approvals_on_push
+    reset_approvals_initially: bool = True
+    author_approval_initially: bool = False
+    committers_barred_initially: bool = False
 
     # Group relations export.
     export_delay_seconds: float = 0.2
     export_batch_size: int = 2  # objects in a batch
+    export_status_filtered_as_list: bool = True  # else one object, when one relation is asked for
+    unknown_export_relation: Repeat = Repeat.REFUSE  # in the status; ACCEPT answers an empty list
+    unbatched_export_has_batches: bool = False  # an empty list
+    failing_export_relations: tuple[str, ...] = ()
+
+    # What the rows of the version table leave open.
+    offset_page_refused_code: int | None = 405  # `page` where only keyset pagination is left; None passes it over
+    confidentiality_refused_code: int | None = None  # `confidential` of a note from 18.0; None passes it over
+    deprecated_settings_from_17_0: bool = True  # sign_in_text and help_text, still kept once deprecated
+    ci_job_token_scope_enabled_from_17_0: bool = False  # of a project, once its removal was due
+    runner_registration_gone: bool = False  # answered with 410, as announced for some later release
+
+    # Provisioning.
+    deletion_code: int = 202  # of projects and groups
+    duplicate_code: int = 409  # a username, member, source branch, ... that is taken
+
+    # Approval settings.
+    group_settings_on_initially: tuple[str, ...] = (
+        "allow_author_approval",
+        "allow_committer_approval",
+        "allow_overrides_to_approver_list_per_merge_request",
+        "retain_approvals_on_push",
+    )
+    project_settings_on_initially: tuple[str, ...] = ()
+    group_settings_bind: Handing = Handing.STRICTER
+    locked_setting_written: Unfit = Unfit.IGNORE
+    selective_removals_while_retaining: Unfit = Unfit.REFUSE
+    empty_settings_update: Repeat = Repeat.ACCEPT
+    reauthentication_is_password: bool = True  # the two settings are one under two names
+
+    # Integrations.
+    integration_not_creatable_code: int = 422
+    integration_kept_when_disabled: bool = True  # read as inactive and blank; else as absent
+    absent_integration_disabled: Repeat = Repeat.REFUSE
+    integration_settings_nested: bool = True  # under "properties"; else beside the other fields
+
+    # Code completion.
+    completion_file_name_length: int = 255
+    completion_content_length: int = 400_000
+    completion_window: Window = Window.SLIDING
+    malformed_completions_count: bool = False  # against the rate limit
+    completion_streams: bool = True  # else one JSON result is sent whatever was asked for
+    completion_alternatives: int = 1

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _JSON = "application/json"
 _NO_BODY_METHODS = frozenset({"GET", "HEAD"})
-_PAGING = ("page=", "per_page=", "private_token=", "access_token=")
+_PAGING = ("page=", "per_page=", "cursor=", "private_token=", "access_token=")
 _SAFE_IN_QUERY = "%=+-._~[]:,/"
 _EMPTY: Mapping[str, object] = {}
 
@@ -158,6 +158,11 @@ class Request:
             self._parameters = Parameters(self._merged(), self.choices)
         return self._parameters
 
+    def link_base(self) -> str:
+        """Return the address of this request up to where parameters of pagination can be appended."""
+        host, path = self.header("host"), self.raw_path.decode("latin-1")
+        return f"http://{host}{path}?{_without_page(self.query) if self.query else ''}"
+
     def path_id(self, name: str) -> int:
         """Read a path parameter that must be an integer. Raise InvalidError otherwise."""
         return Parameters({name: Text(self.path[name])}, self.choices).integer(name)
@@ -239,9 +244,7 @@ class Page:
         if request.choices.pagination_totals:
             headers |= {"x-total": str(total), "x-total-pages": str(last)}
             links["last"] = last
-        base = f"<http://{request.header('host')}{request.raw_path.decode('latin-1')}?"
-        if request.query:
-            base += _without_page(request.query)
+        base = f"<{request.link_base()}"
         headers["link"] = ", ".join(
             f'{base}page={number}&per_page={self.size}>; rel="{relation}"'
             for relation, number in links.items()

@@ -116,6 +116,7 @@ class Repositories:
         self.branches: Table[tuple[int, str], Branch] = Table(store)
         self.protected_branches: Table[int, ProtectedBranch] = Table(store)
         self.merge_requests: Table[tuple[int, int], MergeRequest] = Table(store)  # by project id and iid
+        self._last_heads: Table[tuple[int, str], str] = Table(store)  # of removed branches
 
     def commit(self, project: Project, new: NewCommit) -> Commit:
         """Add a commit with one file. The first commit of a project makes its default branch."""
@@ -148,6 +149,11 @@ class Repositories:
         branch = Branch(project.id, name, origin.sha if origin else ref, origin.files if origin else ())
         self.branches[project.id, name] = branch
         return branch
+
+    def remove_branch(self, branch: Branch) -> None:
+        """Forget a branch; its merge requests keep their HEAD."""
+        self._last_heads[branch.project_id, branch.name] = branch.sha
+        del self.branches[branch.project_id, branch.name]
 
     def protect(
         self, project: Project, name: str, *, push: int, merge: int, unprotect: int
@@ -187,8 +193,10 @@ class Repositories:
         return merge_request
 
     def head_of(self, merge_request: MergeRequest) -> str:
-        """Return the sha that the source branch of a merge request points to now."""
-        return self.branches[merge_request.project_id, merge_request.source_branch].sha
+        """Return the sha that the source branch of a merge request points to now, or pointed to at last."""
+        place = merge_request.project_id, merge_request.source_branch
+        branch = self.branches.get(place)
+        return branch.sha if branch else self._last_heads[place]
 
     def committers_of(self, merge_request: MergeRequest) -> set[int]:
         """Return the ids of the users who committed to the source branch."""

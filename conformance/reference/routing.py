@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .http import Request, Response
 
 PREFIX = "/api/v4"
+_PREFIX_SEGMENTS = PREFIX.split("/")
 _FIRST = SUPPORTED_VERSIONS.first
 
 Handler = Callable[["Request"], "Response"]
@@ -30,6 +31,7 @@ class Route:
     `subject` says what `:id` names; the caller must be able to see it and hold `least_role` in it.
     `paginated` is the first version with pagination, or None for a list that is never paged.
     `alias_of` is the template of the newer name of the same operation.
+    `anonymous` routes need no token and have no caller; paths that are not `prefixed` lie outside /api/v4.
     """
 
     method: str
@@ -45,6 +47,8 @@ class Route:
     takes_bearer: bool = False  # whatever the choices say
     takes_query: bool = False  # parameters of a writing call may be in the query, whatever the choices say
     max_body_bytes: int | None = None  # None: as the choices say
+    anonymous: bool = False
+    prefixed: bool = True
 
     @property
     def key(self) -> str:
@@ -82,6 +86,7 @@ class Routes:
     def __init__(self, routes: Iterable[Route], version: Version) -> None:
         self._version = version
         self._root = _Node()
+        self._outside = _Node()
         self._by_key: dict[str, Route] = {}
         for route in routes:
             if route.key in self._by_key:
@@ -112,9 +117,10 @@ class Routes:
         Raise NoRouteError when this version has no such path, WrongMethodError when it has other methods.
         """
         segments = raw_path.decode("latin-1").split("/")
-        if segments[:3] != ["", "api", "v4"]:
-            raise NoRouteError
-        node, values = self._descend(segments[3:])
+        if segments[:3] == _PREFIX_SEGMENTS:
+            node, values = self._descend(self._root, segments[3:])
+        else:
+            node, values = self._descend(self._outside, segments[1:])
         route = node.routes.get("GET" if method == "HEAD" else method)
         if route is None:
             allowed = tuple(name for name, known in node.routes.items() if known.exists_at(self._version))
@@ -123,8 +129,8 @@ class Routes:
             raise NoRouteError
         return Match(route, dict(zip(node.names, values, strict=True)))
 
-    def _descend(self, segments: list[str]) -> tuple[_Node, list[str]]:
-        node, values = self._root, []
+    def _descend(self, node: _Node, segments: list[str]) -> tuple[_Node, list[str]]:
+        values: list[str] = []
         for segment in segments:
             child = node.literals.get(segment)
             if child is None:
@@ -137,7 +143,7 @@ class Routes:
 
     def _add(self, route: Route) -> None:
         self._by_key[route.key] = route
-        node, names = self._root, []
+        node, names = self._root if route.prefixed else self._outside, []
         for segment in route.path.split("/")[1:]:
             if not segment.startswith(":"):
                 node = node.literals.setdefault(segment, _Node())

@@ -53,7 +53,7 @@ class Fixture:
 
     id: int
     path: str | None = None
-    extra: Mapping[str, str | int] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from conformance.client import Client, Exchange, TargetGoneError
 from conformance.errors import TargetError
-from conformance.target.profile import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.target.profile import Profile
 
 _UNAUTHORIZED = 401
 
@@ -93,7 +97,9 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
     A contradiction may be the profile's fault or the target's; the run will tell, the table only warns.
     """
     proofs = [
-        _proof(profile, client, name, trial) for name in profile.actors for trial in _TRIALS.get(name, _no_trials)(profile)
+        _proof(profile, client, name, trial)
+        for name in profile.actors
+        for trial in _TRIALS.get(name, _no_trials)(profile)
     ]
     silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
     return (

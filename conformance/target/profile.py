@@ -9,14 +9,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from conformance.contract import Version
 from conformance.contract.yaml_files import first_problem, parse_yaml
 from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: The actors a profile may name, and who each of them must be.
 ACTORS: Mapping[str, str] = MappingProxyType(

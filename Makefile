@@ -1,0 +1,68 @@
+# The one list of developer jobs. `make help` prints it.
+
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# Exact versions, for what is installed and for what builds it.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup conformance test check format contract coverage serve bench wheel pins clean
+
+help: ## list the jobs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "No python3 found. Install Python 3.11, 3.12 or 3.13."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
+	  { echo "$(PYTHON) is not Python 3.11 to 3.13. Say which to use: make PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "Setting up $(VENV) with $(PYTHON) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(READY)
+
+setup: $(READY) ## make the environment with pinned versions
+
+conformance: $(READY) ## hold the embedded reference against the specification
+	@$(BIN)/conformance run
+
+test: $(READY) ## run all tests of the engine, the reference and the suite
+	@$(BIN)/python -m pytest selftest
+
+check: $(READY) ## lint, format, types, and the contract's own consistency
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/yamllint --strict .
+	@$(BIN)/python -m conformance.contract
+
+format: $(READY) ## put code into the project's form
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+contract: $(READY) ## check the contract alone
+	@$(BIN)/python -m conformance.contract
+
+coverage: $(READY) ## show how many requirements the suite verifies
+	@$(BIN)/conformance coverage
+
+serve: $(READY) ## serve the reference on port 8080, with its profile in target.yaml
+	@$(BIN)/conformance serve --profile-out target.yaml
+
+bench: $(READY) ## measure against the peers, in one run
+	@for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+wheel: $(READY) ## build the wheel into dist/
+	@$(BIN)/python -m build --wheel --outdir dist .
+
+pins: ## renew constraints.txt from the newest versions that fit
+	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
+	@PIP_CONSTRAINT= $(BIN)/python -m pip install --quiet --editable '.[dev]' hatchling editables
+	@$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
+	@touch $(READY)
+
+clean: ## remove the environment and everything built
+	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache

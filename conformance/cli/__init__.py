@@ -1,0 +1,53 @@
+"""The command line: `conformance run`, and everything around it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from conformance import __version__
+from conformance.cli.contract import contract, coverage, explain, requirements
+from conformance.cli.run import report, run
+from conformance.cli.target import serve, target
+from conformance.errors import ConformanceError, ExitCode
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="conformance")
+def commands() -> None:
+    """
+    Hold a service against the specification of the Project Automation API.
+
+    Exit codes: 0 conformant, 1 non-conformant, 2 interrupted, 3 pytest broke, 4 wrong call or profile,
+    5 nothing ran, 6 incomplete (nothing failed, but not everything could be verified), 7 the suite itself broke.
+    """
+
+
+for _command in (run, report, coverage, requirements, explain, contract, target, serve):
+    commands.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line; every foreseeable mistake ends with one message and its exit code."""
+    try:
+        code = commands.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(ExitCode.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        sys.exit(ExitCode.INTERRUPTED)
+    except ConformanceError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # Whoever reads the output has seen enough.
+        sys.stderr.close()
+        sys.exit(0)
+    except OSError as error:
+        where = f" ({Path(str(error.filename))})" if error.filename else ""
+        click.echo(f"Error: {error.strerror or error}{where}.", err=True)
+        sys.exit(ExitCode.USAGE)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,175 @@
+"""`conformance contract`, `requirements`, `explain` and `coverage`: what the contract says, without a target."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+import yaml
+
+from conformance import pytest_plugin
+from conformance.cli.run import suite_arguments
+from conformance.contract import Contract, Kind, Operation, Requirement
+from conformance.errors import ContractError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+
+@click.command()
+@click.option("--as-of", metavar="V", help="Only what a service of this version must meet, as plain OpenAPI.")
+@click.option("--format", "form", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def contract(as_of: str | None, form: str) -> None:
+    """Print the OpenAPI document: of one version for any tool, or of all versions with the suite's extensions."""
+    loaded = Contract.load()
+    document = loaded.as_of(as_of) if as_of else loaded.document
+    if form == "json":
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        click.echo(yaml.dump(document, Dumper=_NoAliases, sort_keys=False, allow_unicode=True, width=110), nl=False)
+
+
+class _NoAliases(yaml.SafeDumper):
+    """Writes shared parts out, for readers that do not know YAML anchors."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Never use an anchor."""
+        del data
+        return True
+
+
+@click.command()
+@click.option("--area", help="Only this area.")
+@click.option("--kind", type=click.Choice([str(kind) for kind in Kind]), help="Only this kind of statement.")
+@click.option("--untested", is_flag=True, help="Only what the suite has no test for yet.")
+def requirements(area: str | None, kind: str | None, *, untested: bool) -> None:
+    """List the testable statements of the specification."""
+    loaded = Contract.load()
+    if area is not None and area not in loaded.areas:
+        raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(loaded.areas)}.")
+    chosen = [
+        entry
+        for entry in loaded.requirements.values()
+        if (area is None or entry.area == area)
+        and (kind is None or entry.kind == kind)
+        and not (untested and (entry.tested or entry.not_testable))
+    ]
+    for entry in chosen:
+        click.echo(f"{entry.id}  [{entry.level}, {entry.kind}, {entry.when()}]\n    {entry.statement}")
+    click.echo(f"{len(chosen)} requirements", err=True)
+
+
+@click.command()
+@click.argument("requirement_id", metavar="ID")
+def explain(requirement_id: str) -> None:
+    """Say what a requirement means, where the specification states it, and which tests verify it."""
+    loaded = Contract.load()
+    requirement = loaded.requirement(requirement_id)
+    tests = collected_claims().get(requirement.id, ())
+    facts = [
+        ("statement", requirement.statement),
+        ("section", requirement.section),
+        ("level", _level(requirement)),
+        ("kind", str(requirement.kind)),
+        ("versions", requirement.when()),
+        ("feature", requirement.feature or "none: always applicable"),
+        ("needs", ", ".join(requirement.needs) or "nothing beyond the target"),
+        ("stated at", _places(loaded, requirement.id) or "no place of the OpenAPI document"),
+        ("verified", _how(requirement, tests)),
+    ]
+    click.echo(requirement.id)
+    for name, value in facts:
+        click.echo(f"  {name:<10} {value}")
+    for test in tests:
+        click.echo(f"             {test}")
+
+
+def _level(requirement: Requirement) -> str:
+    meaning = {
+        "must": "a violation makes a service non-conformant",
+        "should": "the text only hints at it; a violation is a warning",
+        "note": "recorded, never judged",
+    }
+    return f"{requirement.level} ({meaning[requirement.level]})"
+
+
+def _how(requirement: Requirement, tests: Collection[str]) -> str:
+    if requirement.not_testable:
+        return f"not testable: {requirement.not_testable}"
+    return f"by {len(tests)} tests" if requirement.tested else "not yet: the suite has no test for it"
+
+
+def _places(loaded: Contract, requirement_id: str) -> str:
+    def names(operation: Operation) -> bool:
+        return requirement_id in operation.requirements()
+
+    labels = [operation.label for operation in loaded.operations(None) if names(operation)]
+    return "; ".join(labels)
+
+
+@click.command()
+@click.option("--area", help="Only this area.")
+def coverage(area: str | None) -> int:
+    """
+    Show per area how many requirements the suite verifies; no target is needed.
+
+    Ends with 1 when a requirement claims a test that does not exist.
+    """
+    loaded = Contract.load()
+    claims = collected_claims()
+    if area is not None and area not in loaded.areas:
+        raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(loaded.areas)}.")
+    click.echo(f"{'area':<32}{'requirements':>13}{'tested':>8}{'pending':>9}{'not testable':>14}")
+    total: Counter[str] = Counter()
+    for name in (area,) if area else loaded.areas:
+        counts = _counts(entry for entry in loaded.requirements.values() if entry.area == name)
+        total += counts
+        click.echo(_coverage_row(name, counts))
+    if area is None:
+        click.echo(_coverage_row("all", total))
+    missing = [entry.id for entry in loaded.requirements.values() if entry.tested and entry.id not in claims]
+    for name in missing:
+        click.echo(f"{name} claims a test that does not exist.", err=True)
+    return 1 if missing else 0
+
+
+def _counts(entries: Iterable[Requirement]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        counts["requirements"] += 1
+        counts["not testable" if entry.not_testable else "tested" if entry.tested else "pending"] += 1
+    return counts
+
+
+def _coverage_row(name: str, counts: Counter[str]) -> str:
+    return (
+        f"{name:<32}{counts['requirements']:>13}{counts['tested']:>8}{counts['pending']:>9}{counts['not testable']:>14}"
+    )
+
+
+class _Collector:
+    """Takes the claims from a collection that runs nothing."""
+
+    def __init__(self) -> None:
+        self.claims: Mapping[str, Collection[str]] = {}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Remember what the collected tests claim."""
+        self.claims = session.config.stash.get(pytest_plugin.ALL_CLAIMS, {})
+
+
+def collected_claims() -> Mapping[str, Collection[str]]:
+    """Return for each requirement the tests that claim to verify it, at any version; raise ContractError if broken."""
+    collector = _Collector()
+    output = io.StringIO()
+    options = ("--collect-only", "-qq", "--target-version=unknown")
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        code = pytest.main(suite_arguments(*options), plugins=[pytest_plugin, collector])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise ContractError(f"The suite cannot be collected:\n{output.getvalue().strip()}")
+    return collector.claims

@@ -1,0 +1,91 @@
+"""`conformance run` and `conformance report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from conformance import pytest_plugin
+from conformance.errors import UsageError
+from conformance.record import read_record
+from conformance.reports import FORMATS, render
+from conformance.resources import HOME, SUITE_FOLDER
+from conformance.verdicts import add_up
+
+_SUITE_INI = Path(__file__).resolve().parent.parent / "suite.ini"
+
+
+def suite_arguments(*options: str) -> list[str]:
+    """Return what pytest needs to run the suite from anywhere, in front of further options."""
+    return [
+        str(SUITE_FOLDER),
+        "-c",
+        str(_SUITE_INI),
+        "--rootdir",
+        str(HOME),
+        *options,
+    ]
+
+
+@click.command()
+@click.option("--base-url", help="Address of the service, above /api/v4. Needs a profile too.")
+@click.option("--target", type=click.Path(path_type=Path), help="Target profile. Without one: the embedded reference.")
+@click.option("--target-version", metavar="V", help="Version of the service, such as 17.7, or 'unknown'.")
+@click.option("--area", multiple=True, help="Only this area. May be repeated.")
+@click.option("--requirement", multiple=True, metavar="ID", help="Only tests of this requirement. May be repeated.")
+@click.option("--seed", type=int, help="Repeats the random choices of an earlier run.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default reports/TARGET/TIME.")
+@click.option(
+    "--max-examples", type=click.IntRange(1), default=30, show_default=True, help="Drawn cases per operation."
+)
+@click.option("--fuzz-seconds", type=float, default=10.0, show_default=True, help="Time for the cases of an operation.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 128), default=16, show_default=True, help="Calls under way at once."
+)
+@click.option("-v", "--verbose", is_flag=True, help="One line per test.")
+@click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(context: click.Context, /, *, verbose: bool, pytest_arguments: tuple[str, ...], **_: object) -> int:
+    """
+    Run the suite and write its reports.
+
+    What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
+    """
+    options = ["-v" if verbose else "-q"]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if not isinstance(parameter, click.Option) or name == "verbose":
+            continue
+        value = context.params[name]
+        given = value if isinstance(value, tuple) else (value,)
+        options.extend(f"--{name.replace('_', '-')}={entry}" for entry in given if entry is not None)
+    return int(pytest.main(suite_arguments(*options, *pytest_arguments), plugins=[pytest_plugin]))
+
+
+@click.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default beside the record.")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(sorted(FORMATS)),
+    help="Only this format. May be repeated; all by default.",
+)
+def report(record: Path, out: Path | None, formats: tuple[str, ...]) -> int:
+    """
+    Render the reports of a run again from its RECORD, a results.jsonl or the folder that holds it.
+
+    Also for a run that was cut off. Ends with the exit code of the run's verdict.
+    """
+    file = record / "results.jsonl" if record.is_dir() else record
+    if not file.is_file():
+        raise UsageError(f"There is no record at {file}. Name a results.jsonl, or the folder of a run.")
+    read = read_record(file)
+    for written in render(read, formats or tuple(FORMATS), out or file.parent):
+        click.echo(str(written))
+    result = add_up(read)
+    click.echo(f"{result.verdict}: {result.explanation}")
+    return int(result.exit_code)

@@ -1,0 +1,69 @@
+"""`conformance target` and `conformance serve`: a profile for your service, and a service to try a profile on."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from conformance.client import Client, TargetGoneError
+from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.target import load_profile
+from conformance.target.preflight import RoleProof, preflight, prove_roles
+
+
+@click.command()
+@click.option("--example", is_flag=True, help="Print a commented profile to start from.")
+@click.option(
+    "--check", type=click.Path(path_type=Path), metavar="FILE", help="Validate a profile and prove its roles."
+)
+def target(*, example: bool, check: Path | None) -> int:
+    """Write or check the profile of the service under test."""
+    if example == (check is not None):
+        raise UsageError("Say either --example or --check FILE.")
+    if check is None:
+        click.echo(files("conformance.target").joinpath("example.yaml").read_text(encoding="utf-8"), nl=False)
+        return 0
+    return _check(check)
+
+
+def _check(file: Path) -> int:
+    """Print what each actor shows of its role; 0 when nothing contradicts, 4 when something does, 6 without answer."""
+    profile = load_profile(file)
+    click.echo(f"{file} is a valid profile of {profile.base_url}, version {profile.version or 'unknown'}.")
+    with Client(profile) as client:
+        try:
+            preflight(profile, client)
+            proofs = prove_roles(profile, client)
+        except TargetGoneError as error:
+            raise TargetError(f"{error}. Is the service running there?") from error
+    width = max((len(proof.claim) for proof in proofs), default=0)
+    click.echo(f"{'actor':<17} {'claim':<{width}} {'shown':<13} detail")
+    for proof in proofs:
+        click.echo(_row(proof, width))
+    contradicted = [proof for proof in proofs if proof.shown == "contradicted"]
+    if contradicted:
+        names = ", ".join(dict.fromkeys(proof.actor for proof in contradicted))
+        click.echo(
+            f"\nNot who they claim to be: {names}. Check their tokens and roles. If those are right, the target does "
+            "not keep the role table; a run will show it.",
+            err=True,
+        )
+        return ExitCode.USAGE
+    return 0
+
+
+def _row(proof: RoleProof, width: int) -> str:
+    return f"{proof.actor:<17} {proof.claim:<{width}} {proof.shown:<13} {proof.detail}"
+
+
+@click.command()
+@click.option("--version", "version", default="17.7", show_default=True, help="Version the reference shall have.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
+@click.option("--latency", type=float, default=0.0, show_default=True, metavar="MS", help="Delay of every answer.")
+@click.option("--profile-out", type=click.Path(path_type=Path), help="Write the target profile of this service here.")
+def serve(version: str, host: str, port: int, latency: float, profile_out: Path | None) -> None:
+    """Serve the reference implementation with a seeded world, and say who is who."""
+    raise UsageError(f"not wired yet {version} {host} {port} {latency} {profile_out}")

@@ -1,0 +1,50 @@
+"""Explores a target with a state machine: drawn moves, a model beside them, a comparison after every step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from conformance.bookkeeping import current_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.session import Session
+
+_STEPS = 12
+
+
+class Model(RuleBasedStateMachine):
+    """A state machine of one area; each example starts with the calls of the last one forgotten."""
+
+    def __init__(self) -> None:
+        """Begin an example."""
+        super().__init__()
+        current_run().new_example()
+
+
+def explore(suite: Session, make: Callable[[], Model]) -> None:
+    """
+    Run drawn sequences of moves against the target, seeded by the session.
+
+    A violation is shrunk to the shortest sequence that shows it; that one is recorded, with all its calls.
+    """
+    run = current_run()
+    examples = max(3, suite.options.max_examples // 3)
+    with run.shrinking():
+        run_state_machine_as_test(  # type: ignore[no-untyped-call]
+            seed(suite.seed)(make),
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=_STEPS,
+                deadline=None,
+                database=None,
+                print_blob=False,
+                report_multiple_bugs=False,
+                phases=(Phase.generate, Phase.shrink),
+                suppress_health_check=list(HealthCheck),
+            ),
+        )

@@ -1,0 +1,192 @@
+"""What every format says of a run, worked out once, so that no two formats can disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Self
+
+from conformance.record import Check, Reason, RunRecord
+from conformance.reports.text import one_line, plural
+from conformance.verdicts import RequirementVerdict, RunResult, Verdict, add_up
+
+#: Failed checks of one requirement that a report shows in full; report.json has all of them.
+SHOWN_FAILURES = 5
+
+
+class Standing(StrEnum):
+    """How a requirement stands in a report; only `verified` may look green."""
+
+    VERIFIED = "verified"
+    VIOLATED = "violated"
+    WARNING = "warning"
+    """It failed, and it is none of those that the service owes."""
+    BROKEN = "broken"
+    """The suite broke while looking at it."""
+    OPEN = "open"
+    NOTED = "noted"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something about the run that no requirement tells."""
+
+    name: str
+    kind: str
+    """`broken test`, `cut off`, `stopped early` or `nothing planned`."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The counts of some rows: of an area, or of the whole run."""
+
+    name: str
+    counts: Mapping[Verdict, int]
+    owed: int
+    """Applicable requirements of level `must`."""
+    verified: int
+    violated: int
+
+    @classmethod
+    def of(cls, name: str, rows: tuple[RequirementVerdict, ...]) -> Self:
+        """Count rows."""
+        found = Counter(row.verdict for row in rows)
+        owed = [row for row in rows if row.requirement.level == "must" and row.verdict is not Verdict.NOT_APPLICABLE]
+        return cls(
+            name=name,
+            counts={verdict: found[verdict] for verdict in Verdict},
+            owed=len(owed),
+            verified=sum(row.verdict is Verdict.PASSED for row in owed),
+            violated=sum(row.is_violation for row in owed),
+        )
+
+    @property
+    def open(self) -> int:
+        """How many owed requirements were neither verified nor violated."""
+        return self.owed - self.verified - self.violated
+
+    @property
+    def score(self) -> str:
+        """The one line that matters, such as `17 of 61 verified`."""
+        return f"{self.verified} of {self.owed} verified"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A record and its verdicts, with what the formats derive from them."""
+
+    record: RunRecord
+    result: RunResult
+
+    @classmethod
+    def of(cls, record: RunRecord) -> Self:
+        """Add up a record, also one that was cut off."""
+        return cls(record, add_up(record))
+
+    @cached_property
+    def total(self) -> Tally:
+        """Counts of the whole run."""
+        return Tally.of("all areas", self.result.rows)
+
+    @cached_property
+    def areas(self) -> tuple[Tally, ...]:
+        """Counts of each area, in the contract's order."""
+        return tuple(Tally.of(area, rows) for area, rows in self.result.by_area().items())
+
+    @cached_property
+    def failed(self) -> tuple[RequirementVerdict, ...]:
+        """Requirements that failed: those of level `must` first, otherwise in the contract's order."""
+        return tuple(sorted(self.result.rows_with(Verdict.FAILED), key=lambda row: not row.is_violation))
+
+    @cached_property
+    def unverified(self) -> Mapping[Reason, tuple[RequirementVerdict, ...]]:
+        """Inconclusive and untested requirements of every level by reason, the most frequent reason first."""
+        found: dict[Reason, list[RequirementVerdict]] = {}
+        for row in self.result.rows_with(Verdict.INCONCLUSIVE, Verdict.NOT_TESTED):
+            found.setdefault(row.reason or Reason.NOT_REACHED, []).append(row)
+        return {reason: tuple(rows) for reason, rows in sorted(found.items(), key=lambda item: -len(item[1]))}
+
+    @cached_property
+    def gaps(self) -> Mapping[Reason, int]:
+        """How many owed requirements were left open for which reason, the most frequent first."""
+        found = Counter(row.reason or Reason.NOT_REACHED for row in self.result.rows if row.is_gap)
+        return dict(found.most_common())
+
+    @cached_property
+    def observed(self) -> tuple[RequirementVerdict, ...]:
+        """Requirements at whose place something was seen that is worth a line and no judgement."""
+        return tuple(row for row in self.result.rows if row.observations)
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """What went wrong with the run itself."""
+        found = []
+        if self.record.footer is None:
+            found.append(Problem("the run", "cut off", "The record ends before the run did; what follows was not seen."))
+        elif self.record.footer.detail:
+            found.append(Problem("the run", "stopped early", self.record.footer.detail))
+        if not self.record.plan:
+            found.append(Problem("the plan", "nothing planned", "The record names no requirement, so nothing was verified."))
+        broken = (end for end in self.record.tests if end.outcome == "broken")
+        found += [Problem(end.test, "broken test", end.detail or "the suite says no more about it") for end in broken]
+        return tuple(found)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What the run noticed about itself, and where the record contradicts itself."""
+        footer, planned = self.record.footer, {entry.id for entry in self.record.plan}
+        strangers = {check.requirement for check in self.record.checks} - planned
+        found = [*self.record.header.warnings, *self.record.warnings]
+        if strangers:
+            found.append(f"Checks of requirements that the plan does not name are left out: {', '.join(sorted(strangers))}.")
+        if footer is not None and footer.verdict != self.result.verdict:
+            found.append(f"The run ended as {footer.verdict}; its checks add up to {self.result.verdict}.")
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def seconds(self) -> Mapping[str, float]:
+        """Time spent per requirement: that of each test, shared among the requirements it is there for."""
+        sharing = Counter(test for entry in self.record.plan for test in entry.tests)
+        spent: dict[str, float] = {}
+        for end in self.record.tests:
+            spent[end.test] = spent.get(end.test, 0.0) + (end.seconds or 0.0)
+        return {
+            entry.id: round(sum(spent.get(test, 0.0) / sharing[test] for test in entry.tests), 6)
+            for entry in self.record.plan
+        }
+
+
+def standing(row: RequirementVerdict) -> Standing:
+    """Say how a requirement stands."""
+    if row.verdict is Verdict.FAILED:
+        return Standing.VIOLATED if row.is_violation else Standing.WARNING
+    if row.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED):
+        return Standing.BROKEN if row.reason is Reason.HARNESS_ERROR else Standing.OPEN
+    return _SETTLED[row.verdict]
+
+
+_SETTLED: Mapping[Verdict, Standing] = {
+    Verdict.PASSED: Standing.VERIFIED,
+    Verdict.NOTED: Standing.NOTED,
+    Verdict.NOT_APPLICABLE: Standing.NOT_APPLICABLE,
+}
+
+
+def failure_in_words(check: Check) -> str:
+    """Say in one line what a failed check saw."""
+    parts = [f"expected {check.expected}" if check.expected else "", f"got {check.actual}" if check.actual else ""]
+    said = "; ".join(part for part in parts if part) or check.detail or "it does not hold"
+    return one_line(f"{said} (at {check.place})" if check.place else said)
+
+
+def why(row: RequirementVerdict) -> str:
+    """Say in one line why a requirement has its verdict; empty where the verdict says it all."""
+    if row.failures and row.verdict is Verdict.FAILED:
+        more = f", and {plural(len(row.failures) - 1, 'more failed check')}" if len(row.failures) > 1 else ""
+        return failure_in_words(row.failures[0]) + more
+    return one_line(": ".join(str(part) for part in (row.reason, row.detail) if part))

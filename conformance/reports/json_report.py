@@ -1,0 +1,112 @@
+"""`report.json`: the whole report for programs, valid against `conformance/schemas/report.schema.json`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from conformance.record import Check, Header
+from conformance.reports.facts import Facts, Tally
+from conformance.verdicts import RequirementVerdict
+
+#: Raised whenever the document changes so that its readers must change too.
+REPORT_FORM = 1
+
+
+def render(facts: Facts) -> str:
+    """Return the report as JSON text: nothing shortened, nothing left out."""
+    return json.dumps(document(facts), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def document(facts: Facts) -> dict[str, Any]:
+    """Return the report as plain JSON data."""
+    result, footer = facts.result, facts.record.footer
+    data = {
+        "form": REPORT_FORM,
+        "verdict": result.verdict,
+        "explanation": result.explanation,
+        "exit_code": int(result.exit_code),
+        "truncated": facts.record.truncated,
+        "stopped": footer.detail if footer else None,
+        **_counts(facts.total),
+        "gaps": facts.gaps,
+        "areas": [{"area": tally.name, **_counts(tally)} for tally in facts.areas],
+        "run": _run(facts.record.header, facts),
+        "warnings": facts.warnings,
+        "problems": [asdict(problem) for problem in facts.problems],
+        "requirements": [_requirement(row) for row in result.rows],
+    }
+    plain: dict[str, Any] = _plain(data)
+    return plain
+
+
+def _counts(tally: Tally) -> dict[str, Any]:
+    return {
+        "owed": {
+            "requirements": tally.owed,
+            "verified": tally.verified,
+            "violated": tally.violated,
+            "open": tally.open,
+        },
+        "counts": tally.counts,
+    }
+
+
+def _run(header: Header, facts: Facts) -> dict[str, Any]:
+    footer = facts.record.footer
+    about = asdict(header)
+    for elsewhere in ("form", "warnings"):
+        del about[elsewhere]
+    return {
+        **about,
+        "ended": footer.ended if footer else None,
+        "seconds": footer.seconds if footer else None,
+        "requests": footer.requests if footer else sum(end.requests or 0 for end in facts.record.tests),
+        "tests": len(facts.record.tests),
+    }
+
+
+def _requirement(row: RequirementVerdict) -> dict[str, Any]:
+    stated = row.requirement
+    return {
+        "id": stated.id,
+        "area": stated.area,
+        "level": stated.level,
+        "kind": stated.kind,
+        "section": stated.section,
+        "statement": stated.statement,
+        "when": stated.when,
+        "verdict": row.verdict,
+        "reason": row.reason,
+        "detail": row.detail,
+        "tests": stated.tests,
+        "checks_passed": row.passed,
+        "failures": [_failure(check) for check in row.failures],
+        "observations": row.observations,
+    }
+
+
+def _failure(check: Check) -> dict[str, Any]:
+    kept = ("test", "claimed", "detail", "expected", "actual", "place")
+    return {
+        **{name: getattr(check, name) for name in kept},
+        "evidence": [asdict(exchange) for exchange in check.evidence],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Turn anything into what JSON can say; what it cannot, such as infinity, becomes its text."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return str(value)

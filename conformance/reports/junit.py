@@ -1,0 +1,160 @@
+"""`junit.xml`: a test case per requirement, for the test views of build servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from xml.etree import ElementTree as ET
+
+from conformance.record import Check
+from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, standing, why
+from conformance.reports.text import clip, one_line, visible
+from conformance.verdicts import RequirementVerdict
+
+_SHOWN_BODY = 4000
+_OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+
+
+def render(facts: Facts) -> str:
+    """
+    Return the report as JUnit XML.
+
+    A violated requirement is a failure; one that the suite itself broke on is an error. Whatever else was not
+    verified is skipped, with its reason: also a hint that was not followed, which must not stop a build. A suite
+    `conformance.run` tells what no requirement can, such as a test that broke, and is only there when needed.
+    """
+    root = ET.Element("testsuites", {"name": "conformance"})
+    for area, rows in facts.result.by_area().items():
+        _suite(root, facts, area, [_case(facts, row) for row in rows])
+    if facts.problems:
+        _suite(root, facts, "run", [_problem(problem) for problem in facts.problems])
+    _count(root)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(root: ET.Element, facts: Facts, name: str, cases: Iterable[ET.Element]) -> None:
+    suite = ET.SubElement(root, "testsuite", {"name": f"conformance.{visible(name)}"})
+    header = facts.record.header
+    _properties(
+        suite,
+        {
+            "verdict": facts.result.verdict,
+            "target": header.target,
+            "base_url": header.base_url,
+            "version": header.version,
+            "edition": header.edition,
+            "seed": header.seed,
+            "digest": header.contract,
+            "suite": header.suite,
+            "truncated": str(facts.record.truncated).lower(),
+        },
+    )
+    suite.extend(cases)
+    _count(suite)
+    suite.set("timestamp", visible(header.started))
+
+
+def _count(element: ET.Element) -> None:
+    """Write the numbers of what lies below an element, so that they cannot differ from it."""
+    cases = list(element.iter("testcase"))
+    element.set("tests", str(len(cases)))
+    for child, attribute in _OUTCOMES.items():
+        element.set(attribute, str(sum(case.find(child) is not None for case in cases)))
+    element.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
+
+
+def _case(facts: Facts, row: RequirementVerdict) -> ET.Element:
+    stated = row.requirement
+    case = ET.Element(
+        "testcase",
+        {
+            "classname": f"conformance.{visible(stated.area)}",
+            "name": visible(stated.id),
+            "time": f"{facts.seconds.get(stated.id, 0.0):.3f}",
+        },
+    )
+    _properties(
+        case,
+        {
+            "verdict": row.verdict,
+            "level": stated.level,
+            "kind": stated.kind,
+            "section": stated.section,
+            "when": stated.when,
+        },
+    )
+    _OUTCOME_OF[standing(row)](case, row)
+    lines = [stated.statement, *(f"observed: {what}" for what in row.observations), *(f"test: {name}" for name in stated.tests)]
+    _text(case, "system-out", "\n".join(visible(line) for line in lines))
+    return case
+
+
+def _verified(_case_element: ET.Element, _row: RequirementVerdict) -> None:
+    """A case without a child element is what readers take for passed."""
+
+
+def _violated(case: ET.Element, row: RequirementVerdict) -> None:
+    _text(case, "failure", _failures(row), message=why(row), type=row.requirement.level)
+
+
+def _broken(case: ET.Element, row: RequirementVerdict) -> None:
+    _text(case, "error", visible(row.detail), message=why(row), type=str(row.reason))
+
+
+def _warned(case: ET.Element, row: RequirementVerdict) -> None:
+    message = f"warning, no violation, for its level is {visible(row.requirement.level)}: {why(row)}"
+    _text(case, "skipped", _failures(row), message=message, type="warning")
+
+
+def _skipped(case: ET.Element, row: RequirementVerdict) -> None:
+    said = why(row) or "; ".join(one_line(what) for what in row.observations)
+    message = f"{row.verdict}: {said}" if said else str(row.verdict)
+    _text(case, "skipped", None, message=message, type=str(row.reason or row.verdict))
+
+
+_OUTCOME_OF: Mapping[Standing, Callable[[ET.Element, RequirementVerdict], None]] = {
+    Standing.VERIFIED: _verified,
+    Standing.VIOLATED: _violated,
+    Standing.WARNING: _warned,
+    Standing.BROKEN: _broken,
+    Standing.OPEN: _skipped,
+    Standing.NOTED: _skipped,
+    Standing.NOT_APPLICABLE: _skipped,
+}
+
+
+def _failures(row: RequirementVerdict) -> str:
+    parts = [f"{visible(row.requirement.statement)}\nSpecification: {visible(row.requirement.section)}"]
+    parts += [_failure(check) for check in row.failures[:SHOWN_FAILURES]]
+    hidden = len(row.failures) - SHOWN_FAILURES
+    if hidden > 0:
+        parts.append(f"... and {hidden} more in report.json")
+    return "\n\n".join(parts)
+
+
+def _failure(check: Check) -> str:
+    lines = [failure_in_words(check), f"test: {visible(check.test)}"]
+    for exchange in check.evidence:
+        lines += [
+            f"$ {clip(exchange.curl, _SHOWN_BODY)}",
+            f"{visible(exchange.status) or 'no answer'} {clip(exchange.response_body, _SHOWN_BODY)}".rstrip(),
+        ]
+    return "\n".join(lines)
+
+
+def _problem(problem: Problem) -> ET.Element:
+    case = ET.Element("testcase", {"classname": "conformance.run", "name": visible(problem.name), "time": "0.000"})
+    message = f"{problem.kind}: {one_line(problem.detail)}"
+    _text(case, "error", clip(problem.detail, _SHOWN_BODY), message=message, type=problem.kind)
+    return case
+
+
+def _properties(parent: ET.Element, values: Mapping[str, object]) -> None:
+    holder = ET.SubElement(parent, "properties")
+    for name, value in values.items():
+        ET.SubElement(holder, "property", {"name": name, "value": visible(value)})
+
+
+def _text(parent: ET.Element, tag: str, text: str | None, **attributes: str) -> None:
+    element = ET.SubElement(parent, tag, {name: visible(value) for name, value in attributes.items()})
+    element.text = text

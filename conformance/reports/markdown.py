@@ -1,0 +1,160 @@
+"""`summary.md`: what matters of a run, short enough for a comment on a merge request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from conformance.record import Check
+from conformance.reports.facts import Facts, Tally
+from conformance.reports.text import clip, one_line, plural, visible
+from conformance.verdicts import RequirementVerdict, Verdict
+
+# Comments of common services end at 65,536 characters; these limits keep even a bad run below.
+_SHOWN_FAILED = 15
+_SHOWN_OBSERVED = 20
+_SHOWN_LINES = 10
+_SHOWN_WORDS = 400
+_SHOWN_CURL = 900
+_COLUMNS = (
+    ("failed", Verdict.FAILED),
+    ("inconclusive", Verdict.INCONCLUSIVE),
+    ("not tested", Verdict.NOT_TESTED),
+    ("noted", Verdict.NOTED),
+    ("not applicable", Verdict.NOT_APPLICABLE),
+)
+_MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
+
+
+def render(facts: Facts) -> str:
+    """Return the summary as Markdown; what comes from the target stands in code, so that it cannot act as markup."""
+    parts = (_head(facts), _failed(facts), _gaps(facts), _observed(facts), _areas(facts), _run(facts))
+    return "\n".join(line for part in parts for line in part)
+
+
+def _head(facts: Facts) -> Iterator[str]:
+    header, result = facts.record.header, facts.result
+    yield f"## {_words(header.target)}: {str(result.verdict).upper()}"
+    yield ""
+    yield f"**{facts.total.score}.** {_words(result.explanation)}"
+    yield ""
+    for problem in facts.problems[:_SHOWN_LINES]:
+        yield f"- **{problem.kind}**: {_code(problem.name)}: {_code(problem.detail)}"
+    for warning in facts.warnings[:_SHOWN_LINES]:
+        yield f"- warning: {_words(one_line(warning))}"
+    yield from _more(len(facts.problems[_SHOWN_LINES:]) + len(facts.warnings[_SHOWN_LINES:]))
+    if facts.problems or facts.warnings:
+        yield ""
+
+
+def _failed(facts: Facts) -> Iterator[str]:
+    if not facts.failed:
+        return
+    yield f"### Failed ({len(facts.failed)})"
+    yield ""
+    for row in facts.failed[:_SHOWN_FAILED]:
+        yield from _failure(row)
+    yield from _more(len(facts.failed) - _SHOWN_FAILED)
+
+
+def _failure(row: RequirementVerdict) -> Iterator[str]:
+    stated = row.requirement
+    warning = "" if row.is_violation else " (a warning, no violation)"
+    yield f"#### {_code(stated.id)}{warning}"
+    yield ""
+    yield f"{_words(clip(stated.statement, _SHOWN_WORDS))} *{_words(stated.section)}*"
+    yield ""
+    check = row.failures[0]
+    yield from _block("text", _seen(check))
+    if check.evidence:
+        yield from _block("sh", [clip(check.evidence[-1].curl, _SHOWN_CURL)])
+    others = len(row.failures) - 1
+    if others:
+        yield f"{plural(others, 'more check')} of it failed."
+        yield ""
+
+
+def _seen(check: Check) -> Iterator[str]:
+    said = {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}
+    for name, value in said.items():
+        if value:
+            yield f"{name + ':':10}{clip(value, _SHOWN_WORDS)}"
+    yield f"{'test:':10}{one_line(check.test)}"
+
+
+def _gaps(facts: Facts) -> Iterator[str]:
+    if not facts.gaps:
+        return
+    yield f"### Not verified ({facts.total.open})"
+    yield ""
+    for reason, number in facts.gaps.items():
+        yield f"- {number} {reason}"
+    yield ""
+
+
+def _observed(facts: Facts) -> Iterator[str]:
+    if not facts.observed:
+        return
+    yield f"### Where the specification is silent ({len(facts.observed)})"
+    yield ""
+    for row in facts.observed[:_SHOWN_OBSERVED]:
+        first, others = row.observations[0], len(row.observations) - 1
+        yield f"- {_code(row.requirement.id)}: {_code(one_line(first, 200))}" + (f" and {others} more" if others else "")
+    yield from _more(len(facts.observed) - _SHOWN_OBSERVED)
+    yield ""
+
+
+def _areas(facts: Facts) -> Iterator[str]:
+    yield "### Areas"
+    yield ""
+    yield f"| area | verified | {' | '.join(name for name, _ in _COLUMNS)} |"
+    yield f"|---|---|{'---:|' * len(_COLUMNS)}"
+    for tally in facts.areas:
+        yield _table_row(_words(tally.name), tally)
+    yield _table_row("**all**", facts.total)
+    yield ""
+
+
+def _table_row(name: str, tally: Tally) -> str:
+    counts = " | ".join(str(tally.counts[verdict]) for _, verdict in _COLUMNS)
+    return f"| {name} | {tally.verified} of {tally.owed} | {counts} |"
+
+
+def _run(facts: Facts) -> Iterator[str]:
+    header, footer = facts.record.header, facts.record.footer
+    ended = f"to {visible(footer.ended)}, {plural(footer.requests, 'request')}" if footer else "and cut off"
+    yield (
+        f"{_code(header.base_url)}, version {_words(header.version)}, {_words(header.edition)}; "
+        f"suite {_words(header.suite)}, contract {_code(header.contract)}, seed {_code(header.seed)}; "
+        f"{_words(header.started)} {_words(ended)}."
+    )
+    yield ""
+
+
+def _more(number: int) -> Iterator[str]:
+    if number > 0:
+        yield f"... and {number} more; the report has them all."
+        yield ""
+
+
+def _block(language: str, lines: Iterable[str]) -> Iterator[str]:
+    """Fence lines with more backticks than any of them holds."""
+    text = "\n".join(lines)
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    yield f"{fence}{language}"
+    yield text
+    yield fence
+    yield ""
+
+
+def _code(text: object) -> str:
+    """Return a text as code on one line, whatever backticks it holds."""
+    shown = one_line(text) or "-"
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
+    padding = " " if len(ticks) > 1 else ""
+    return f"{ticks}{padding}{shown}{padding}{ticks}"
+
+
+def _words(text: object) -> str:
+    """Return a text as words on one line that mean nothing to Markdown."""
+    return _MARKUP.sub(r"\\\1", " ".join(visible(text).split()))

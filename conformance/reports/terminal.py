@@ -1,0 +1,111 @@
+"""The end of the terminal's output: the verdict, what failed, what is open, and where the report lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import wrap
+
+from conformance.record import RunRecord
+from conformance.reports.facts import Facts
+from conformance.reports.text import clip, one_line, plural, visible
+from conformance.verdicts import RequirementVerdict, RunResult, RunVerdict
+
+_SHOWN = 10
+_SHOWN_WORDS = 500
+_WIDTH = 110
+_RED, _GREEN, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
+_COLOURS = {
+    RunVerdict.CONFORMANT: _GREEN,
+    RunVerdict.NON_CONFORMANT: _RED,
+    RunVerdict.INCOMPLETE: _YELLOW,
+    RunVerdict.BROKEN: _YELLOW,
+}
+
+
+def summary(record: RunRecord, result: RunResult, folder: Path, *, colour: bool = False) -> str:
+    """
+    Return the summary of a run for the end of the terminal's output, without a newline at its end.
+
+    `folder` is where the reports lie; `colour` adds escape sequences for verdict and headings and changes no word.
+    """
+    facts = Facts(record, result)
+    text = _Text(colour=colour)
+    parts = (_head(facts, text), _problems(facts, text), _failed(facts, text), _gaps(facts, text), _place(folder))
+    return "\n".join(line for part in parts for line in part)
+
+
+class _Text:
+    """Colours words, or leaves them as they are."""
+
+    def __init__(self, *, colour: bool) -> None:
+        self._colour = colour
+
+    def in_colour(self, code: str, text: str) -> str:
+        return f"{code}{text}{_PLAIN}" if self._colour else text
+
+
+def _head(facts: Facts, text: _Text) -> Iterator[str]:
+    result, header = facts.result, facts.record.header
+    verdict = text.in_colour(_BOLD + _COLOURS[result.verdict], str(result.verdict).upper())
+    yield f"{verdict}  {facts.total.score}  ({one_line(header.target)}, version {one_line(header.version)})"
+    yield from wrap(visible(result.explanation), _WIDTH)
+    counts = [f"{number} {verdict}" for verdict, number in result.counts.items() if number]
+    yield f"{plural(len(result.rows), 'requirement')}: {', '.join(counts) or 'none was planned'}"
+
+
+def _problems(facts: Facts, text: _Text) -> Iterator[str]:
+    lines = [f"{problem.kind}: {one_line(problem.name)}: {one_line(problem.detail)}" for problem in facts.problems]
+    lines += [f"warning: {one_line(warning)}" for warning in facts.warnings]
+    if not lines:
+        return
+    yield ""
+    yield text.in_colour(_BOLD, f"About the run ({len(lines)})")
+    yield from (f"  {line}" for line in lines[:_SHOWN])
+    yield from _more(len(lines) - _SHOWN)
+
+
+def _failed(facts: Facts, text: _Text) -> Iterator[str]:
+    if not facts.failed:
+        return
+    yield ""
+    yield text.in_colour(_BOLD, f"Failed ({len(facts.failed)})")
+    for row in facts.failed[:_SHOWN]:
+        yield from _failure(row, text)
+    yield from _more(len(facts.failed) - _SHOWN)
+
+
+def _failure(row: RequirementVerdict, text: _Text) -> Iterator[str]:
+    stated = row.requirement
+    weight = "" if row.is_violation else f"  (warning: {visible(stated.level)}, no violation)"
+    yield f"  {text.in_colour(_RED if row.is_violation else _YELLOW, visible(stated.id))}{weight}"
+    yield from (f"    {line}" for line in wrap(visible(stated.statement), _WIDTH - 4))
+    yield f"    {visible(stated.section)}"
+    check = row.failures[0]
+    for name, value in {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}.items():
+        if value:
+            yield f"      {name:9} {one_line(value, _SHOWN_WORDS)}"
+    if check.evidence:
+        yield f"      {clip(check.evidence[-1].curl, _SHOWN_WORDS * 2)}"
+    others = len(row.failures) - 1
+    if others:
+        yield f"      {plural(others, 'more check')} of it failed"
+
+
+def _gaps(facts: Facts, text: _Text) -> Iterator[str]:
+    if not facts.gaps:
+        return
+    yield ""
+    yield text.in_colour(_BOLD, f"Not verified ({facts.total.open})")
+    yield from (f"  {number:5} {reason}" for reason, number in facts.gaps.items())
+
+
+def _more(number: int) -> Iterator[str]:
+    if number > 0:
+        yield f"  ... and {number} more, see the report"
+
+
+def _place(folder: Path) -> Iterator[str]:
+    page = folder / "index.html"
+    yield ""
+    yield f"Report: {page if page.is_file() else folder}"

@@ -1,0 +1,41 @@
+"""Makes whatever a target said fit to be shown: in XML, in a browser, in a terminal."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters, marks that reorder text on the screen, and code points that are no characters. XML forbids most
+# of them, a terminal obeys some, and the others make a line look like what it is not.
+_UNSHOWABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]",
+)
+
+
+def visible(text: object) -> str:
+    """Return a text with everything unshowable written as an escape, such as `\\x00`; None is an empty text."""
+    if text is None:
+        return ""
+    return _UNSHOWABLE.sub(_escaped, str(text).replace("\r\n", "\n"))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - two hexadecimal digits
+
+
+def clip(text: object, limit: int) -> str:
+    """Return a visible text of at most `limit` characters, and after those a note of how many were left out."""
+    shown = visible(text)
+    if len(shown) <= limit:
+        return shown
+    return f"{shown[:limit]}… [{len(shown) - limit} more characters in report.json]"
+
+
+def one_line(text: object, limit: int = 300) -> str:
+    """Return a visible text on one line, cut off after `limit` characters."""
+    return clip(" ".join(visible(text).split()), limit)
+
+
+def plural(number: int, noun: str) -> str:
+    """Return `1 check`, `2 checks`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
