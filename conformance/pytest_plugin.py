@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pytest
 from conformance.bookkeeping import NotTested, Run, Unmet, Violation, current_run
 from conformance.claims import claims_in
 from conformance.client import TargetGoneError
-from conformance.errors import ConformanceError, ContractError, ExitCode, TargetError
+from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.expectations import Caller
 from conformance.record import Outcome, Reason
 from conformance.reports.terminal import summary
@@ -168,18 +169,31 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if not suite or config.option.collectonly or session.testsfailed:
         return (yield)
     state = config.stash[_SESSION]
-    try:
-        with state.running(config.stash[ALL_CLAIMS], suite):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(state.running(config.stash[ALL_CLAIMS], suite))
+        except ConformanceError as error:
+            _give_up(session, error)
+        try:
             return (yield)
-    except (TargetError, TargetGoneError) as error:
-        state.stopped = state.stopped or str(error)
-        config.stash[_EXIT] = ExitCode.INCOMPLETE
-        print(f"\n{error}", file=sys.stderr)  # noqa: T201 - the one message that says what to do
-        return True
-    except ConformanceError as error:
-        config.stash[_EXIT] = error.exit_code
-        print(f"\n{error}", file=sys.stderr)  # noqa: T201
-        return True
+        except KeyboardInterrupt:
+            _put_back(session)
+            raise
+
+
+def _put_back(session: pytest.Session) -> None:
+    """Let the fixtures of an interrupted test restore the target while it can still be called."""
+    try:
+        session._setupstate.teardown_exact(None)  # noqa: SLF001 - pytest does this only after the run has closed
+    except Exception as error:  # noqa: BLE001 - whatever it is, the results so far come first
+        print(f"\nWhat the test changed could not be put back: {error}", file=sys.stderr)  # noqa: T201
+
+
+def _give_up(session: pytest.Session, error: ConformanceError) -> None:
+    """Run nothing more, say why in one message, and end with the error's exit code."""
+    session.items.clear()
+    session.config.stash[_EXIT] = error.exit_code
+    print(f"\n{error}", file=sys.stderr)  # noqa: T201 - the one message that says what to do
 
 
 @pytest.hookimpl(trylast=True)
@@ -239,12 +253,33 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     return (yield from _told(item))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a target that can no longer be put in order spoil no result."""
+    if not is_suite(item):
+        return (yield)
+    try:
+        return (yield)
+    except (Unmet, NotTested, Violation, TargetGoneError) as error:
+        item.stash[_DETAIL] = f"what the test changed could not be put back: {error}"
+        return None
+
+
 def _told(item: pytest.Item) -> Generator[None, object, object]:
     run = current_run()
     try:
         result = yield
-    except (pytest.skip.Exception, TargetGoneError, KeyboardInterrupt):
+    except pytest.skip.Exception:
         raise
+    except KeyboardInterrupt:
+        run.leave_open(Reason.INTERRUPTED, "the operator interrupted the run")
+        raise
+    except TargetGoneError as gone:
+        _say(item, "inconclusive", str(gone))
+        run.leave_open(Reason.NO_ANSWER, str(gone))
+        item.config.stash[_SESSION].stopped = f"the target stopped answering: {gone}"
+        del item.session.items[item.session.items.index(item) + 1 :]
+        pytest.skip(str(gone))
     except NotTested as missing:
         _say(item, "not tested", missing.detail)
         run.leave_open(missing.reason, missing.detail, Outcome.NOT_TESTED)

@@ -63,6 +63,8 @@ class Session:
     record: RunRecord | None = None
     reports: tuple[Path, ...] = ()
     _clock: float = field(default_factory=time.monotonic)
+    _has_head: bool = False
+    """Whether the record has begun, so that there is something to add up."""
 
     @classmethod
     def prepare(cls, options: Options) -> Session:
@@ -73,6 +75,8 @@ class Session:
                 raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(contract.areas)}.")
         for requirement in options.requirements:
             contract.requirement(requirement)
+        if options.version is not None:
+            Version.parse_known(options.version)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
         return cls(options, contract, _profile(options), seed)
 
@@ -119,7 +123,8 @@ class Session:
                 self.stopped = str(error)
                 raise
             finally:
-                self._finish(recorder)
+                if self._has_head:
+                    self._finish(recorder)
 
     def _write_head(self, recorder: Recorder, profile: Profile, rows: tuple[PlannedRequirement, ...]) -> None:
         recorder.write(
@@ -139,6 +144,7 @@ class Session:
             ),
         )
         recorder.write_plan(rows)
+        self._has_head = True
 
     def _finish(self, recorder: Recorder) -> None:
         """Add up, write the footer and render the reports."""

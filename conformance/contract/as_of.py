@@ -86,7 +86,16 @@ def _prune_enum(schema: Json, version: Version | None) -> Json:
             Version.parse(removed) if removed else None,
         )
 
-    return {**schema, "enum": [value for value in schema["enum"] if alive(value)]}
+    def is_deprecated(value: Any) -> bool:
+        deprecated = tags.get(value, {}).get("deprecated")
+        return version is not None and deprecated is not None and Version.parse(deprecated) <= version
+
+    values = [value for value in schema["enum"] if alive(value)]
+    if not any(is_deprecated(value) for value in values):
+        return {**schema, "enum": values}
+    # OpenAPI deprecates schemas, not values: so each value is a schema of its own.
+    constants = [{"const": value, "deprecated": True} if is_deprecated(value) else {"const": value} for value in values]
+    return {**schema, "enum": values, "oneOf": constants}
 
 
 def _prune_required(node: Json, result: Json, version: Version | None, gone: set[str]) -> None:

@@ -141,7 +141,7 @@ class Choices:
     key_order: Order = Order.STATED
     web_url: str = "https://service.example.com"
     first_id: int = 1  # of every id sequence
-    unshown_bodies: bool = True  # settings and integrations: a body is sent where none is shown
+    unshown_bodies: bool = True  # a body is sent where the text shows none
 
     # Edition and feature flags.
     enterprise: bool = True
@@ -223,7 +223,7 @@ class Choices:
     )
     project_settings_on_initially: tuple[str, ...] = ()
     group_settings_bind: Handing = Handing.STRICTER
-    locked_setting_written: Unfit = Unfit.IGNORE
+    locked_setting_written: Unfit = Unfit.DROP
     selective_removals_while_retaining: Unfit = Unfit.REFUSE
     empty_settings_update: Repeat = Repeat.ACCEPT
     reauthentication_is_password: bool = True  # the two settings are one under two names

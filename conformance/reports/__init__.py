@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
-from conformance.record import RunRecord
 from conformance.reports import allure, html, json_report, junit, markdown
 from conformance.reports.facts import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
+
+    from conformance.record import RunRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import attr
@@ -22,10 +22,14 @@ from allure_commons.model2 import (
 )
 from allure_commons.types import AttachmentType, LabelType, Severity
 
-from conformance.record import Check, Evidence
-from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, standing, why
+from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, said, standing, why
 from conformance.reports.text import clip, one_line, visible
 from conformance.verdicts import RequirementVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.record import Check, Evidence
 
 FOLDER = "allure-results"
 #: Begins the name of every file, so that a second rendering finds its own and nobody else's.
@@ -71,7 +75,7 @@ class _Folder:
 
     def add_requirement(self, row: RequirementVerdict) -> None:
         stated = row.requirement
-        result = self._result(stated.id, f"conformance.{stated.area}.{stated.id}", area=stated.area, feature=stated.kind)
+        result = self._result(stated.id, area=stated.area, feature=stated.kind)
         result.status = Status.BROKEN if standing(row) is Standing.BROKEN else _STATUSES[row.verdict]
         result.description = visible(stated.statement)
         result.labels += [
@@ -79,24 +83,25 @@ class _Folder:
             Label(LabelType.TAG, visible(stated.level)),
             Label(LabelType.TAG, str(row.verdict)),
         ]
-        said = {"section": stated.section, "holds": stated.when, "level": stated.level, "reason": row.reason}
-        result.parameters += [_parameter(name, value) for name, value in said.items() if value]
+        about = {"section": stated.section, "holds": stated.when, "level": stated.level, "reason": row.reason}
+        result.parameters += [_parameter(name, value) for name, value in about.items() if value]
         result.parameters += [_parameter("observed", what) for what in row.observations]
         if why(row):
             result.statusDetails = StatusDetails(message=why(row), trace=_trace(row))
-        result.steps = [self._step(stated.id, number, check) for number, check in enumerate(row.failures[:SHOWN_FAILURES])]
+        shown = row.failures[:SHOWN_FAILURES]
+        result.steps = [self._step(f"{stated.id}: {number}", check) for number, check in enumerate(shown)]
         self._write(result, self._facts.seconds.get(stated.id, 0.0))
 
     def add_problem(self, number: int, problem: Problem) -> None:
         key = f"the run itself: {number}: {problem.kind}: {problem.name}"
-        result = self._result(key, key, area="run", feature=problem.kind)
+        result = self._result(key, area="run", feature=problem.kind)
         result.name = one_line(f"{problem.kind}: {problem.name}")
         result.status = Status.BROKEN
         result.statusDetails = StatusDetails(message=one_line(problem.detail), trace=clip(problem.detail, _SHOWN_BODY))
         result.labels.append(Label(LabelType.SEVERITY, Severity.BLOCKER.value))
         self._write(result, 0.0)
 
-    def _result(self, key: str, full_name: str, *, area: str, feature: str) -> TestResult:
+    def _result(self, key: str, *, area: str, feature: str) -> TestResult:
         labels = {
             LabelType.EPIC: area,
             LabelType.FEATURE: feature,
@@ -109,7 +114,7 @@ class _Folder:
         return TestResult(
             uuid=str(self._identity(key)),
             name=visible(key),
-            fullName=visible(full_name),
+            fullName=visible(f"conformance.{area}.{key}"),
             historyId=_digest(self._target, key),
             testCaseId=_digest(key),
             stage="finished",
@@ -121,15 +126,14 @@ class _Folder:
     def _identity(self, key: str) -> UUID:
         return uuid5(NAMESPACE_URL, _digest(self._target, key))
 
-    def _step(self, key: str, number: int, check: Check) -> TestStepResult:
-        said = {"expected": check.expected, "actual": check.actual, "place": check.place, "test": check.test}
+    def _step(self, key: str, check: Check) -> TestStepResult:
         return TestStepResult(
             name=failure_in_words(check),
             status=Status.FAILED,
             stage="finished",
             statusDetails=StatusDetails(message=failure_in_words(check)),
-            parameters=[_parameter(name, value) for name, value in said.items() if value],
-            attachments=[self._attach(f"{key}: {number}: {place}", entry) for place, entry in enumerate(check.evidence)],
+            parameters=[_parameter(name, value) for name, value in {**said(check), "test": check.test}.items()],
+            attachments=[self._attach(f"{key}: {place}", entry) for place, entry in enumerate(check.evidence)],
             start=self._clock,
             stop=self._clock,
         )
@@ -173,7 +177,7 @@ def _exchange(exchange: Evidence) -> str:
 
 def _environment(facts: Facts) -> str:
     header = facts.record.header
-    said = {
+    about = {
         "verdict": f"{facts.result.verdict}: {facts.result.explanation}",
         "requirements": facts.total.score,
         "target": header.target,
@@ -185,7 +189,7 @@ def _environment(facts: Facts) -> str:
         "seed": header.seed,
         "python": header.python,
     }
-    return "".join(f"{name} = {_property_value(value)}\n" for name, value in said.items())
+    return "".join(f"{name} = {_property_value(value)}\n" for name, value in about.items())
 
 
 def _property_value(value: object) -> str:

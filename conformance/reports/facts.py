@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from conformance.record import Check, Reason, RunRecord
 from conformance.reports.text import one_line, plural
 from conformance.verdicts import RequirementVerdict, RunResult, Verdict, add_up
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 #: Failed checks of one requirement that a report shows in full; report.json has all of them.
 SHOWN_FAILURES = 5
+
+_CUT_OFF = "The record ends before the run did; what would have followed was not seen."
+_NOTHING_PLANNED = "The record names no requirement, so nothing was verified."
 
 
 class Standing(StrEnum):
@@ -127,11 +132,11 @@ class Facts:
         """What went wrong with the run itself."""
         found = []
         if self.record.footer is None:
-            found.append(Problem("the run", "cut off", "The record ends before the run did; what follows was not seen."))
+            found.append(Problem("the run", "cut off", _CUT_OFF))
         elif self.record.footer.detail:
             found.append(Problem("the run", "stopped early", self.record.footer.detail))
         if not self.record.plan:
-            found.append(Problem("the plan", "nothing planned", "The record names no requirement, so nothing was verified."))
+            found.append(Problem("the plan", "nothing planned", _NOTHING_PLANNED))
         broken = (end for end in self.record.tests if end.outcome == "broken")
         found += [Problem(end.test, "broken test", end.detail or "the suite says no more about it") for end in broken]
         return tuple(found)
@@ -143,7 +148,8 @@ class Facts:
         strangers = {check.requirement for check in self.record.checks} - planned
         found = [*self.record.header.warnings, *self.record.warnings]
         if strangers:
-            found.append(f"Checks of requirements that the plan does not name are left out: {', '.join(sorted(strangers))}.")
+            names = ", ".join(sorted(strangers))
+            found.append(f"Checks of requirements that the plan does not name are left out: {names}.")
         if footer is not None and footer.verdict != self.result.verdict:
             found.append(f"The run ended as {footer.verdict}; its checks add up to {self.result.verdict}.")
         return tuple(dict.fromkeys(found))
@@ -177,11 +183,17 @@ _SETTLED: Mapping[Verdict, Standing] = {
 }
 
 
+def said(check: Check) -> Mapping[str, str]:
+    """Return what a failed check says, by the name under which reports print it, without what it leaves out."""
+    parts = {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}
+    return {name: value for name, value in parts.items() if value}
+
+
 def failure_in_words(check: Check) -> str:
     """Say in one line what a failed check saw."""
     parts = [f"expected {check.expected}" if check.expected else "", f"got {check.actual}" if check.actual else ""]
-    said = "; ".join(part for part in parts if part) or check.detail or "it does not hold"
-    return one_line(f"{said} (at {check.place})" if check.place else said)
+    words = "; ".join(part for part in parts if part) or check.detail or "it does not hold"
+    return one_line(f"{words} (at {check.place})" if check.place else words)
 
 
 def why(row: RequirementVerdict) -> str:

@@ -6,11 +6,12 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from conformance.record import Check, Header
-from conformance.reports.facts import Facts, Tally
-from conformance.verdicts import RequirementVerdict
+if TYPE_CHECKING:
+    from conformance.record import Check, Header
+    from conformance.reports.facts import Facts, Tally
+    from conformance.verdicts import RequirementVerdict
 
 #: Raised whenever the document changes so that its readers must change too.
 REPORT_FORM = 1

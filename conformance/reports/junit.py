@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from conformance.record import Check
 from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, standing, why
 from conformance.reports.text import clip, one_line, visible
-from conformance.verdicts import RequirementVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from conformance.record import Check
+    from conformance.verdicts import RequirementVerdict
 
 _SHOWN_BODY = 4000
 _OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
@@ -84,13 +88,15 @@ def _case(facts: Facts, row: RequirementVerdict) -> ET.Element:
         },
     )
     _OUTCOME_OF[standing(row)](case, row)
-    lines = [stated.statement, *(f"observed: {what}" for what in row.observations), *(f"test: {name}" for name in stated.tests)]
+    lines = [stated.statement]
+    lines += [f"observed: {what}" for what in row.observations]
+    lines += [f"test: {name}" for name in stated.tests]
     _text(case, "system-out", "\n".join(visible(line) for line in lines))
     return case
 
 
 def _verified(_case_element: ET.Element, _row: RequirementVerdict) -> None:
-    """A case without a child element is what readers take for passed."""
+    """Leave the case without a child element, which readers take for passed."""
 
 
 def _violated(case: ET.Element, row: RequirementVerdict) -> None:
@@ -107,8 +113,8 @@ def _warned(case: ET.Element, row: RequirementVerdict) -> None:
 
 
 def _skipped(case: ET.Element, row: RequirementVerdict) -> None:
-    said = why(row) or "; ".join(one_line(what) for what in row.observations)
-    message = f"{row.verdict}: {said}" if said else str(row.verdict)
+    words = why(row) or "; ".join(one_line(what) for what in row.observations)
+    message = f"{row.verdict}: {words}" if words else str(row.verdict)
     _text(case, "skipped", None, message=message, type=str(row.reason or row.verdict))
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from conformance.record import Check
-from conformance.reports.facts import Facts, Tally
+from conformance.reports.facts import Facts, Tally, said
 from conformance.reports.text import clip, one_line, plural, visible
 from conformance.verdicts import RequirementVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.record import Check
 
 # Comments of common services end at 65,536 characters; these limits keep even a bad run below.
 _SHOWN_FAILED = 15
@@ -75,10 +79,8 @@ def _failure(row: RequirementVerdict) -> Iterator[str]:
 
 
 def _seen(check: Check) -> Iterator[str]:
-    said = {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}
-    for name, value in said.items():
-        if value:
-            yield f"{name + ':':10}{clip(value, _SHOWN_WORDS)}"
+    for name, value in said(check).items():
+        yield f"{name + ':':10}{clip(value, _SHOWN_WORDS)}"
     yield f"{'test:':10}{one_line(check.test)}"
 
 
@@ -98,8 +100,9 @@ def _observed(facts: Facts) -> Iterator[str]:
     yield f"### Where the specification is silent ({len(facts.observed)})"
     yield ""
     for row in facts.observed[:_SHOWN_OBSERVED]:
-        first, others = row.observations[0], len(row.observations) - 1
-        yield f"- {_code(row.requirement.id)}: {_code(one_line(first, 200))}" + (f" and {others} more" if others else "")
+        others = len(row.observations) - 1
+        more = f" and {others} more" if others else ""
+        yield f"- {_code(row.requirement.id)}: {_code(one_line(row.observations[0], 200))}{more}"
     yield from _more(len(facts.observed) - _SHOWN_OBSERVED)
     yield ""
 

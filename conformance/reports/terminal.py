@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
-from conformance.record import RunRecord
-from conformance.reports.facts import Facts
+from conformance.reports.facts import Facts, said
 from conformance.reports.text import clip, one_line, plural, visible
 from conformance.verdicts import RequirementVerdict, RunResult, RunVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conformance.record import RunRecord
 
 _SHOWN = 10
 _SHOWN_WORDS = 500
@@ -82,9 +86,8 @@ def _failure(row: RequirementVerdict, text: _Text) -> Iterator[str]:
     yield from (f"    {line}" for line in wrap(visible(stated.statement), _WIDTH - 4))
     yield f"    {visible(stated.section)}"
     check = row.failures[0]
-    for name, value in {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}.items():
-        if value:
-            yield f"      {name:9} {one_line(value, _SHOWN_WORDS)}"
+    for name, value in said(check).items():
+        yield f"      {name:9} {one_line(value, _SHOWN_WORDS)}"
     if check.evidence:
         yield f"      {clip(check.evidence[-1].curl, _SHOWN_WORDS * 2)}"
     others = len(row.failures) - 1

@@ -12,7 +12,7 @@ _UNSHOWABLE = re.compile(
 
 
 def visible(text: object) -> str:
-    """Return a text with everything unshowable written as an escape, such as `\\x00`; None is an empty text."""
+    r"""Return a text with everything unshowable written as an escape, such as `\x00`; None is an empty text."""
     if text is None:
         return ""
     return _UNSHOWABLE.sub(_escaped, str(text).replace("\r\n", "\n"))

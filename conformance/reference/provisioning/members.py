@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
+from conformance.reference.areas.audit_events import AuditEvents
 from conformance.reference.errors import ForbiddenError, InvalidError
 from conformance.reference.http import created, no_content, not_found, ok
 from conformance.reference.identity import Kind, Role, kind_of
@@ -97,6 +98,7 @@ def _add(request: Request) -> Response:
     role = fields.role(request.parameters.integer("access_level"))
     members.require_reach(request.caller, subject, role)
     members.add(subject, user, role)
+    _log(request, f"Added {user.username} as {role.name.title()}")
     return created(members.present((user.id, role)))
 
 
@@ -105,6 +107,7 @@ def _change(request: Request) -> Response:
     role = fields.role(request.parameters.integer("access_level"))
     members.require_reach(request.caller, subject, max(role, members.role_of(subject, user_id)))
     members.change(subject, user_id, role)
+    _log(request, f"Changed the role of user {user_id} to {role.name.title()}")
     return ok(members.present((user_id, role)))
 
 
@@ -112,7 +115,13 @@ def _remove(request: Request) -> Response:
     members, subject, user_id = request.area(Members), _subject(request), request.path_id("user_id")
     members.require_reach(request.caller, subject, members.role_of(subject, user_id))
     members.remove(subject, user_id)
+    _log(request, f"Removed user {user_id}")
     return no_content()
+
+
+def _log(request: Request, message: str) -> None:
+    subject = _subject(request)
+    request.area(AuditEvents).record(request.caller.id, kind_of(subject), subject.id, message)
 
 
 def _user(request: Request) -> User:

@@ -5,11 +5,12 @@ Specification: Versioning, row 16.1, for ci_job_token_scope_enabled of a project
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import ForbiddenError, NotFoundError, RejectedError
+from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError
 from conformance.reference.http import created, hidden, not_found, ok
 from conformance.reference.identity import Kind, NewSubject, Role, Visibility
 from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit
@@ -62,7 +63,7 @@ class Places(Behaviour):
         """Create a project, in the creator's own namespace when `within` is None, as its maintainer."""
         identities = self.service.identities
         if new.within is None:
-            new = NewSubject(**{**_values(new), "within": identities.personal_namespace(creator)})
+            new = replace(new, within=identities.personal_namespace(creator))
         else:
             self._require_role(creator, new.within, Role.DEVELOPER)
         self._require_free(new)
@@ -123,13 +124,91 @@ class Places(Behaviour):
         if within is not None and _OPENNESS.index(new.visibility) > _OPENNESS.index(_limit_of(within)):
             raise RejectedError("is more open than that of the group around it", parameter="visibility")
         full_path = f"{within.full_path}/{new.path}" if within else new.path
-        if identities.find_by_path(full_path) is not None:
+        if identities.find_group(full_path) or identities.find_project(full_path):
             raise fields.DuplicateError("Path has already been taken")
-
-
-def _values(new: NewSubject) -> dict[str, object]:
-    return {name: getattr(new, name) for name in ("path", "name", "description", "visibility", "topics")}
 
 
 def _limit_of(within: Group) -> Visibility:
     return Visibility.PUBLIC if within.personal else within.visibility
+
+
+def _list_groups(request: Request) -> Response:
+    places = request.area(Places)
+    return request.collection(places.groups_seen_by(request.caller), places.present_group)
+
+
+def _get_group(request: Request) -> Response:
+    return ok(request.area(Places).present_group(request.group))
+
+
+def _create_group(request: Request) -> Response:
+    places, parameters = request.area(Places), request.parameters
+    within = places.namespace(parameters.optional_integer("parent_id"), request.caller)
+    if within is not None and within.personal:
+        raise RejectedError("must be a group", parameter="parent_id")
+    new = NewSubject(
+        path=fields.path(parameters, "path"),
+        name=fields.text(parameters, "name"),
+        description=fields.prose(parameters, "description"),
+        visibility=fields.visibility(parameters),
+        within=within,
+    )
+    return created(places.present_group(places.create_group(new, request.caller)))
+
+
+def _delete_group(request: Request) -> Response:
+    request.area(Places).delete_group(request.group)
+    return ok({"message": "202 Accepted"}, request.choices.deletion_code)
+
+
+def _list_projects(request: Request) -> Response:
+    places = request.area(Places)
+    return request.collection(places.projects_seen_by(request.caller), places.present_project)
+
+
+def _get_project(request: Request) -> Response:
+    return ok(request.area(Places).present_project(request.project))
+
+
+def _create_project(request: Request) -> Response:
+    places, parameters = request.area(Places), request.parameters
+    if not parameters.any_given(("name", "path")):
+        raise InvalidError("name, path are missing, at least one parameter must be provided", parameter="name")
+    path = fields.path(parameters, "path" if parameters.given("path") else "name")
+    new = NewSubject(
+        path=path,
+        name=fields.text(parameters, "name") if parameters.given("name") else path,
+        description=fields.prose(parameters, "description"),
+        visibility=fields.visibility(parameters),
+        topics=parameters.optional_strings("topics") or (),
+        within=places.namespace(parameters.optional_integer("namespace_id"), request.caller),
+    )
+    with_readme = parameters.optional_boolean("initialize_with_readme")
+    branch = fields.branch_name(parameters, "default_branch") if parameters.given("default_branch") else DEFAULT_BRANCH
+    project = places.create_project(new, request.caller)
+    if with_readme:
+        places.write_readme(project, request.caller, branch)
+    return created(places.present_project(request.service.identities.projects[project.id]))
+
+
+def _delete_project(request: Request) -> Response:
+    request.area(Places).delete_project(request.project)
+    return ok({"message": "202 Accepted"}, request.choices.deletion_code)
+
+
+_list = partial(Route, "GET", paginated=SUPPORTED_VERSIONS.first)
+_delete = partial(Route, "DELETE", least_role=Role.OWNER)
+
+AREA = Area(
+    Places,
+    (
+        _list("/groups", _list_groups),
+        Route("POST", "/groups", _create_group),
+        Route("GET", "/groups/:id", _get_group, subject=Kind.GROUP),
+        _delete("/groups/:id", _delete_group, subject=Kind.GROUP),
+        _list("/projects", _list_projects),
+        Route("POST", "/projects", _create_project),
+        Route("GET", "/projects/:id", _get_project, subject=Kind.PROJECT),
+        _delete("/projects/:id", _delete_project, subject=Kind.PROJECT),
+    ),
+)

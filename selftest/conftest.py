@@ -1,0 +1,128 @@
+"""What the suite's own tests share: the command line as a user runs it, and servers to point it at."""
+
+from __future__ import annotations
+
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.embedded import profile_data
+from conformance.reference import EmbeddedServer, Service, create_service
+
+VERSION = "17.7"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left: exit code and texts."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+
+def run_conformance(*arguments: str, cwd: Path, environment: Mapping[str, str] | None = None) -> Outcome:
+    finished = subprocess.run(
+        [sys.executable, "-m", "conformance", *arguments],
+        cwd=cwd,
+        env=dict(environment) if environment is not None else None,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Outcome(finished.returncode, finished.stdout, finished.stderr)
+
+
+@pytest.fixture
+def conformance(tmp_path: Path) -> Callable[..., Outcome]:
+    """The command line in an empty folder; no traceback is ever shown to a user."""
+
+    def command(*arguments: str, environment: Mapping[str, str] | None = None) -> Outcome:
+        outcome = run_conformance(*arguments, cwd=tmp_path, environment=environment)
+        assert "Traceback" not in outcome.text, outcome.text
+        return outcome
+
+    return command
+
+
+@pytest.fixture
+def write_profile(tmp_path: Path) -> Callable[..., Path]:
+    """Write a profile of a served reference, changed at will, and return its file."""
+
+    def write(service: Service, base_url: str, name: str = "target.yaml", **changes: Any) -> Path:
+        data = {**profile_data(service.world, base_url, VERSION), **changes}
+        file = tmp_path / name
+        file.write_text(yaml.safe_dump(data), encoding="utf-8")
+        return file
+
+    return write
+
+
+@contextmanager
+def serving(service: Service | None = None, latency_ms: float = 0) -> Iterator[tuple[Service, str]]:
+    served = service or create_service(version=VERSION)
+    with EmbeddedServer(served, latency_ms=latency_ms) as server:
+        yield served, server.base_url
+
+
+@pytest.fixture
+def reference() -> Iterator[tuple[Service, str]]:
+    """A reference of its own for one test: the service, and where it is served."""
+    with serving() as pair:
+        yield pair
+
+
+@pytest.fixture
+def slow_reference() -> Iterator[tuple[Service, str]]:
+    """The same with 30 ms before every answer, so that a run can be met in the middle."""
+    with serving(latency_ms=30) as pair:
+        yield pair
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[..., str]]:
+    """Start servers that answer every call alike; return the address of each."""
+    servers: list[http.server.ThreadingHTTPServer] = []
+
+    def start(status: int, body: bytes, content_type: str = "application/json") -> str:
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(status)
+                if status != 204:
+                    self.send_header("Content-Type", content_type)
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if status != 204:
+                    self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is inherited
+                del format, args
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,264 @@
+"""Every foreseeable mistake ends with one message that says what to do, and its own exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import ExitCode
+from conformance.record import read_record
+
+JOB_TOKEN_SCOPE = ("--area", "job-token-scope")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "--target-version", "99.9"), "12.3 to 19.0"),
+        (("run", "--target-version", "seventeen"), "is not a version"),
+        (("run", "--target", "absent.yaml"), "conformance target --example"),
+        (("run", "--base-url", "http://127.0.0.1:1"), "A base URL alone is not enough"),
+        (("run", "--area", "approvals"), "There is no area 'approvals'"),
+        (("run", "--requirement", "job-token-scope.switch.onn"), "Did you mean job-token-scope.switch.on"),
+        (("explain", "nothing"), "There is no requirement"),
+        (("requirements", "--area", "nowhere"), "There is no area"),
+        (("contract", "--as-of", "9.9"), "12.3 to 19.0"),
+        (("report", "absent"), "There is no record"),
+        (("target",), "--example or --check"),
+        (("frobnicate",), "No such command"),
+    ],
+)
+def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
+    conformance: Callable[..., Any],
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    outcome = conformance(*arguments)
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert message in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        ("base_url: [", "is not valid YAML"),
+        ("- a list", "is not valid"),
+        ("base_url: http://x.example", "'actors' is a required property"),
+        ("base_url: x.example\nactors: {}\nfixtures: {}", "at base_url"),
+        ("base_url: http://x.example\nactors: {boss: {token: t}}\nfixtures: {}", "unknown actor 'boss'"),
+        ("base_url: http://x.example\nactors: {maintaner: {token: t}}\nfixtures: {}", "Did you mean 'maintainer'"),
+        ("base_url: http://x.example\nactors: {}\nfixtures: {projekt: {id: 1}}", "Did you mean 'project'"),
+        ("base_url: http://x.example\nactors: {owner: {token: '${NOWHERE_SET}'}}\nfixtures: {}", "NOWHERE_SET"),
+        ("base_url: http://x.example\nversion: 17.10\nactors: {}\nfixtures: {}", "is not of type 'string'"),
+        ("base_url: http://x.example\nversion: '3.0'\nactors: {}\nfixtures: {}", "12.3 to 19.0"),
+        ("base_url: http://x.example\nactors: {}\nfixtures: {}\nlimts: {}", "limts"),
+    ],
+)
+def test_a_wrong_profile_ends_with_4_and_names_the_place(
+    conformance: Callable[..., Any],
+    tmp_path: Path,
+    profile: str,
+    message: str,
+) -> None:
+    (tmp_path / "target.yaml").write_text(profile, encoding="utf-8")
+    outcome = conformance("target", "--check", "target.yaml")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert message in outcome.text
+
+
+def test_a_profile_that_is_no_text_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "target.yaml").write_bytes(b"\xff\xfe\x00")
+    outcome = conformance("run", "--target", "target.yaml")
+    assert outcome.code == ExitCode.USAGE
+    assert "not UTF-8" in outcome.text
+
+
+def test_a_refused_connection_is_incomplete_and_leaves_a_readable_report(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    service, _ = reference
+    write_profile(service, f"http://127.0.0.1:{unused_port()}")
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "does not answer" in outcome.text
+    assert_nothing_passed(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "content_type", "message"),
+    [
+        (200, b"<!doctype html><p>Welcome</p>", "text/html", "answers HTML"),
+        (502, b"<html>Bad Gateway</html>", "text/html", "answers HTML"),
+        (401, b'{"message":"401 Unauthorized"}', "application/json", "refuses the token of actor 'maintainer'"),
+    ],
+)
+def test_a_host_that_is_not_the_service_is_incomplete_and_says_so(
+    conformance: Callable[..., Any],
+    answering: Callable[..., str],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    status: int,
+    body: bytes,
+    content_type: str,
+    message: str,
+) -> None:
+    service, _ = reference
+    write_profile(service, answering(status, body, content_type))
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert message in outcome.text
+    assert_nothing_passed(tmp_path / "out")
+
+
+def test_a_report_folder_that_cannot_be_made_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    outcome = conformance("run", "--out", "file/reports")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "--out" in outcome.text
+
+
+def test_an_interrupted_run_keeps_its_results_and_says_so(
+    slow_reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    service, base_url = slow_reference
+    write_profile(service, base_url)
+    process = started("run", "--target", "target.yaml", "--out", "out", *JOB_TOKEN_SCOPE, cwd=tmp_path)
+    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == ExitCode.INTERRUPTED, out + err
+    record = read_record(tmp_path / "out" / "results.jsonl")
+    assert record.footer is not None
+    assert "interrupted" in str(record.footer.detail)
+    assert record.checks
+    assert "interrupted" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "Traceback" not in out + err
+
+
+def test_a_killed_run_leaves_a_record_from_which_the_report_is_made(
+    conformance: Callable[..., Any],
+    slow_reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    service, base_url = slow_reference
+    write_profile(service, base_url)
+    process = started("run", "--target", "target.yaml", "--out", "out", *JOB_TOKEN_SCOPE, cwd=tmp_path)
+    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
+    process.kill()
+    process.communicate(timeout=60)
+    record = read_record(tmp_path / "out" / "results.jsonl")
+    assert record.truncated
+    outcome = conformance("report", "out")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "cut off" in outcome.text
+    assert "cut off" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_target_that_dies_in_mid_run_leaves_an_incomplete_report(
+    write_profile: Callable[..., Path],
+    slow_reference: Any,
+    tmp_path: Path,
+) -> None:
+    service, base_url = slow_reference
+    forwarded = Forwarder(base_url)
+    write_profile(service, forwarded.base_url)
+    process = started("run", "--target", "target.yaml", "--out", "out", *JOB_TOKEN_SCOPE, cwd=tmp_path)
+    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
+    forwarded.stop()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == ExitCode.INCOMPLETE, out + err
+    assert "connections in a row" in out + err
+    assert "Traceback" not in out + err
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report["verdict"] == "incomplete"
+
+
+class Forwarder:
+    """Passes connections on to another address until it is stopped."""
+
+    def __init__(self, base_url: str) -> None:
+        import threading  # noqa: PLC0415 - only here
+
+        host, port = base_url.removeprefix("http://").split(":")
+        self._to = (host, int(port))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        import threading  # noqa: PLC0415 - only here
+
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self._to)
+            self._open += [near, far]
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            return
+
+    def stop(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._open:
+            connection.close()
+
+
+def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "conformance", *arguments],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def wait_for_checks(file: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until a run has written its first checks."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        if file.exists() and '"kind": "check"' in file.read_text(encoding="utf-8"):
+            return
+        time.sleep(0.02)
+    raise AssertionError("the run wrote no check")
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def assert_nothing_passed(folder: Path) -> None:
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert report["verdict"] == "incomplete"
+    assert not [row["id"] for row in report["requirements"] if row["verdict"] == "passed"]
+    assert (folder / "index.html").is_file()

@@ -1,0 +1,224 @@
+"""Records made by hand: each the smallest that shows one thing a report must get right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conformance.record import (
+    RECORD_FORM,
+    Check,
+    Evidence,
+    Footer,
+    Header,
+    Outcome,
+    PlannedRequirement,
+    Reason,
+    RunRecord,
+    TestEnd,
+)
+
+STORY = "tests/scenarios/test_job_token_scope.py::test_switching_the_limit"
+FUZZ = "tests/contract/test_operations.py::test_answers[GET /projects/{id}]"
+
+HEADER = Header(
+    form=RECORD_FORM,
+    suite="0.1.0",
+    contract="3f9ac1d27b60",
+    target="staging",
+    base_url="http://127.0.0.1:8080",
+    version="17.7",
+    edition="premium",
+    profile={"base_url": "http://127.0.0.1:8080", "actors": {"maintainer": {"token": "$TOKEN_MAINTAINER"}}},
+    seed=4711,
+    started="2026-03-01T10:00:00+00:00",
+    python="3.12.1",
+    arguments=("--area", "job-token-scope"),
+)
+FOOTER = Footer("", 0, "2026-03-01T10:01:05+00:00", requests=340, seconds=65.25)
+
+CURL = (
+    'curl -i -X PATCH -H "PRIVATE-TOKEN: $TOKEN_MAINTAINER" --data-binary \'{"enabled": true}\' http://127.0.0.1:8080'
+)
+EXCHANGE = Evidence(
+    actor="maintainer",
+    request="PATCH /api/v4/projects/7/job_token_scope",
+    request_body='{"enabled": true}',
+    status=204,
+    response_body="an undue <b>body</b>",
+    milliseconds=12.5,
+    curl=CURL,
+)
+
+
+def planned(name: str, **changes: object) -> PlannedRequirement:
+    """Plan a requirement that the target owes, and that the story is there to verify."""
+    entry = PlannedRequirement(
+        id=name,
+        area=name.split(".", maxsplit=1)[0],
+        statement=f"The service does what {name} says.",
+        section="Endpoints > Job token scope",
+        level="must",
+        kind="status",
+        when="every version",
+        status="applicable",
+        tests=(STORY,),
+    )
+    return replace(entry, **changes)  # type: ignore[arg-type] - any field may be changed
+
+
+def passed(name: str, *, claimed: bool = True) -> Check:
+    """Let a check hold."""
+    return Check(name, Outcome.PASSED, STORY, claimed=claimed)
+
+
+def failed(name: str, expected: str = "204 without a body", actual: str = "204 with 20 bytes", **more: object) -> Check:
+    """Let a check fail, with one exchange as evidence."""
+    check = Check(name, Outcome.FAILED, STORY, expected=expected, actual=actual, evidence=(EXCHANGE,))
+    return replace(check, **more)  # type: ignore[arg-type] - any field may be changed
+
+
+def left_open(name: str, reason: Reason, outcome: Outcome = Outcome.INCONCLUSIVE) -> Check:
+    """Leave a requirement open."""
+    return Check(name, outcome, STORY, reason=reason, detail=f"{reason} in this sample")
+
+
+def observed(name: str, what: str) -> Check:
+    """Observe what the target chose."""
+    return Check(name, Outcome.OBSERVED, STORY, detail=what)
+
+
+def record(
+    *plan: PlannedRequirement,
+    checks: tuple[Check, ...] = (),
+    tests: tuple[TestEnd, ...] | None = None,
+    footer: Footer | None = FOOTER,
+    header: Header = HEADER,
+) -> RunRecord:
+    """Put a record together; its one test took three seconds unless told otherwise."""
+    ends = (TestEnd(STORY, "passed", 3.0, 30),) if tests is None else tests
+    return RunRecord(header, plan, checks, ends, footer)
+
+
+CONFORMANT = record(
+    planned("scope.read"),
+    planned("scope.switch"),
+    planned("scope.page-size", level="note"),
+    planned("export.start", status="not applicable", reason=Reason.VERSION, detail="holds from 18.0", tests=()),
+    checks=(passed("scope.read"), passed("scope.switch"), observed("scope.page-size", "20 entries without per_page")),
+)
+
+NON_CONFORMANT = record(
+    planned("scope.read"),
+    planned("scope.switch", kind="transition"),
+    planned("scope.hint", level="should"),
+    planned("export.start", status="pending", reason=Reason.NO_TEST_YET, detail="no test", tests=()),
+    checks=(
+        passed("scope.read"),
+        passed("scope.switch"),
+        failed("scope.switch", place="/namespace/parent_id"),
+        failed("scope.switch", expected="404", actual="200"),
+        failed("scope.hint", expected="a hint followed", actual="a hint ignored"),
+    ),
+)
+
+INCOMPLETE = record(
+    planned("scope.read"),
+    planned("scope.switch"),
+    planned("scope.add"),
+    planned("scope.remove"),
+    planned("scope.seen-in-passing"),
+    planned("scope.hint", level="should"),
+    planned("export.start", status="pending", reason=Reason.NO_TEST_YET, detail="no test", tests=()),
+    planned("export.status", status="pending", reason=Reason.NO_TEST_YET, detail="no test", tests=()),
+    checks=(
+        passed("scope.read"),
+        passed("scope.switch"),
+        left_open("scope.switch", Reason.PRECONDITION),
+        left_open("scope.add", Reason.PREREQUISITE_MISSING, Outcome.NOT_TESTED),
+        left_open("scope.remove", Reason.NO_ANSWER),
+        passed("scope.seen-in-passing", claimed=False),
+        left_open("scope.hint", Reason.VACUOUS),
+    ),
+)
+
+BROKEN = record(
+    planned("scope.read"),
+    planned("scope.switch", tests=(FUZZ,)),
+    checks=(passed("scope.read"), left_open("scope.switch", Reason.HARNESS_ERROR)),
+    tests=(TestEnd(STORY, "passed", 3.0, 30), TestEnd(FUZZ, "broken", 1.0, 2, "KeyError: 'id'")),
+)
+
+#: Broken after all its checks: no requirement tells.
+BROKEN_LATE = record(
+    planned("scope.read"),
+    checks=(passed("scope.read"),),
+    tests=(TestEnd(STORY, "broken", 3.0, 30, "OSError in its teardown"),),
+)
+
+TRUNCATED = record(planned("scope.read"), checks=(passed("scope.read"),), footer=None)
+
+STOPPED = record(
+    planned("scope.read"),
+    checks=(passed("scope.read"),),
+    footer=replace(FOOTER, detail="the operator interrupted the run"),
+)
+
+EMPTY = record(tests=())
+
+_NASTY = (
+    "\x00\x08\x1b[31mred\x1b[0m \x7f\x9f ]]> </script><script>alert(1)</script> <!-- `` ``` | "
+    "\ud800 \u202e \uffff {{ 7*7 }} \U0001f600 \r\n \r"
+)
+#: Nothing here may break a format or act as its markup.
+ODD = record(
+    planned(
+        f"scope.{_NASTY}", area=_NASTY, statement=_NASTY, section=_NASTY, detail=_NASTY, when=_NASTY, tests=(_NASTY,)
+    ),
+    planned("scope.silent"),
+    planned("scope.huge"),
+    planned("scope.seen"),
+    checks=(
+        failed(
+            f"scope.{_NASTY}",
+            expected=_NASTY,
+            actual=_NASTY,
+            place=_NASTY,
+            detail=_NASTY,
+            test=_NASTY,
+            evidence=(Evidence(_NASTY, _NASTY, _NASTY, 200, _NASTY, 1.0, _NASTY),),
+        ),
+        Check("scope.silent", Outcome.FAILED, STORY, evidence=(Evidence("", "", None, None, None, 0.0, ""),)),
+        failed("scope.huge", evidence=(replace(EXCHANGE, response_body="y" * 300_000),) * 3),
+        *(failed("scope.huge", actual="x" * 300_000) for _ in range(40)),
+        observed("scope.seen", _NASTY),
+        observed("scope.unknown", "of a requirement that nobody planned"),
+    ),
+    tests=(TestEnd(_NASTY, "broken", 0.0, 0, _NASTY),),
+    footer=replace(FOOTER, detail=_NASTY),
+    header=replace(
+        HEADER, target=_NASTY, profile={"limit": float("inf"), "name": _NASTY}, started="soon", warnings=(_NASTY,)
+    ),
+)
+
+SAMPLES = {
+    "conformant": CONFORMANT,
+    "non-conformant": NON_CONFORMANT,
+    "incomplete": INCOMPLETE,
+    "broken": BROKEN,
+    "broken late": BROKEN_LATE,
+    "truncated": TRUNCATED,
+    "stopped": STOPPED,
+    "empty": EMPTY,
+    "odd": ODD,
+}
+VERDICTS = {
+    "conformant": "conformant",
+    "non-conformant": "non-conformant",
+    "incomplete": "incomplete",
+    "broken": "suite broken",
+    "broken late": "suite broken",
+    "truncated": "incomplete",
+    "stopped": "incomplete",
+    "empty": "incomplete",
+    "odd": "non-conformant",
+}

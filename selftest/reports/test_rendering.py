@@ -1,0 +1,149 @@
+"""What holds for every format alike."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.record import Reason
+from conformance.reports import FORMATS, render, render_all
+from conformance.reports.facts import Facts, Standing, standing
+from conformance.reports.terminal import summary
+from conformance.verdicts import Verdict, add_up
+from selftest.reports.report_samples import (
+    CONFORMANT,
+    EMPTY,
+    INCOMPLETE,
+    NON_CONFORMANT,
+    SAMPLES,
+    VERDICTS,
+    planned,
+    record,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_format_tells_the_same_verdict(name: str, rendered: dict[str, Path]) -> None:
+    folder, verdict = rendered[name], VERDICTS[name]
+    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["verdict"] == verdict
+    properties = ET.parse(folder / "junit.xml").getroot().iterfind("testsuite/properties/property")  # noqa: S314 - ours
+    assert {entry.get("value") for entry in properties if entry.get("name") == "verdict"} == {verdict}
+    assert f'<span class="word">{verdict}</span>' in (folder / "index.html").read_text(encoding="utf-8")
+    assert f": {verdict.upper()}\n" in (folder / "summary.md").read_text(encoding="utf-8")
+    assert f"verdict = {verdict}: " in (folder / "allure-results" / "environment.properties").read_text()
+    assert summary(SAMPLES[name], add_up(SAMPLES[name]), folder).startswith(f"{verdict.upper()}  ")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_same_record_gives_the_same_bytes(name: str, rendered: dict[str, Path], tmp_path: Path) -> None:
+    render_all(SAMPLES[name], tmp_path)
+    assert _files(tmp_path) == _files(rendered[name])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_file_is_readable_utf_8(name: str, rendered: dict[str, Path]) -> None:
+    for file, content in _files(rendered[name]).items():
+        text = content.decode("utf-8")
+        if not file.endswith("report.json"):
+            assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\uffff]", text), file
+
+
+def test_tokens_stay_variables_in_every_format(rendered: dict[str, Path]) -> None:
+    folder = rendered["non-conformant"]
+    for file in ("report.json", "junit.xml", "index.html", "summary.md"):
+        assert "PRIVATE-TOKEN: $TOKEN_MAINTAINER" in (folder / file).read_text(encoding="utf-8"), file
+    attachments = [file.read_text() for file in (folder / "allure-results").glob("*-attachment.txt")]
+    assert len(attachments) == 3
+    assert all("$TOKEN_MAINTAINER" in text for text in attachments)
+    assert "$TOKEN_MAINTAINER" in summary(NON_CONFORMANT, add_up(NON_CONFORMANT), folder)
+
+
+def test_only_what_was_asked_for_is_written(tmp_path: Path) -> None:
+    written = render(CONFORMANT, ["junit", "json"], tmp_path)
+    assert written == (tmp_path / "report.json", tmp_path / "junit.xml")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["junit.xml", "report.json"]
+
+
+def test_everything_that_is_said_to_be_written_is_there(tmp_path: Path) -> None:
+    written = render_all(EMPTY, tmp_path)
+    assert [path.name for path in written] == [form.file for form in FORMATS.values()]
+    assert all(path.exists() for path in written)
+
+
+def test_an_unknown_format_is_named_with_those_that_exist(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no report format 'pdf'. Formats are: json, junit, allure, html, markdown"):
+        render(CONFORMANT, ["json", "pdf"], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_folder_that_cannot_be_written_is_a_usage_error(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UsageError, match=f"Cannot write the {name} report to .*file/reports: Not a directory"):
+        render(CONFORMANT, [name], tmp_path / "file" / "reports")
+
+
+def test_rendering_again_leaves_no_result_of_the_last_time_and_nothing_of_others(tmp_path: Path) -> None:
+    results = tmp_path / "allure-results"
+    render_all(NON_CONFORMANT, tmp_path)
+    (results / "foreign-result.json").write_text("{}")
+    render_all(CONFORMANT, tmp_path)
+    names = {json.loads(file.read_text()).get("name") for file in results.glob("*-result.json")}
+    assert names == {"scope.read", "scope.switch", "scope.page-size", "export.start", None}
+    assert not list(results.glob("*-attachment.txt"))
+
+
+def test_what_is_not_verified_never_stands_as_verified() -> None:
+    for sample in SAMPLES.values():
+        for row in add_up(sample).rows:
+            assert (standing(row) is Standing.VERIFIED) == (row.verdict is Verdict.PASSED)
+
+
+def test_the_score_counts_only_what_the_service_owes() -> None:
+    total = Facts.of(CONFORMANT).total
+    assert total.score == "2 of 2 verified"
+    total = Facts.of(INCOMPLETE).total
+    assert (total.score, total.violated, total.open) == ("1 of 7 verified", 0, 6)
+    total = Facts.of(NON_CONFORMANT).total
+    assert (total.score, total.violated, total.open) == ("1 of 3 verified", 1, 1)
+
+
+def test_gaps_are_counted_by_reason_and_only_where_they_count() -> None:
+    facts = Facts.of(INCOMPLETE)
+    assert facts.gaps == {
+        Reason.NO_TEST_YET: 2,
+        Reason.PRECONDITION: 1,
+        Reason.PREREQUISITE_MISSING: 1,
+        Reason.NO_ANSWER: 1,
+        Reason.NOT_REACHED: 1,
+    }
+    assert sum(facts.gaps.values()) == facts.total.open
+    assert [row.requirement.id for row in facts.unverified[Reason.VACUOUS]] == ["scope.hint"]
+
+
+def test_the_time_of_a_test_is_shared_by_what_it_verifies() -> None:
+    assert Facts.of(CONFORMANT).seconds == {"scope.read": 1, "scope.switch": 1, "scope.page-size": 1, "export.start": 0}
+
+
+def test_a_footer_that_contradicts_the_checks_is_a_warning() -> None:
+    assert CONFORMANT.footer is not None
+    contradicting = replace(CONFORMANT, footer=replace(CONFORMANT.footer, verdict="incomplete"))
+    assert "The run ended as incomplete; its checks add up to conformant." in Facts.of(contradicting).warnings
+
+
+def test_checks_that_belong_to_no_planned_requirement_are_named() -> None:
+    warnings = Facts.of(record(planned("scope.read"), checks=NON_CONFORMANT.checks)).warnings
+    assert "Checks of requirements that the plan does not name are left out: scope.hint, scope.switch." in warnings

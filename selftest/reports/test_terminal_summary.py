@@ -1,0 +1,75 @@
+"""The end of the terminal's output."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conformance.reports import render
+from conformance.reports.terminal import summary
+from conformance.verdicts import add_up
+from selftest.reports.report_samples import CURL, SAMPLES, failed, planned, record
+
+
+def _summary(name: str, *, colour: bool = False) -> str:
+    return summary(SAMPLES[name], add_up(SAMPLES[name]), Path("reports/staging"), colour=colour)
+
+
+def test_it_begins_with_verdict_and_score() -> None:
+    lines = _summary("incomplete").splitlines()
+    assert lines[0] == "INCOMPLETE  1 of 7 verified  (staging, version 17.7)"
+    assert add_up(SAMPLES["incomplete"]).explanation in " ".join(" ".join(lines).split())
+    assert "8 requirements: 3 inconclusive, 4 not tested, 1 passed" in lines
+
+
+def test_it_tells_what_failed_and_how_to_repeat_it() -> None:
+    text = _summary("non-conformant")
+    assert "Failed (2)\n  scope.switch\n    The service does what scope.switch says.\n    Endpoints > Job" in text
+    assert "      expected  204 without a body\n      actual    204 with 20 bytes\n" in text
+    assert f"      {CURL}\n      1 more check of it failed\n" in text
+    assert "  scope.hint  (warning: should, no violation)" in text
+
+
+def test_it_counts_gaps_by_reason() -> None:
+    assert "Not verified (6)\n      2 no test yet\n      1 precondition not met\n" in _summary("incomplete")
+
+
+def test_it_tells_what_went_wrong_with_the_run() -> None:
+    assert "  cut off: the run: The record ends before the run did" in _summary("truncated")
+    assert "  broken test: " in _summary("broken late")
+    assert "  stopped early: the run: the operator interrupted the run" in _summary("stopped")
+    assert "0 requirements: none was planned" in _summary("empty")
+
+
+def test_it_ends_with_the_report_that_is_there(tmp_path: Path) -> None:
+    assert _summary("empty").endswith("\n\nReport: reports/staging")
+    sample = SAMPLES["empty"]
+    render(sample, ["html"], tmp_path)
+    assert summary(sample, add_up(sample), tmp_path).endswith(f"\n\nReport: {tmp_path / 'index.html'}")
+
+
+def test_at_most_ten_failures_are_told() -> None:
+    plan = tuple(planned(f"scope.rule-{number:02}") for number in range(13))
+    sample = record(*plan, checks=tuple(failed(entry.id) for entry in plan))
+    text = summary(sample, add_up(sample), Path("reports"))
+    assert text.count("expected  ") == 10
+    assert "scope.rule-09" in text
+    assert "scope.rule-10" not in text
+    assert "  ... and 3 more, see the report" in text
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_colour_changes_no_word(name: str) -> None:
+    plain, coloured = _summary(name), _summary(name, colour=True)
+    assert "\x1b" not in plain
+    assert coloured != plain
+    assert re.sub("\x1b\\[[0-9]+m", "", coloured) == plain
+
+
+def test_nothing_from_the_target_reaches_the_terminal_as_a_command() -> None:
+    text = _summary("odd")
+    assert "\\x1b[31mred" in text
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", text)
+    assert len(text) < 30_000
