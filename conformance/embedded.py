@@ -13,6 +13,15 @@ from conformance.target.profile import PLURALS, profile_from
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_FEATURES = (
+    "approval_policies",
+    "code_completion",
+    "group_approval_rules",
+    "hidden_groups",
+    "member_roles",
+    "password_approval",
+)
+
 #: The version the reference has when nobody asks for another.
 DEFAULT_VERSION = "17.7"
 
@@ -47,7 +56,7 @@ def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
             for name, value in world.fixtures.items()
             if name in FIXTURES and name not in PLURALS.values()
         },
-        "features": {},
+        "features": dict.fromkeys(_FEATURES, True),
         "limits": {"timeout_seconds": 20, "deadline_seconds": 20},
     }
 

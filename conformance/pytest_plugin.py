@@ -44,6 +44,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--requirement", action="append", default=[], help="only tests of this requirement; may be repeated"
     )
+    group.addoption(
+        "--include",
+        action="append",
+        default=[],
+        choices=["slow"],
+        help="also what is off by default: slow, such as the completion rate limit, which takes minutes and many calls",
+    )
     group.addoption("--seed", type=int, help="repeats the random choices of an earlier run")
     group.addoption("--out", type=Path, help="folder for the reports of this run")
     group.addoption("--max-examples", type=int, default=30, help="drawn cases per operation and state machine")
@@ -59,6 +66,7 @@ def _options(config: pytest.Config) -> Options:
         version=option("--target-version"),
         areas=tuple(option("--area")),
         requirements=tuple(option("--requirement")),
+        include=tuple(option("--include")),
         seed=option("--seed"),
         out=option("--out"),
         max_examples=option("--max-examples"),
@@ -71,6 +79,7 @@ def _options(config: pytest.Config) -> Options:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's markers and check the operator's options."""
     config.addinivalue_line("markers", "claims(*ids): requirements that a test verifies beyond those its source names")
+    config.addinivalue_line("markers", "slow: takes minutes or many calls; runs with --include slow")
     config.addinivalue_line("markers", "every_operation(where, claims): one test per operation of the contract")
     try:
         config.stash[_SESSION] = Session.prepare(_options(config))
@@ -115,7 +124,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.stash[_CLAIMS] = _claims(item, session.contract, problems)
     if problems:
         raise pytest.UsageError("The suite contradicts the contract:\n  " + "\n  ".join(dict.fromkeys(problems)))
-    dropped = [item for item in items if is_suite(item) and not session.wants(item.stash[_CLAIMS])]
+    items[:] = [item for item in items if not is_suite(item) or _is_owed(item, session)]
+    dropped = [item for item in items if is_suite(item) and not _is_wanted(item, session)]
     config.stash[ALL_CLAIMS] = _by_requirement(items)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
@@ -148,6 +158,18 @@ def _claims(item: pytest.Item, contract: Contract, problems: list[str]) -> froze
     if not found:
         problems.append(f"{item.nodeid} verifies no requirement")
     return frozenset(known)
+
+
+def _is_owed(item: pytest.Item, session: Session) -> bool:
+    """Tell whether anything that a test verifies holds at the version of the target."""
+    return any(session.contract.requirements[name].applies_to(session.version) for name in item.stash[_CLAIMS])
+
+
+def _is_wanted(item: pytest.Item, session: Session) -> bool:
+    """Tell whether the operator selected a test."""
+    if item.get_closest_marker("slow") and "slow" not in session.options.include:
+        return False
+    return session.wants(item.stash[_CLAIMS])
 
 
 def _by_requirement(items: list[pytest.Item]) -> Mapping[str, Collection[str]]:

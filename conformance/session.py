@@ -37,6 +37,8 @@ class Options:
     version: str | None = None
     areas: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    """What is off by default and wanted all the same."""
     seed: int | None = None
     out: Path | None = None
     max_examples: int = 30

@@ -35,6 +35,7 @@ def suite_arguments(*options: str) -> list[str]:
 @click.option("--target-version", metavar="V", help="Version of the service, such as 17.7, or 'unknown'.")
 @click.option("--area", multiple=True, help="Only this area. May be repeated.")
 @click.option("--requirement", multiple=True, metavar="ID", help="Only tests of this requirement. May be repeated.")
+@click.option("--include", multiple=True, type=click.Choice(["slow"]), help="Also what takes minutes or many calls.")
 @click.option("--seed", type=int, help="Repeats the random choices of an earlier run.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default reports/TARGET/TIME.")
 @click.option(

@@ -19,6 +19,7 @@ from conformance.resources import CONTRACT_FOLDER
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+from types import MappingProxyType
 
 __all__ = [
     "NEWEST",
@@ -94,12 +95,22 @@ def _load(folder: Path) -> Contract:
     index = folder / "openapi.yaml"
     if not index.is_file():
         raise UsageError(f"No contract in {folder}: openapi.yaml is missing. Reinstall the package.")
+    document = bundle(index)
     return Contract(
-        document=bundle(index),
-        requirements=load_requirements(folder / "requirements"),
+        document=document,
+        requirements=_in_order(load_requirements(folder / "requirements"), [tag["name"] for tag in document["tags"]]),
         changes=load_changes(folder / "changes.yaml"),
         digest=_digest(folder),
     )
+
+
+def _in_order(requirements: Mapping[str, Requirement], areas: list[str]) -> Mapping[str, Requirement]:
+    """Put the areas that have operations in the document's order, and what holds for all areas behind them."""
+    places = {area: place for place, area in enumerate(areas)}
+    # "versions" has operations, but its statements are about the version table as a whole.
+    places["versions"] = len(areas) + 1
+    ordered = sorted(requirements.values(), key=lambda requirement: places.get(requirement.area, len(areas)))
+    return MappingProxyType({requirement.id: requirement for requirement in ordered})
 
 
 def _digest(folder: Path) -> str:

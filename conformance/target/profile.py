@@ -178,8 +178,9 @@ class Profile:
         return None
 
     def declares(self, feature: str) -> bool:
-        """Tell whether the target says it has a feature."""
-        return bool(self.features.get(feature, False))
+        """Tell whether the target says it has a feature; the profile's edition and address say so of two of them."""
+        implied = {"enterprise_edition": self.edition == "enterprise", "https": self.base_url.startswith("https://")}
+        return bool(self.features.get(feature, implied.get(feature, False)))
 
     def redacted(self) -> dict[str, Any]:
         """Return the profile as plain data without tokens, passwords and other secrets."""

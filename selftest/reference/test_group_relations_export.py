@@ -169,7 +169,8 @@ def test_downloads_that_ask_for_something_else_are_refused(export: Export, *, ba
     ):
         assert export.download(**query).status_code == code, query
     before = export.status().json()
-    for value in ("maybe", {}, [], 7):
+    wrong: tuple[object, ...] = ("maybe", {}, [], 7)
+    for value in wrong:
         assert export.schedule(batched=value).status_code == 400
     assert export.status().json() == before
 

@@ -1,0 +1,227 @@
+"""What the words of the suite make of an answer: failed, inconclusive, or held; and never held for nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.bookkeeping import MisuseError, Run, Unmet, Violation, running
+from conformance.contract import Contract
+from conformance.expectations import Caller, Path as ApiPath
+from conformance.expectations import given, must, observe, unchanged, verifies
+from conformance.record import RECORD_FORM, Header, Outcome, Reason, Recorder, read_record
+from conformance.target.profile import profile_from
+
+ON = "job-token-scope.switch.on"
+OFF = "job-token-scope.switch.off"
+NOTE = "job-token-scope.allowlist.add.repeated-answer"
+
+HEADER = Header(
+    form=RECORD_FORM,
+    suite="0",
+    contract="",
+    target="test",
+    base_url="",
+    version="17.7",
+    edition="unknown",
+    profile={},
+    seed=0,
+    started="",
+    python="",
+)
+SCOPE = ApiPath("/projects/1/job_token_scope")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], Run]]:
+    """Begin a run against an address, inside a test that declares three requirements."""
+    opened: list[Any] = []
+
+    def begin(base_url: str) -> Run:
+        data = {"base_url": base_url, "version": "17.7", "actors": {"maintainer": {"token": "secret-token"}}}
+        profile = profile_from({**data, "fixtures": {"project": {"id": 1}}}, "test")
+        context = running(Run(Contract.load(), profile, Recorder(tmp_path / "results.jsonl")))
+        run = context.__enter__()
+        opened.append(context)
+        run.recorder.write(HEADER)
+        run.begin("test", frozenset({ON, OFF, NOTE}))
+        return run
+
+    yield begin
+    for context in opened:
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture
+def maintainer(start: Callable[[str], Run], answering: Callable[..., str]) -> Callable[..., Caller]:
+    """A maintainer of a target that answers every call alike."""
+
+    def of(status: int, body: object = None, content_type: str = "application/json") -> Caller:
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        run = start(answering(status, sent, content_type))
+        return Caller(run, run.profile.actors["maintainer"])
+
+    return of
+
+
+def checks(tmp_path: Path) -> dict[str, list[tuple[Outcome, Reason | None]]]:
+    found: dict[str, list[tuple[Outcome, Reason | None]]] = {}
+    for check in read_record(tmp_path / "results.jsonl").checks:
+        found.setdefault(check.requirement, []).append((check.outcome, check.reason))
+    return found
+
+
+def test_a_block_whose_expectations_hold_passes_its_requirement(maintainer: Any, tmp_path: Path) -> None:
+    caller = maintainer(200, {"inbound_enabled": True, "outbound_enabled": False})
+    with verifies(ON):
+        caller.get(SCOPE).must_be(200).must_hold(inbound_enabled=True)
+    assert checks(tmp_path)[ON] == [(Outcome.PASSED, None)]
+
+
+def test_a_violation_fails_its_requirement_and_ends_the_story(maintainer: Any, tmp_path: Path) -> None:
+    caller = maintainer(200, {"inbound_enabled": False, "outbound_enabled": False})
+    with pytest.raises(Violation, match="inbound_enabled = true"), verifies(ON):
+        caller.get(SCOPE).must_hold(inbound_enabled=True)
+    assert checks(tmp_path)[ON] == [(Outcome.FAILED, None)]
+
+
+def test_after_a_violation_the_story_goes_on_only_where_it_says_so(maintainer: Any, tmp_path: Path) -> None:
+    caller = maintainer(200, {"inbound_enabled": False, "outbound_enabled": False})
+    with verifies(ON, go_on=True):
+        caller.get(SCOPE).must_hold(inbound_enabled=True)
+    with verifies(OFF):
+        caller.get(SCOPE).must_hold(inbound_enabled=False)
+    found = checks(tmp_path)
+    assert (found[ON], found[OFF]) == ([(Outcome.FAILED, None)], [(Outcome.PASSED, None)])
+
+
+def test_a_block_that_looks_at_nothing_is_a_mistake_of_the_suite(maintainer: Any) -> None:
+    caller = maintainer(200, {})
+    with pytest.raises(MisuseError, match="looks at nothing"), verifies(ON):
+        caller.get(SCOPE)
+
+
+def test_a_requirement_that_a_test_does_not_declare_cannot_be_verified_by_it(maintainer: Any) -> None:
+    maintainer(200, {})
+    with pytest.raises(MisuseError, match="without declaring"), verifies("job-token-scope.allowlist.list"):
+        must(True, "nothing", "nothing")  # noqa: FBT003 - the word under test
+
+
+@pytest.mark.parametrize("status", [403, 404, 401, 422])
+def test_any_4xx_is_a_refusal_when_the_right_actor_was_served(maintainer: Any, status: int) -> None:
+    refused = maintainer(status, {}).get(SCOPE)
+    refused.must_be_refused(beside=None)
+
+
+@pytest.mark.parametrize("status", [200, 204, 302, 500, 503])
+def test_neither_a_success_nor_a_server_error_is_a_refusal(maintainer: Any, status: int) -> None:
+    answer = maintainer(status, {}).get(SCOPE)
+    with pytest.raises(Violation, match="a refusal"):
+        answer.must_be_refused(beside=None)
+
+
+def test_a_refusal_beside_a_call_that_nobody_is_served_is_inconclusive(maintainer: Any, tmp_path: Path) -> None:
+    caller = maintainer(404, {})
+    control = caller.get(SCOPE)
+    with pytest.raises(Unmet, match="a refusal proves nothing"), verifies(ON):
+        caller.get(SCOPE).must_be_refused(beside=control)
+    assert checks(tmp_path)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
+
+
+def test_too_many_requests_is_never_a_verdict(maintainer: Any, tmp_path: Path) -> None:
+    caller = maintainer(429, {})
+    caller._run.client._waited = 1e9  # noqa: SLF001 - as if all waiting had been done
+    with pytest.raises(Unmet, match="429"), verifies(ON):
+        caller.get(SCOPE).must_be_refused(beside=None)
+    assert checks(tmp_path)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
+
+
+def test_an_absence_proves_nothing_when_the_thing_was_never_there(maintainer: Any) -> None:
+    caller = maintainer(200, [])
+    empty = caller.list(SCOPE / "allowlist")
+    with pytest.raises(Unmet, match="could have gone"):
+        caller.list(SCOPE / "allowlist").must_not_contain(id=1, after=empty)
+
+
+def test_an_entry_that_is_not_there_cannot_be_looked_at(maintainer: Any) -> None:
+    caller = maintainer(200, [])
+    with pytest.raises(Unmet, match="no entry"):
+        caller.list(SCOPE / "allowlist").the(id=1)
+
+
+def test_a_state_that_cannot_be_read_is_not_unchanged(maintainer: Any) -> None:
+    caller = maintainer(404, {})
+    with pytest.raises(Unmet), verifies(ON), unchanged(lambda: caller.read(SCOPE), "the settings"):
+        caller.patch(SCOPE, {"enabled": True})
+
+
+def test_true_is_not_one(maintainer: Any) -> None:
+    """JSON tells a truth value from a number; Python's `==` does not."""
+    caller = maintainer(200, {"inbound_enabled": 1, "outbound_enabled": False})
+    with pytest.raises(Violation):
+        caller.get(SCOPE).must_hold(inbound_enabled=True)
+
+
+def test_a_precondition_that_does_not_hold_makes_the_rest_inconclusive(maintainer: Any, tmp_path: Path) -> None:
+    maintainer(200, {})
+    with pytest.raises(Unmet), verifies(ON):
+        given(False, "the moon is not full")  # noqa: FBT003 - the word under test
+    assert checks(tmp_path)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
+
+
+def test_an_observation_is_recorded_once_and_judges_nothing(maintainer: Any, tmp_path: Path) -> None:
+    maintainer(200, {})
+    for _ in range(3):
+        observe(NOTE, "answers 400")
+    assert checks(tmp_path)[NOTE] == [(Outcome.OBSERVED, None)]
+
+
+def test_a_204_that_announces_a_body_is_seen_to_have_one(start: Any) -> None:
+    """HTTP libraries take a 204 for finished; what follows would be taken for the next answer."""
+    with raw_server(b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}") as base_url:
+        run = start(base_url)
+        caller = Caller(run, run.profile.actors["maintainer"])
+        for _ in range(2):
+            with pytest.raises(Violation, match="no body"):
+                caller.patch(SCOPE, {"enabled": True}).must_be(204).without_body()
+
+
+def test_a_token_reaches_no_report(maintainer: Any) -> None:
+    caller = maintainer(200, {"echo": "secret-token"})
+    answer = caller.call("POST", SCOPE, json={"password": "secret-token"})
+    shown = str(caller._run.client.evidence(answer.exchange))  # noqa: SLF001 - what a report gets
+    assert "secret-token" not in shown
+    assert "$TOKEN_MAINTAINER" in shown
+
+
+def raw_server(answer: bytes) -> Any:
+    """Serve the same bytes to every request, without closing the connection."""
+    import socket  # noqa: PLC0415 - only here
+    import threading  # noqa: PLC0415
+    from contextlib import contextmanager  # noqa: PLC0415
+
+    @contextmanager
+    def serve() -> Iterator[str]:
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def talk(connection: socket.socket) -> None:
+            while b"\r\n\r\n" in (data := connection.recv(65536)) or data:
+                connection.sendall(answer)
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.close()
+
+    return serve()
