@@ -185,7 +185,7 @@ class Recorder:
         self._lines: list[str] = []
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._stream: TextIO | None = file.open("w", encoding="utf-8")
+            self._stream: TextIO | None = file.open("w", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise UsageError(
                 f"Cannot write reports to {file.parent}: {error.strerror or error}. "
@@ -225,7 +225,7 @@ class Recorder:
         old, self._stream = self.file, None
         try:
             folder = Path(tempfile.mkdtemp(prefix="conformance-"))
-            stream = (folder / "results.jsonl").open("w", encoding="utf-8")
+            stream = (folder / "results.jsonl").open("w", encoding="utf-8", errors="backslashreplace")
             stream.writelines(self._lines)
             stream.flush()
         except OSError:

@@ -165,8 +165,8 @@ class Session:
         self.result = add_up(self.record)
         try:
             self.reports = render_all(self.record, recorder.file.parent)
-        except UsageError as error:
-            print(f"{error} The record is kept: {recorder.file}", file=sys.stderr)  # noqa: T201 - a last word
+        except Exception as error:  # noqa: BLE001 - whatever a renderer stumbles over, the record is not lost
+            print(f"Reports could not be written: {error}. The record is kept: {recorder.file}", file=sys.stderr)  # noqa: T201
 
 
 def _profile(options: Options) -> Profile | None:

@@ -97,7 +97,9 @@ def add_up(record: RunRecord) -> RunResult:
     for check in record.checks:
         checks.setdefault(check.requirement, []).append(check)
     rows = tuple(_row(entry, checks.get(entry.id, [])) for entry in record.plan)
-    broken = [end for end in record.tests if end.outcome == "broken"]
+    broken = [end.test for end in record.tests if end.outcome == "broken"]
+    # A violation of something that was never planned would otherwise be in no row at all.
+    broken += sorted(checks.keys() - {entry.id for entry in record.plan})
     stopped = record.footer.detail if record.footer else "the run was cut off before its end"
     verdict, explanation = _run_verdict(rows, broken=len(broken), stopped=stopped)
     return RunResult(verdict, rows, explanation, _EXIT_CODES[verdict])
@@ -126,7 +128,7 @@ def _run_verdict(
     if broken:
         return RunVerdict.BROKEN, f"{_count(broken, 'test')} of the suite itself broke; the target is not to blame."
     if stopped:
-        return RunVerdict.INCOMPLETE, f"Nothing failed, but {stopped}."
+        return RunVerdict.INCOMPLETE, f"Nothing failed, but {stopped.rstrip('.')}."
     if gaps or not verified:
         reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
         listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())

@@ -1,0 +1,108 @@
+"""Broken by hand: each of these faults of the reference is caught by the requirement that it violates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import ExitCode
+from conformance.reference import Service
+from conformance.reference.http import Request, Response
+from conformance.reference.identity import Role
+from conformance.reference.routing import Route
+
+SCOPE = "/projects/:id/job_token_scope"
+ALLOWLIST = f"{SCOPE}/allowlist"
+
+Fault = Callable[[Service], None]
+
+
+def does_nothing(*_: object, **__: object) -> None:
+    """Stand in for a method that should have done something."""
+
+
+def switch_is_not_stored(service: Service) -> None:
+    """PATCH answers 204 and changes nothing."""
+    service.job_token_scope.limit_inbound = does_nothing  # type: ignore[method-assign]
+
+
+def removed_project_stays(service: Service) -> None:
+    """DELETE answers 204 and changes nothing."""
+    service.job_token_scope.remove_project = does_nothing  # type: ignore[method-assign]
+
+
+def developer_may_switch(service: Service) -> None:
+    """PATCH asks for the developer role only."""
+    service.routes.change(f"PATCH {SCOPE}", least_role=Role.DEVELOPER)
+
+
+def pages_are_whole(service: Service) -> None:
+    """The list takes no notice of page and per_page."""
+
+    def whole(request: Request, response: Response) -> None:
+        listed = service.job_token_scope.projects(request.project)
+        response.content = [service.present.limited_project(project) for project in listed]
+
+    altering(service, f"GET {ALLOWLIST}", whole)
+
+
+def parent_is_missing(service: Service) -> None:
+    """Entries of the list have a namespace without parent_id."""
+
+    def without_parent(_: Request, response: Response) -> None:
+        for entry in response.content:  # type: ignore[attr-defined] # a list of entries
+            entry["namespace"].pop("parent_id")
+
+    altering(service, f"GET {ALLOWLIST}", without_parent)
+
+
+def silence_has_a_body(service: Service) -> None:
+    """204 comes with a body."""
+
+    def with_body(_: Request, response: Response) -> None:
+        response.content, response.has_content = {"message": "204 No Content"}, True
+
+    altering(service, f"DELETE {ALLOWLIST}/:target_project_id", with_body)
+
+
+def altering(service: Service, key: str, alter: Callable[[Request, Response], None]) -> None:
+    """Alter the served answers of one route."""
+
+    def transform(route: Route, request: Request, response: Response) -> Response:
+        if route.key == key and response.status < 300:
+            alter(request, response)
+        return response
+
+    service.transformers.append(transform)
+
+
+FAULTS: dict[Fault, str] = {
+    switch_is_not_stored: "job-token-scope.switch.off",
+    removed_project_stays: "job-token-scope.allowlist.remove.gone",
+    developer_may_switch: "job-token-scope.authorization.switching-below-maintainer",
+    pages_are_whole: "job-token-scope.allowlist.pages",
+    parent_is_missing: "job-token-scope.project-entry.namespace.parent-id",
+    silence_has_a_body: "job-token-scope.allowlist.remove.no-content",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_fails_the_requirement_that_it_violates(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    fault: Fault,
+) -> None:
+    service, base_url = reference
+    fault(service)
+    write_profile(service, base_url)
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--area", "job-token-scope")
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    failed = {row["id"] for row in report["requirements"] if row["verdict"] == "failed"}
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+    assert FAULTS[fault] in failed, failed
