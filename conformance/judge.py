@@ -152,15 +152,16 @@ class _ResponseSchema:
 def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
     """Go down from an alternative that fails as a whole to what is wrong with the branch that was meant."""
     for error in errors:
-        branches = getattr(error.kind, "context", None)
-        meant = [branch for branch in branches or () if not _is_of_another_type(branch, error.instance_path)]
+        branches: list[list[Any]] = getattr(error.kind, "context", None) or []
+        meant = [branch for branch in branches if not _is_of_another_type(branch, error.instance_path)]
         if meant:
-            yield from _leaves(min(meant, key=len))
+            closest: list[Any] = min(meant, key=len)
+            yield from _leaves(closest)
         else:
             yield error
 
 
-def _is_of_another_type(branch: Iterable[Any], place: Iterable[Any]) -> bool:
+def _is_of_another_type(branch: list[Any], place: Iterable[Any]) -> bool:
     return any(type(error.kind).__name__ == "Type" and [*error.instance_path] == [*place] for error in branch)
 
 

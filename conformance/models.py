@@ -10,9 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from conformance.bookkeeping import current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from conformance.session import Session
+        from conformance.session import Session
 
 _STEPS = 12
 
@@ -26,7 +24,7 @@ class Model(RuleBasedStateMachine):
         current_run().new_example()
 
 
-def explore(suite: Session, make: Callable[[], Model]) -> None:
+def explore(suite: Session, make: type[Model]) -> None:
     """
     Run drawn sequences of moves against the target, seeded by the session.
 
@@ -35,7 +33,7 @@ def explore(suite: Session, make: Callable[[], Model]) -> None:
     run = current_run()
     examples = max(3, suite.options.max_examples // 3)
     with run.shrinking():
-        run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(
             seed(suite.seed)(make),
             settings=settings(
                 max_examples=examples,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 

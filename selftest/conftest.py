@@ -6,17 +6,19 @@ import http.server
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from conformance.embedded import profile_data
 from conformance.reference import EmbeddedServer, Service, create_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
 VERSION = "17.7"
 
@@ -112,7 +114,7 @@ def answering() -> Iterator[Callable[..., str]]:
                 if status != 204:
                     self.wfile.write(body)
 
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - the base class calls these
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is inherited
                 del format, args

@@ -101,12 +101,11 @@ class Operation:
 
     def requirements(self) -> frozenset[str]:
         """Return every requirement that this operation's place in the document states."""
-        named = set(self.served.values()) | set(self.refused.values())
-        named |= {self.paginated} if self.paginated else set()
+        named: set[str | None] = {*self.served.values(), *self.refused.values(), self.paginated}
         for parameter in self.parameters:
-            named |= {parameter.requirement, parameter.requirement_required} - {None}
+            named |= {parameter.requirement, parameter.requirement_required}
         for response in self.responses:
-            named |= ({response.requirement} - {None}) | self.response_requirements(response)
+            named |= {response.requirement, *self.response_requirements(response)}
         return frozenset(name for name in named if name)
 
     def response_requirements(self, response: DocumentedResponse) -> set[str]:
@@ -189,8 +188,8 @@ def _body_parameters(document: Json, body: Json) -> Iterator[Parameter]:
 
 def _response(document: Json, status: str, node: Json) -> DocumentedResponse:
     resolved = resolve(document, node)
-    content = resolved.get("content", {})
-    media = next(iter(content.values()), {})
+    content: Json = resolved.get("content", {})
+    media: Json = next(iter(content.values()), {})
     return DocumentedResponse(
         status=status,
         requirement=resolved.get("x-requirement"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import socket
 import sys
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _BACKLOG = 2048
 _SECONDS_TO_FINISH = 2
 _LONGEST_PATH = 200
+_LARGEST_PORT = 65535
 _TOKEN = re.compile(r"((?:^|[?&])(?:private|access)_token=)[^&]*")
 
 
@@ -145,6 +147,8 @@ def _table(heading: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> l
 def _listen(host: str, port: int) -> socket.socket:
     """Return a socket bound to the address. Raise OSError with a message for people."""
     try:
+        if not 0 <= port <= _LARGEST_PORT:  # a larger one would be taken modulo 65536
+            raise OSError(errno.EINVAL, f"a port is a number from 0 to {_LARGEST_PORT}")
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind)
         try:
@@ -155,9 +159,8 @@ def _listen(host: str, port: int) -> socket.socket:
         except OSError:
             bound.close()
             raise
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise OSError(f"cannot listen on {host}:{port}: {reason}") from error
+    except OSError as error:
+        raise OSError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
     return bound
 
 

@@ -1,12 +1,11 @@
-"""The contract at each version: valid for other tools, and different from its neighbour only where the table says so."""
+"""The contract at each version: valid for other tools, and changed only where the version table says so."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import schemathesis
@@ -16,6 +15,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from conformance.contract import TABLE, Contract, Version
 from conformance.contract.lint import problems
 from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SNAPSHOT = Path(__file__).parent / "neighbours.yaml"
 
@@ -64,7 +66,13 @@ def test_neighbouring_versions_differ_as_the_snapshot_says(contract: Contract) -
         ("16.0", "GET /projects/{id}/approvals", True),
     ],
 )
-def test_an_operation_is_there_from_its_version_on(contract: Contract, version: str, place: str, *, there: bool) -> None:
+def test_an_operation_is_there_from_its_version_on(
+    contract: Contract,
+    version: str,
+    place: str,
+    *,
+    there: bool,
+) -> None:
     operations = contract.operations(Version.parse(version))
     assert any(place in (operation.path, operation.label) for operation in operations) is there
 

@@ -9,14 +9,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.errors import ExitCode
 from conformance.record import read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 JOB_TOKEN_SCOPE = ("--area", "job-token-scope")
 

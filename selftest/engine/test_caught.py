@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.errors import ExitCode
 from conformance.reference import Service
-from conformance.reference.http import Request, Response
 from conformance.reference.identity import Role
-from conformance.reference.routing import Route
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
 
 SCOPE = "/projects/:id/job_token_scope"
 ALLOWLIST = f"{SCOPE}/allowlist"

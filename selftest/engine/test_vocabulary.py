@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.bookkeeping import MisuseError, Run, Unmet, Violation, running
 from conformance.contract import Contract
-from conformance.expectations import Caller, Path as ApiPath
-from conformance.expectations import given, must, observe, unchanged, verifies
+from conformance.expectations import Caller, given, must, observe, unchanged, verifies
+from conformance.expectations import Path as ApiPath
 from conformance.record import RECORD_FORM, Header, Outcome, Reason, Recorder, read_record
 from conformance.target.profile import profile_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 ON = "job-token-scope.switch.on"
 OFF = "job-token-scope.switch.off"
@@ -108,7 +110,7 @@ def test_a_block_that_looks_at_nothing_is_a_mistake_of_the_suite(maintainer: Any
 def test_a_requirement_that_a_test_does_not_declare_cannot_be_verified_by_it(maintainer: Any) -> None:
     maintainer(200, {})
     with pytest.raises(MisuseError, match="without declaring"), verifies("job-token-scope.allowlist.list"):
-        must(True, "nothing", "nothing")  # noqa: FBT003 - the word under test
+        must(True, "nothing", "nothing")
 
 
 @pytest.mark.parametrize("status", [403, 404, 401, 422])
@@ -169,7 +171,7 @@ def test_true_is_not_one(maintainer: Any) -> None:
 def test_a_precondition_that_does_not_hold_makes_the_rest_inconclusive(maintainer: Any, tmp_path: Path) -> None:
     maintainer(200, {})
     with pytest.raises(Unmet), verifies(ON):
-        given(False, "the moon is not full")  # noqa: FBT003 - the word under test
+        given(False, "the moon is not full")
     assert checks(tmp_path)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
 
 

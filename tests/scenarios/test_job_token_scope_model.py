@@ -13,7 +13,7 @@ from conformance.expectations import Caller, Path, given, must, project_path, ve
 from conformance.models import Model, explore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from conformance.session import Session
     from conformance.target import Fixture
@@ -82,7 +82,7 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
     path: Path,
     targets: dict[str, list[int]],
     callers: tuple[Caller, ...],
-) -> Callable[[], Model]:
+) -> type[Model]:
     """Make a state machine for one project, whose moves several callers take in turns."""
     names = st.sampled_from(sorted(LISTS))
     places = st.integers(0, 2)

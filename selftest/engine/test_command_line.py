@@ -1,0 +1,152 @@
+"""The commands that ask the contract or read a record, each with its exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from conformance.contract import Contract
+from conformance.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def test_the_contract_of_a_version_is_printed_for_other_tools(conformance: Callable[..., Any]) -> None:
+    as_yaml = conformance("contract", "--as-of", "15.9")
+    as_json = conformance("contract", "--as-of", "15.9", "--format", "json")
+    assert (as_yaml.code, as_json.code) == (0, 0)
+    assert yaml.safe_load(as_yaml.out) == json.loads(as_json.out) == Contract.load().as_of("15.9")
+
+
+def test_requirements_are_listed_by_area_and_kind(conformance: Callable[..., Any]) -> None:
+    outcome = conformance("requirements", "--area", "job-token-scope", "--kind", "authorization")
+    assert outcome.code == 0
+    ids = re.findall(r"^(\S+)  \[", outcome.out, re.MULTILINE)
+    wanted = [
+        entry.id
+        for entry in Contract.load().requirements.values()
+        if (entry.area, entry.kind) == ("job-token-scope", "authorization")
+    ]
+    assert ids == wanted
+    assert ids
+
+
+def test_a_requirement_is_explained_with_its_tests(conformance: Callable[..., Any]) -> None:
+    outcome = conformance("explain", "job-token-scope.allowlist.remove.gone")
+    assert outcome.code == 0
+    assert "no longer in the allowlist" in outcome.out
+    assert "States and transitions > Approval and integration moves" in outcome.out
+    assert "test_an_added_target_is_listed_and_a_removed_one_is_gone[allowlist]" in outcome.out
+
+
+def test_coverage_shows_job_token_scope_fully_tested(conformance: Callable[..., Any]) -> None:
+    outcome = conformance("coverage", "--area", "job-token-scope")
+    assert outcome.code == 0, outcome.text
+    row = next(line for line in outcome.out.splitlines() if line.startswith("job-token-scope"))
+    total, tested, pending, not_testable = (int(number) for number in row.split()[1:])
+    assert pending == 0
+    assert tested + not_testable == total
+
+
+def test_two_runs_with_one_seed_come_to_the_same(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    rows = []
+    for out in ("first", "second"):
+        outcome = conformance("run", "--area", "job-token-scope", "--seed", "7", "--out", out)
+        assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+        report = json.loads((tmp_path / out / "report.json").read_text(encoding="utf-8"))
+        rows.append([(row["id"], row["verdict"], row["observations"]) for row in report["requirements"]])
+    assert rows[0] == rows[1]
+
+
+def test_the_reports_of_a_run_are_made_again_from_its_record(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    conformance("run", "--requirement", "job-token-scope.switch.on", "--out", "out")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
+    for name in before.keys() - {"results.jsonl"}:
+        (tmp_path / "out" / name).unlink()
+    outcome = conformance("report", "out")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize("line", ["{", '{"kind": "header"}', "[]", '{"kind": "header", "form": 99}'])
+def test_a_file_that_is_no_record_ends_with_4(conformance: Callable[..., Any], tmp_path: Path, line: str) -> None:
+    (tmp_path / "results.jsonl").write_text(f"{line}\n", encoding="utf-8")
+    outcome = conformance("report", "results.jsonl")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "results.jsonl" in outcome.text
+
+
+def test_the_example_profile_is_valid_once_its_tokens_are_set(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    import os  # noqa: PLC0415 - only here
+
+    example = conformance("target", "--example")
+    assert example.code == 0
+    (tmp_path / "target.yaml").write_text(example.out.replace("staging.example.com", "localhost:1"), encoding="utf-8")
+    tokens = dict.fromkeys(re.findall(r"\$\{(\w+)\}", example.out), "token")
+    outcome = conformance("target", "--check", "target.yaml", environment={**os.environ, **tokens})
+    assert "is a valid profile" in outcome.out, outcome.text
+    assert outcome.code == ExitCode.INCOMPLETE
+    assert "does not answer" in outcome.err
+
+
+def test_each_actor_proves_its_role(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+) -> None:
+    write_profile(*reference)
+    outcome = conformance("target", "--check", "target.yaml")
+    assert outcome.code == 0, outcome.text
+    assert re.search(r"^owner +is owner of group +proven", outcome.out, re.MULTILINE)
+    assert re.search(r"^developer +is below maintainer in project +proven", outcome.out, re.MULTILINE)
+    assert "contradicted" not in outcome.out
+
+
+def test_an_actor_with_the_token_of_another_is_found_out(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+) -> None:
+    file = write_profile(*reference)
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    data["actors"]["developer"]["token"] = data["actors"]["owner"]["token"]
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    outcome = conformance("target", "--check", "target.yaml")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "Not who they claim to be: developer" in outcome.text
+
+
+def test_plain_pytest_comes_to_the_same_as_the_command(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    import subprocess  # noqa: PLC0415 - only here
+    import sys  # noqa: PLC0415
+
+    from conformance.resources import HOME  # noqa: PLC0415
+
+    write_profile(*reference)
+    options = ("--target", str(tmp_path / "target.yaml"), "--area", "job-token-scope", "--seed", "3", "--out")
+    command = conformance("run", *options, str(tmp_path / "command"))
+    plain = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests", "-q", "-p", "no:cacheprovider", *options, str(tmp_path / "plain")],
+        cwd=HOME,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert plain.returncode == command.code == ExitCode.INCOMPLETE, plain.stdout + plain.stderr
+    reports = [
+        json.loads((tmp_path / name / "report.json").read_text(encoding="utf-8")) for name in ("command", "plain")
+    ]
+    verdicts = [[(row["id"], row["verdict"]) for row in report["requirements"]] for report in reports]
+    assert verdicts[0] == verdicts[1]

@@ -1,0 +1,47 @@
+"""What a user installs: a wheel that carries contract and suite, and needs no checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from conformance.errors import ExitCode
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    environment["PIP_CONSTRAINT"] = str(REPOSITORY / "constraints.txt")
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def test_an_installed_wheel_runs_the_suite_in_an_empty_folder(tmp_path: Path) -> None:
+    built = run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", REPOSITORY, cwd=tmp_path)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = (tmp_path / "dist").glob("project_automation_conformance-*.whl")
+    assert run(sys.executable, "-m", "venv", tmp_path / "environment", cwd=tmp_path).returncode == 0
+    commands = tmp_path / "environment" / "bin"
+    installed = run(commands / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    assert installed.returncode == 0, installed.stderr
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    outcome = run(commands / "conformance", "run", "--area", "job-token-scope", "--out", "out", cwd=empty)
+    assert outcome.returncode == ExitCode.INCOMPLETE, outcome.stdout + outcome.stderr
+    report = json.loads((empty / "out" / "report.json").read_text(encoding="utf-8"))
+    rows = [row for row in report["requirements"] if row["area"] == "job-token-scope" and row["level"] == "must"]
+    assert {row["verdict"] for row in rows} == {"passed", "not applicable"}, outcome.stdout
+    listed = run(commands / "conformance", "coverage", cwd=empty)
+    assert listed.returncode == 0, listed.stderr
+    assert sorted(path.name for path in empty.iterdir()) == ["out"], "a run leaves nothing but its reports"
