@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from conformance.client import Client, Exchange
 from conformance.judge import Finding, Judge
-from conformance.record import Check, Outcome, Reason, Recorder, TestEnd
+from conformance.record import Check, ItemSeen, ItemState, Outcome, Reason, Recorder, TestEnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -176,6 +176,12 @@ class Run:
                 book.failures[key] = 1
                 book.settled.add(requirement)
                 self.recorder.write(Check(requirement, Outcome.OBSERVED, book.test, detail=what))
+
+    def saw_item(self, item: str, state: ItemState, detail: str) -> None:
+        """Record how the target stands to an item of the version table."""
+        book = self._open_book()
+        with self._lock:
+            self.recorder.write(ItemSeen(item, state, detail, book.test))
 
     def leave_open(self, reason: Reason, detail: str, outcome: Outcome = Outcome.INCONCLUSIVE) -> None:
         """Record that nothing more of what the test declares will be seen."""

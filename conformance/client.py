@@ -7,10 +7,10 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin, urlsplit
 
 import httpx
 
@@ -27,6 +27,8 @@ _ABSENT: Any = object()
 _TOO_MANY_REQUESTS = 429
 _NO_CONTENT = 204
 _REFUSED_IN_A_ROW = 5
+_REDIRECTS = (301, 302, 303, 307, 308)
+_LONGEST_REDIRECT = 5
 
 Query = Mapping[str, str | int | bool | None]
 
@@ -38,10 +40,14 @@ class Call:
     actor: Actor | None
     method: str
     path: str
-    """Below /api/v4, with a leading slash, already encoded."""
+    """Below /api/v4, with a leading slash, already encoded; or the whole address that a redirect gave."""
     query: Query = field(default_factory=dict)
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bool = False
+    """Whether the body is wanted as it was sent, with no content encoding undone."""
+    patient: bool = True
+    """Whether to wait and try again when the target answers 429."""
 
     @property
     def target(self) -> str:
@@ -84,7 +90,7 @@ class Client:
     Sends calls to one target.
 
     Waits when the target answers 429, keeps to the profile's rate, reads at most LARGEST_BODY bytes, follows no
-    redirect, and hands every exchange to its listeners. Safe to use from several threads.
+    redirect unless told so, and hands every exchange to its listeners. Safe to use from several threads.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -128,10 +134,13 @@ class Client:
         json_body: Any = _ABSENT,
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
+        raw: bool = False,
+        patient: bool = True,
     ) -> Exchange:
         """
         Send one call and return the exchange, also when no answer came.
 
+        `raw` wants the bytes of the body as they were sent; without `patient` a 429 is an answer like any other.
         Raise TargetGoneError when the target has refused several connections in a row.
         """
         sent = dict(headers or {})
@@ -139,13 +148,31 @@ class Client:
         if json_body is not _ABSENT:
             body = json.dumps(json_body).encode()
             sent.setdefault("Content-Type", "application/json")
-        call = Call(actor, method, path, MappingProxyType(dict(query or {})), body, MappingProxyType(sent))
-        return self.perform(call)
+        if raw:
+            sent.setdefault("Accept-Encoding", "gzip")
+        wanted, sent_headers = MappingProxyType(dict(query or {})), MappingProxyType(sent)
+        return self.perform(Call(actor, method, path, wanted, body, sent_headers, raw, patient))
+
+    def follow(self, exchange: Exchange) -> Exchange:
+        """
+        Return what a redirect leads to after a few steps at most; what is no redirect is returned as it is.
+
+        The token stays at the target's own address: another host, such as an object storage, never sees it.
+        """
+        for _ in range(_LONGEST_REDIRECT):
+            where = exchange.headers.get("location")
+            if exchange.status not in _REDIRECTS or not where:
+                break
+            call = exchange.call
+            address = urljoin(self._address(call), where)
+            here = urlsplit(address)[:2] == urlsplit(self.profile.base_url)[:2]
+            exchange = self.perform(replace(call, actor=call.actor if here else None, path=address, query={}))
+        return exchange
 
     def perform(self, call: Call) -> Exchange:
         """Send a prepared call; see `send`."""
         exchange = self._once(call)
-        while exchange.status == _TOO_MANY_REQUESTS:
+        while exchange.status == _TOO_MANY_REQUESTS and call.patient:
             pause = _retry_after(exchange)
             if not self._may_wait(pause):
                 break
@@ -179,7 +206,7 @@ class Client:
         try:
             response = self._http.send(request, stream=True)
             try:
-                body, problem = _read(response, started + self.profile.limits.timeout_seconds)
+                body, problem = _read(response, started + self.profile.limits.timeout_seconds, raw=call.raw)
             finally:
                 response.close()
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
@@ -242,7 +269,7 @@ class Client:
         call = exchange.call
         return Evidence(
             actor=call.actor.name if call.actor else "anonymous",
-            request=self._redacted(f"{call.method} /api/v4{call.target}"),
+            request=self._redacted(f"{call.method} {self._shown_target(call)}"),
             request_body=self._redacted(_shown(call.body)) if call.body else None,
             status=exchange.status,
             response_body=self._redacted(_shown(exchange.body) if exchange.body else exchange.problem or ""),
@@ -258,8 +285,14 @@ class Client:
             parts += ["-H", shlex.quote(f"{name}: {value}")]
         if call.body is not None:
             parts += ["--data-binary", shlex.quote(call.body.decode("utf-8", "replace"))]
-        parts.append(shlex.quote(f"{self.profile.base_url}/api/v4{call.target}"))
+        parts.append(shlex.quote(_without_query(call.target) if _is_whole(call) else self._address(call)))
         return " ".join(parts)
+
+    def _address(self, call: Call) -> str:
+        return call.target if _is_whole(call) else f"{self.profile.base_url}/api/v4{call.target}"
+
+    def _shown_target(self, call: Call) -> str:
+        return _without_query(call.target) if _is_whole(call) else f"/api/v4{call.target}"
 
     def _redacted(self, text: str) -> str:
         for secret in self.profile.secrets():
@@ -286,11 +319,22 @@ class _Pace:
             time.sleep(start - now)
 
 
-def _read(response: httpx.Response, deadline: float) -> tuple[bytes, str | None]:
-    """Read the decoded body up to its limits of size and time."""
+def _is_whole(call: Call) -> bool:
+    """Tell whether the path is an address of its own, as redirects give them."""
+    return "://" in call.path.partition("?")[0]
+
+
+def _without_query(address: str) -> str:
+    """Leave out the query of an address that a redirect gave: what is signed there is as good as a password."""
+    path, mark, _ = address.partition("?")
+    return f"{path}{mark}{'...' if mark else ''}"
+
+
+def _read(response: httpx.Response, deadline: float, *, raw: bool) -> tuple[bytes, str | None]:
+    """Read the body, decoded or as it was sent, up to its limits of size and time."""
     chunks: list[bytes] = []
     size = 0
-    for chunk in response.iter_bytes():
+    for chunk in response.iter_raw() if raw else response.iter_bytes():
         chunks.append(chunk)
         size += len(chunk)
         if size > LARGEST_BODY:

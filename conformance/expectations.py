@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from conformance.bookkeeping import MisuseError, Run, TestBook, Unmet, Violation, current_run
-from conformance.record import Outcome, Reason
+from conformance.record import ItemState, Outcome, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -94,6 +94,16 @@ def observe(requirement: str, what: str) -> None:
     current_run().observed(requirement, what)
 
 
+def sees(item: str, state: ItemState, detail: str) -> None:
+    """Record how the target stands to an item of the version table, by the item's id; never judged by itself."""
+    current_run().saw_item(item, state, detail)
+
+
+def does_not_apply(requirement: str, reason: Reason, detail: str) -> None:
+    """Record that a requirement turns out not to concern this target, which only a call could show."""
+    current_run().open_question(requirement, Outcome.NOT_APPLICABLE, reason, detail)
+
+
 def must(holds: bool, expected: str, actual: str, *exchanges: Exchange) -> None:  # noqa: FBT001 - reads as a sentence
     """Expect something that the other words do not say."""
     _look()
@@ -127,6 +137,8 @@ class Answer:
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: {self.exchange.problem}")
         if status == 429:  # noqa: PLR2004 - back-pressure, never a verdict
             raise Unmet(Reason.PRECONDITION, f"{self._what()}: the target kept answering 429, too many requests")
+        if current_run().judge.is_gateway_error(self.exchange):
+            raise Unmet(Reason.PRECONDITION, f"{self._what()}: the gateway behind the service answered {status}")
         return status
 
     @property
@@ -246,6 +258,10 @@ class Caller:
         """Version of the target; None when it is unknown."""
         return self._run.profile.version
 
+    def target_declares(self, feature: str) -> bool:
+        """Tell whether the target says that it has a feature."""
+        return self._run.profile.declares(feature)
+
     def call(self, method: str, path: str, *, query: Query | None = None, **body: Any) -> Answer:
         """Send any call; `body` takes `json=` or `content=`, and `headers=`."""
         if "json" in body:
@@ -280,9 +296,22 @@ class Caller:
         except ValueError:
             raise Unmet(Reason.PRECONDITION, f"GET {path} did not answer JSON") from None
 
+    def download(self, path: str, **query: str | int | bool | None) -> Answer:
+        """Fetch a file with its bytes as they were sent, by way of redirects; no other host sees the token."""
+        client = self._run.client
+        return Answer(client.follow(client.send(self.actor, "GET", path, query=query, raw=True)))
+
+    def follow(self, answer: Answer) -> Answer:
+        """Return what a redirect leads to, by the same method; what is no redirect is returned as it is."""
+        return Answer(self._run.client.follow(answer.exchange))
+
     def list(self, path: str) -> Listing:
         """Read a paginated list by walking its pages."""
         return Listing(self, path)
+
+    def whole_list(self, path: str) -> Listing:
+        """Read a list that is not stated to be paginated, as it comes."""
+        return WholeListing(self, path)
 
 
 class Listing:
@@ -322,11 +351,18 @@ class Listing:
         ]
 
     def the(self, **values: Any) -> dict[str, Any]:
-        """Return the one entry with these values; inconclusive when it is not there to be looked at."""
+        """Return the one entry with these values; inconclusive when it does not come to be there to be looked at."""
+        self._wait(lambda: bool(self.having(**values)))
         found = self.having(**values)
         if not found:
             raise Unmet(Reason.VACUOUS, f"{self._path} has no entry with {_listed(values)} to look at")
         return dict(found[0])
+
+    def given_without(self, **values: Any) -> Self:
+        """Go on only if there is, or comes to be, no entry with these values."""
+        gone = self._wait(lambda: not self.having(**values))
+        given(gone, f"{self._path} still has an entry with {_listed(values)}")
+        return self
 
     def must_be_of(self, ids: Collection[Any]) -> Self:
         """Expect the entries with these numbers and no others."""
@@ -353,12 +389,23 @@ class Listing:
     def _settle(self, holds: Callable[[], bool], expected: str) -> None:
         """Expect something of the list; where the target may need time, read again until its deadline."""
         _look()
-        deadline = time.monotonic() + self._run.profile.limits.settle_seconds
-        while not holds():
-            if time.monotonic() >= deadline:
-                raise Violation(f"{expected} in {self._path}", f"the entries {self.ids()}")
-            time.sleep(_POLL_SECONDS)
+        if not self._wait(holds):
+            raise Violation(f"{expected} in {self._path}", f"the entries {self.ids()}")
+
+    def _wait(self, holds: Callable[[], bool]) -> bool:
+        def again() -> bool:
             self.entries = self._walk()
+            return holds()
+
+        return holds() or _settles(again)
+
+
+class WholeListing(Listing):
+    """A list without stated pages; where it fills a page all the same, the service pages it silently."""
+
+    def _walk(self) -> list[Any]:
+        entries = _array(self._caller.get(self._path).given_served())
+        return entries if len(entries) < _PAGE_LENGTH else super()._walk()
 
 
 def _array(answer: Answer) -> list[Any]:
@@ -388,6 +435,27 @@ def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
     after = read()
     if after != before:
         raise Violation(f"{what} as before: {_brief(before)}", _brief(after))
+
+
+def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], str], *, within: float = 0) -> None:
+    """
+    Expect something that is read anew each time it is asked, within the time the target has to settle.
+
+    `within` gives it at least so many seconds, where the text leaves room for a delay.
+    """
+    _look()
+    if not (holds() or _settles(holds, within)):
+        raise Violation(expected, actual())
+
+
+def _settles(holds: Callable[[], bool], within: float = 0) -> bool:
+    """Ask again until something holds or the target has had its time to settle."""
+    deadline = time.monotonic() + max(within, current_run().profile.limits.settle_seconds)
+    while time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        if holds():
+            return True
+    return False
 
 
 def eventually(holds: Callable[[], bool], expected: str) -> None:

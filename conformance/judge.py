@@ -39,6 +39,10 @@ class Tolerated:
     what: str
 
 
+#: What a gateway answers when the service behind it, or in front of it, cannot be reached.
+_GATEWAY_ERRORS = (502, 503, 504)
+
+
 class Judge:
     """Knows the operations of one version, and what an answer to each of them must look like."""
 
@@ -52,6 +56,13 @@ class Judge:
         """Return the operation that a request addresses, None when the contract has none."""
         found = [op for op, pattern in self._routes if op.method == method and pattern.fullmatch(path)]
         return min(found, key=lambda operation: operation.path.count("{"), default=None)
+
+    def is_gateway_error(self, exchange: Exchange) -> bool:
+        """Tell whether a gateway behind the service failed, which says nothing about the service itself."""
+        if exchange.status not in _GATEWAY_ERRORS:
+            return False
+        operation = self.operation_of(exchange.call.method, exchange.call.path)
+        return operation is not None and operation.has_gateway
 
     def findings(self, exchange: Exchange) -> list[Finding]:
         """
@@ -73,12 +84,23 @@ class Judge:
             return None
         operation = self.operation_of(exchange.call.method, exchange.call.path)
         response = operation.response_to(exchange.status) if operation else None
-        if operation is None or response is None:
+        if operation is None or response is None or _is_streamed(operation, exchange):
             return None
         key = (operation.id, response.status)
         if key not in self._schemas:
             self._schemas[key] = _ResponseSchema(operation, response)
         return self._schemas[key]
+
+
+def _is_streamed(operation: Operation, exchange: Exchange) -> bool:
+    """Tell whether a call may have asked for an answer in pieces; also by a value that only some targets take so."""
+    if operation.streams is None or not exchange.call.body:
+        return False
+    try:
+        sent = json.loads(exchange.call.body)
+    except ValueError:
+        return True
+    return isinstance(sent, dict) and sent.get(operation.streams) not in (None, False)
 
 
 class _ResponseSchema:
@@ -225,7 +247,19 @@ def _exercised(document: Json, schema: Any, value: Any) -> set[str]:
             found.add(node["x-requirement"])
         for child, inner in _pairs(node, value):
             found |= _exercised(document, child, inner)
+        if isinstance(value, dict):
+            found.update(_met_by_absence(document, node, value))
     return found
+
+
+def _met_by_absence(document: Json, node: Json, value: Json) -> Iterator[str]:
+    """Yield the requirements of properties that are not there, where that is what their requirement asks or allows."""
+    for name, child in node.get("properties", {}).items():
+        schema = resolve(document, child) if name not in value else {}
+        if schema.get("type") == "null" or "absent" in schema.get("x-tolerates", ()):
+            requirement = schema.get("x-requirement")
+            if isinstance(requirement, str):
+                yield requirement
 
 
 def _pairs(node: Json, value: Any) -> Iterable[tuple[Any, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.record import PlannedRequirement, Reason
+from conformance.record import PlannedRequirement, Reason, TableItem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -36,6 +36,23 @@ def plan(
             row = replace(row, reason=reason, detail=detail)
         rows.append(replace(row, tests=tests))
     return tuple(rows)
+
+
+def table(contract: Contract) -> tuple[TableItem, ...]:
+    """Return the version table as the record of a run keeps it."""
+    return tuple(
+        TableItem(
+            id=change.id,
+            version=str(change.version or "future"),
+            kind=str(change.kind),
+            item=change.item,
+            summary=change.summary,
+            requirement=change.requirement,
+            replacement=change.replacement,
+            removal_planned=str(change.removal_planned) if change.removal_planned else None,
+        )
+        for change in contract.changes
+    )
 
 
 def _row(requirement: Requirement, profile: Profile) -> PlannedRequirement:

@@ -26,6 +26,8 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
     NOT_TESTED = "not tested"
     OBSERVED = "observed"
+    NOT_APPLICABLE = "not applicable"
+    """Only the run could tell: the text names the item without describing it, and the target does not offer it."""
 
 
 class Reason(StrEnum):
@@ -45,6 +47,20 @@ class Reason(StrEnum):
     NO_ANSWER = "no answer"
     VACUOUS = "nothing to look at"
     INTERRUPTED = "interrupted"
+    NOT_OFFERED = "not offered by the target"
+
+
+class ItemState(StrEnum):
+    """How a target stands to one item of the version table."""
+
+    MADE = "made"
+    """It behaves as the row says."""
+    NOT_MADE = "not made"
+    """It behaves as before the row."""
+    STILL_SERVED = "still served"
+    """Deprecated, and still there."""
+    GONE = "gone"
+    """Deprecated, and no longer there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +134,40 @@ class PlannedRequirement:
 
 
 @dataclass(frozen=True, slots=True)
+class TableItem:
+    """One item of the version table, as the contract had it when the run began."""
+
+    id: str
+    version: str
+    """`future` for an announcement without a version."""
+    kind: str
+    item: str
+    summary: str
+    requirement: str
+    replacement: str | None = None
+    removal_planned: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSeen:
+    """What a test saw of one item of the version table."""
+
+    item: str
+    """Id of the item."""
+    state: ItemState
+    detail: str
+    """In words, without numbers or times of this one run."""
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the run noticed about itself after it had begun."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """Who tested what, with which text."""
 
@@ -138,6 +188,8 @@ class Header:
     python: str
     arguments: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    version_source: str | None = None
+    """Where the version is from, such as `GET /version: 17.7.1-pre`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +216,10 @@ class RunRecord:
     footer: Footer | None
     """None when the run was cut off."""
     warnings: tuple[str, ...] = field(default=())
+    table: tuple[TableItem, ...] = ()
+    items: tuple[ItemSeen, ...] = ()
+    readiness: Mapping[str, Any] | None = None
+    """What an upgrade would meet, if that was asked; see `conformance.readiness`."""
 
     @property
     def truncated(self) -> bool:
@@ -182,6 +238,8 @@ class Recorder:
         """Open the file for writing, its folder made; raise UsageError when that is not possible."""
         self.file = file
         self.moved: str | None = None
+        self.checks: list[Check] = []
+        """What was checked so far, for those who cannot wait for the end."""
         self._lines: list[str] = []
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -192,13 +250,19 @@ class Recorder:
                 "Name a folder you may write to with --out.",
             ) from error
 
-    def write(self, line: Header | Check | TestEnd | Footer) -> None:
+    def write(self, line: Header | Check | TestEnd | ItemSeen | Notice | Footer) -> None:
         """Append one line."""
+        if isinstance(line, Check):
+            self.checks.append(line)
         self._append(_LINE_KINDS[type(line)], _compact(asdict(line)))
 
     def write_plan(self, plan: Iterable[PlannedRequirement]) -> None:
         """Append what the contract says of every requirement."""
         self._append("plan", {"requirements": [_compact(asdict(entry)) for entry in plan]})
+
+    def write_table(self, table: Iterable[TableItem]) -> None:
+        """Append the version table."""
+        self._append("table", {"items": [_compact(asdict(item)) for item in table]})
 
     def close(self) -> None:
         """Close the file; a disk that is full now has already been dealt with."""
@@ -239,11 +303,28 @@ class Recorder:
         return _parse(self._lines, str(self.file))
 
 
-_LINE_KINDS: Mapping[type, str] = {Header: "header", Check: "check", TestEnd: "test", Footer: "footer"}
+_LINE_KINDS: Mapping[type, str] = {
+    Header: "header",
+    Check: "check",
+    TestEnd: "test",
+    ItemSeen: "item",
+    Notice: "notice",
+    Footer: "footer",
+}
 
 
 def _compact(data: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, (), [])}
+
+
+def add_readiness(file: Path, readiness: Mapping[str, Any]) -> RunRecord:
+    """Append to a finished record what an upgrade would meet, and return the record; raise UsageError if it cannot."""
+    try:
+        with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(json.dumps({"kind": "readiness", **readiness}, ensure_ascii=False, default=str) + "\n")
+    except OSError as error:
+        raise UsageError(f"Cannot write to {file}: {error.strerror or error}.") from error
+    return read_record(file)
 
 
 def read_record(file: Path) -> RunRecord:
@@ -276,6 +357,10 @@ def _parse(lines: list[str], name: str) -> RunRecord:
             checks=tuple(_check(row) for row in by_kind.get("check", ())),
             tests=tuple(TestEnd(**row) for row in by_kind.get("test", ())),
             footer=next((Footer(**row) for row in by_kind.get("footer", ())), None),
+            warnings=tuple(row["text"] for row in by_kind.get("notice", ())),
+            table=tuple(TableItem(**entry) for row in by_kind.get("table", ()) for entry in row["items"]),
+            items=tuple(ItemSeen(**{**row, "state": ItemState(row["state"])}) for row in by_kind.get("item", ())),
+            readiness=next(reversed(by_kind.get("readiness", [])), None),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{name} is damaged: {error}.") from error

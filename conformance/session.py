@@ -17,11 +17,13 @@ from conformance.bookkeeping import Run, running
 from conformance.contract import Contract, Version
 from conformance.embedded import DEFAULT_VERSION, embedded_target
 from conformance.errors import ExitCode, TargetError, UsageError
-from conformance.planning import plan
-from conformance.record import RECORD_FORM, Footer, Header, PlannedRequirement, Recorder, RunRecord
+from conformance.planning import plan, table
+from conformance.record import RECORD_FORM, Footer, Header, Notice, PlannedRequirement, Recorder, RunRecord
 from conformance.reports import render_all
 from conformance.target import Profile, load_profile
 from conformance.target.preflight import preflight
+from conformance.target.profile import AUTO
+from conformance.target.version import contradiction, resolved
 from conformance.verdicts import RunResult, RunVerdict, add_up
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ class Options:
     base_url: str | None = None
     target: Path | None = None
     version: str | None = None
+    """Version of the target: a version, `unknown`, or `auto`."""
+    as_of: str | None = None
+    """Another version to judge the target by, which it need not have."""
     areas: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
@@ -56,6 +61,8 @@ class Session:
     profile: Profile | None
     """None for the embedded reference, which starts with the run."""
     seed: int
+    warnings: tuple[str, ...] = ()
+    """What is worth a warning before the run begins."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     run: Run | None = None
     recorder: Recorder | None = None
@@ -77,17 +84,28 @@ class Session:
                 raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(contract.areas)}.")
         for requirement in options.requirements:
             contract.requirement(requirement)
-        if options.version is not None:
+        if options.version is not None and options.version != AUTO:
             Version.parse_known(options.version)
+        if options.as_of is not None:
+            Version.parse_known(options.as_of)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
-        return cls(options, contract, _profile(options), seed)
+        profile, warnings = _profile(options)
+        return cls(options, contract, profile, seed, warnings)
 
     @property
     def version(self) -> Version | None:
-        """Version of the target: from the options, the profile, or the default of the reference."""
+        """The version to judge by: from the options, the profile, the target, or the default of the reference."""
         if self.profile is not None:
             return self.profile.version
-        return Version.parse_known(self.options.version or DEFAULT_VERSION)
+        if self.options.as_of is not None:
+            return Version.parse_known(self.options.as_of)
+        return Version.parse_known(self._reference_version)
+
+    @property
+    def _reference_version(self) -> str:
+        """The version that the embedded reference shall have, which always knows it."""
+        wanted = self.options.version
+        return DEFAULT_VERSION if wanted in (None, AUTO) else wanted
 
     @property
     def folder(self) -> Path:
@@ -112,11 +130,12 @@ class Session:
             recorder = self.recorder = Recorder(self.folder / "results.jsonl")
             stack.callback(recorder.close)
             try:
-                profile = self.profile or stack.enter_context(embedded_target(str(self.version or DEFAULT_VERSION)))
+                profile = self.profile or self._embedded(stack)
                 rows = plan(self.contract, profile, claims, selected)
                 self._write_head(recorder, profile, rows)
                 self.run = stack.enter_context(running(Run(self.contract, profile, recorder)))
                 preflight(profile, self.run.client)
+                self._compare_versions(recorder, profile)
                 yield self.run
             except KeyboardInterrupt:
                 self.stopped = "the operator interrupted the run"
@@ -137,16 +156,38 @@ class Session:
                 target=profile.title,
                 base_url=profile.redacted()["base_url"],
                 version=str(profile.version or "unknown"),
+                version_source=profile.version_source,
                 edition=profile.edition,
                 profile=profile.redacted(),
                 seed=self.seed,
                 started=self.started.isoformat(timespec="seconds"),
                 python=platform.python_version(),
                 arguments=self.options.arguments,
+                warnings=self.warnings,
             ),
         )
         recorder.write_plan(rows)
+        recorder.write_table(table(self.contract))
         self._has_head = True
+
+    def _embedded(self, stack: ExitStack) -> Profile:
+        """Start the reference, and judge it by the version of this session."""
+        wanted = self._reference_version
+        played = DEFAULT_VERSION if Version.parse_known(wanted) is None else wanted
+        profile = stack.enter_context(embedded_target(played))
+        return replace(profile, version=self.version, version_source=self._reference_source(played))
+
+    def _reference_source(self, played: str) -> str:
+        judged_otherwise = self.version is not None and self.version != Version.parse(played)
+        return f"--as-of, of a reference of version {played}" if judged_otherwise else "the embedded reference"
+
+    def _compare_versions(self, recorder: Recorder, profile: Profile) -> None:
+        """Warn when an operator's version is not the one that the target reports."""
+        if self.profile is None or profile.asks_version or self.options.as_of is not None or self.run is None:
+            return
+        text = contradiction(profile, self.run.client)
+        if text is not None:
+            recorder.write(Notice(text))
 
     def _finish(self, recorder: Recorder) -> None:
         """Add up, write the footer and render the reports."""
@@ -169,7 +210,17 @@ class Session:
             print(f"Reports could not be written: {error}. The record is kept: {recorder.file}", file=sys.stderr)  # noqa: T201
 
 
-def _profile(options: Options) -> Profile | None:
+def _profile(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
+    """Return the profile of the target with its version, and what there is to warn of; None for the reference."""
+    profile = _declared_profile(options)
+    if profile is None:
+        return None, ()
+    if options.as_of is not None:
+        return replace(profile, version=Version.parse_known(options.as_of), version_source="--as-of"), ()
+    return resolved(profile) if profile.asks_version else (profile, ())
+
+
+def _declared_profile(options: Options) -> Profile | None:
     file = options.target
     if file is None and options.base_url is not None:
         file = Path("target.yaml")
@@ -185,6 +236,8 @@ def _profile(options: Options) -> Profile | None:
         if not options.base_url.startswith(("http://", "https://")):
             raise UsageError(f"'{options.base_url}' is not a base URL. It begins with http:// or https://.")
         profile = replace(profile, base_url=options.base_url.rstrip("/").removesuffix("/api/v4"))
-    if options.version is not None:
-        profile = replace(profile, version=Version.parse_known(options.version))
-    return profile
+    if options.version is None:
+        return profile
+    asked = options.version == AUTO
+    version = None if asked else Version.parse_known(options.version)
+    return replace(profile, version=version, version_source="--target-version", asks_version=asked)

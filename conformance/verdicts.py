@@ -173,8 +173,19 @@ def _verdict(
         return _OPEN[unsettled.outcome], unsettled.reason, unsettled.detail
     if any(check.outcome is Outcome.PASSED and check.claimed for check in checks):
         return Verdict.PASSED, None, None
+    return _unverified(entry, checks, observations)
+
+
+def _unverified(
+    entry: PlannedRequirement,
+    checks: list[Check],
+    observations: tuple[str, ...],
+) -> tuple[Verdict, Reason | None, str | None]:
     if entry.level == "note" and observations:
         return Verdict.NOTED, None, None
+    lacking = next((check for check in checks if check.outcome is Outcome.NOT_APPLICABLE), None)
+    if lacking is not None:
+        return Verdict.NOT_APPLICABLE, lacking.reason, lacking.detail
     return Verdict.NOT_TESTED, entry.reason or Reason.NOT_REACHED, entry.detail or "its tests did not run"
 
 

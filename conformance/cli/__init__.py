@@ -9,6 +9,7 @@ import click
 
 from conformance import __version__
 from conformance.cli.contract import contract, coverage, explain, requirements
+from conformance.cli.prove import prove
 from conformance.cli.run import report, run
 from conformance.cli.target import serve, target
 from conformance.errors import ConformanceError, ExitCode
@@ -25,7 +26,7 @@ def commands() -> None:
     """
 
 
-for _command in (run, report, coverage, requirements, explain, contract, target, serve):
+for _command in (run, report, coverage, requirements, explain, contract, target, serve, prove):
     commands.add_command(_command)
 
 

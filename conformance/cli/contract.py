@@ -118,7 +118,7 @@ def coverage(area: str | None) -> int:
     """
     Show per area how many requirements the suite verifies; no target is needed.
 
-    Ends with 1 when a requirement claims a test that does not exist.
+    Ends with 1 when a requirement claims a test that does not exist, or has one and does not say so.
     """
     loaded = Contract.load()
     claims = collected_claims()
@@ -132,10 +132,14 @@ def coverage(area: str | None) -> int:
         click.echo(_coverage_row(name, counts))
     if area is None:
         click.echo(_coverage_row("all", total))
-    missing = [entry.id for entry in loaded.requirements.values() if entry.tested and entry.id not in claims]
+    listed = [entry for entry in loaded.requirements.values() if area in (None, entry.area)]
+    missing = [entry.id for entry in listed if entry.tested and entry.id not in claims]
+    forgotten = [entry.id for entry in listed if not entry.tested and entry.id in claims]
     for name in missing:
         click.echo(f"{name} claims a test that does not exist.", err=True)
-    return 1 if missing else 0
+    for name in forgotten:
+        click.echo(f"{name} has a test and does not say so: set verified_by to tests.", err=True)
+    return 1 if missing or forgotten else 0
 
 
 def _counts(entries: Iterable[Requirement]) -> Counter[str]:

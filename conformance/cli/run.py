@@ -32,7 +32,7 @@ def suite_arguments(*options: str) -> list[str]:
 @click.command()
 @click.option("--base-url", help="Address of the service, above /api/v4. Needs a profile too.")
 @click.option("--target", type=click.Path(path_type=Path), help="Target profile. Without one: the embedded reference.")
-@click.option("--target-version", metavar="V", help="Version of the service, such as 17.7, or 'unknown'.")
+@click.option("--target-version", metavar="V", help="Version of the service: 17.7, 'auto' or 'unknown'.")
 @click.option("--area", multiple=True, help="Only this area. May be repeated.")
 @click.option("--requirement", multiple=True, metavar="ID", help="Only tests of this requirement. May be repeated.")
 @click.option("--include", multiple=True, type=click.Choice(["slow"]), help="Also what takes minutes or many calls.")

@@ -11,6 +11,7 @@ from conformance.client import Client, TargetGoneError
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.target import load_profile
 from conformance.target.preflight import RoleProof, preflight, prove_roles
+from conformance.target.version import resolved
 
 
 @click.command()
@@ -31,7 +32,14 @@ def target(*, example: bool, check: Path | None) -> int:
 def _check(file: Path) -> int:
     """Print what each actor shows of its role; 0 when nothing contradicts, 4 when something does, 6 without answer."""
     profile = load_profile(file)
-    click.echo(f"{file} is a valid profile of {profile.base_url}, version {profile.version or 'unknown'}.")
+    if profile.asks_version:
+        profile, warnings = resolved(profile)
+        for warning in warnings:
+            click.echo(f"Warning: {warning}", err=True)
+    click.echo(
+        f"{file} is a valid profile of {profile.base_url}, version {profile.version or 'unknown'} "
+        f"({profile.version_source})."
+    )
     with Client(profile) as client:
         try:
             preflight(profile, client)

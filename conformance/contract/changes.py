@@ -31,6 +31,10 @@ class Probe:
     method: str
     path: str
     judged: bool
+    parameter: str | None = None
+    """The query parameter that the change is about."""
+    field: str | None = None
+    """The field of the record, or of each entry of the list, that the change is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,12 @@ class Change:
     never_called: str | None
     requirement: str
 
+    def reached(self, version: Version | None) -> bool:
+        """Tell whether the row is in effect at a version; at an unknown version it may be."""
+        if self.version is None:
+            return False
+        return version is None or self.version <= version
+
 
 def load_changes(file: Path) -> tuple[Change, ...]:
     """Read the version table in its own order."""
@@ -70,7 +80,17 @@ def _change(row: dict[str, Any]) -> Change:
         removal_planned=Version.parse(planned) if planned else None,
         places=tuple(row.get("places", ())),
         described=row.get("described", True),
-        probe=Probe(probe["method"], probe["path"], probe.get("judged", False)) if probe else None,
+        probe=_probe(probe) if probe else None,
         never_called=row.get("never_called"),
         requirement=row["requirement"],
+    )
+
+
+def _probe(row: dict[str, Any]) -> Probe:
+    return Probe(
+        method=row["method"],
+        path=row["path"],
+        judged=row.get("judged", False),
+        parameter=row.get("parameter"),
+        field=row.get("field"),
     )

@@ -21,6 +21,8 @@ _OPERATION_EXTENSIONS = {
     "x-feature",
     "x-alias-of",
     "x-unsafe",
+    "x-streams",
+    "x-gateway",
 }
 EXTENSIONS = frozenset(
     _OPERATION_EXTENSIONS

@@ -71,6 +71,10 @@ class Operation:
     feature: str | None
     alias_of: str | None
     unsafe: str | None
+    streams: str | None
+    """Property of the request body that, unless false, leaves the form of the answer open."""
+    has_gateway: bool
+    """Whether a gateway behind the service answers, whose 502, 503 and 504 say nothing about the service."""
     parameters: tuple[Parameter, ...]
     body: Json | None
     """Schema of the request body."""
@@ -143,6 +147,8 @@ def _operation(document: Json, path: str, method: str, item: Json) -> Operation:
         feature=node.get("x-feature"),
         alias_of=node.get("x-alias-of"),
         unsafe=node.get("x-unsafe"),
+        streams=node.get("x-streams"),
+        has_gateway=bool(node.get("x-gateway")),
         parameters=(
             *(_parameter(document, entry) for entry in listed),
             *(_body_parameters(document, body) if body else ()),

@@ -56,7 +56,10 @@ class Application:
         started = time.perf_counter()
         if self._latency:
             await asyncio.sleep(self._latency)
-        answer, request = await self._answer(scope, receive)
+        try:
+            answer, request = await self._answer(scope, receive)
+        except _ClientGoneError:
+            return
         try:
             body, headers = encode(answer, self.service.choices)
         except (TypeError, ValueError):
@@ -83,6 +86,8 @@ class Application:
                 )
                 await _read_multipart(request)
             answer = self._redirect(request) or self._handle(request)
+        except _ClientGoneError:
+            raise
         except ApiError as error:
             answer = error_response(error, service.choices)
         except Exception:  # noqa: BLE001 - one faulty request must never disturb another
@@ -127,12 +132,18 @@ def _failure() -> Response:
     return ok({"message": "500 Internal Server Error"}, 500)
 
 
+class _ClientGoneError(Exception):
+    """The client went away before the whole request had come: what came must not be acted on."""
+
+
 async def _body(receive: Receive, limit: int) -> bytes:
-    """Read the whole body. Raise TooLargeError when it has more bytes than the limit."""
+    """Read the whole body. Raise TooLargeError for more bytes than the limit, _ClientGoneError for too few."""
     parts: list[bytes] = []
     size = 0
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _ClientGoneError
         part = message.get("body", b"")
         size += len(part)
         if size <= limit:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Json = dict[str, object]
 
 _ELSEWHERE = timezone(timedelta(hours=2))
+_MOST_WRITTEN = 10_000
 
 
 class Presenter:
@@ -27,6 +28,8 @@ class Presenter:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        # The same moments are written over and over, and writing one takes longer than looking it up.
+        self._written: dict[tuple[datetime, TimestampStyle], str] = {}
 
     @property
     def _web(self) -> str:
@@ -35,10 +38,12 @@ class Presenter:
     def timestamp(self, moment: datetime) -> str:
         """Write a moment as an ISO 8601 timestamp."""
         style = self._service.choices.timestamps
-        if style is TimestampStyle.OFFSET:
-            return moment.astimezone(_ELSEWHERE).isoformat(timespec="microseconds")
-        precision = "milliseconds" if style is TimestampStyle.MILLISECONDS else "seconds"
-        return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+        known = self._written.get((moment, style))
+        if known is None:
+            if len(self._written) >= _MOST_WRITTEN:
+                self._written.clear()
+            known = self._written[moment, style] = _write(moment, style)
+        return known
 
     def user(self, user: User) -> Json:
         """Present a user reference."""
@@ -150,6 +155,13 @@ class Presenter:
             "unprotect_access_levels": [_short_level(level) for level in branch.unprotect_access_levels],
             "code_owner_approval_required": "true" if branch.code_owner_approval_required else "false",
         }
+
+
+def _write(moment: datetime, style: TimestampStyle) -> str:
+    if style is TimestampStyle.OFFSET:
+        return moment.astimezone(_ELSEWHERE).isoformat(timespec="microseconds")
+    precision = "milliseconds" if style is TimestampStyle.MILLISECONDS else "seconds"
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def _short_level(level: AccessLevel) -> Json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import uvicorn
 
-from .app import create_app
+from .app import Application
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -43,6 +43,7 @@ class EmbeddedServer:
         self.service = service
         self._port = port
         self._latency_ms = latency_ms
+        self._app: Application | None = None
         self._server: _Server | None = None
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -69,8 +70,9 @@ class EmbeddedServer:
             self._socket.close()
             raise
         self._port = self._socket.getsockname()[1]
+        self._app = Application(self.service, self._latency_ms / 1000)
         config = uvicorn.Config(
-            create_app(self.service, self._latency_ms),
+            self._app,
             backlog=_BACKLOG,
             log_config=None,
             access_log=False,
@@ -89,6 +91,12 @@ class EmbeddedServer:
             self.stop()
             raise RuntimeError("the embedded server did not start in time")
         return self
+
+    def serve(self, service: Service) -> None:
+        """Serve another service from the next request on, at the same address."""
+        self.service = service
+        if self._app is not None:
+            self._app.service = service
 
     def stop(self) -> None:
         """Stop serving and free the port. Calls on a stopped server do nothing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import re
 import socket
 import sys
@@ -14,13 +13,13 @@ import uvicorn
 
 from .app import create_app
 from .service import Service, create_service
-from .world import Fixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
     from .app import LogEntry
+    from .world import Fixture
 
 _BACKLOG = 2048
 _SECONDS_TO_FINISH = 2
@@ -146,9 +145,9 @@ def _table(heading: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> l
 
 def _listen(host: str, port: int) -> socket.socket:
     """Return a socket bound to the address. Raise OSError with a message for people."""
+    if not 0 <= port <= _LARGEST_PORT:  # a larger one would be taken modulo 65536
+        raise OSError(f"cannot listen on {host}:{port}: a port is a number from 0 to {_LARGEST_PORT}")
     try:
-        if not 0 <= port <= _LARGEST_PORT:  # a larger one would be taken modulo 65536
-            raise OSError(errno.EINVAL, f"a port is a number from 0 to {_LARGEST_PORT}")
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind)
         try:

@@ -27,12 +27,15 @@ _STAFF = {
 }
 _ALLOWLIST_SIZE = 5
 _MERGE_REQUESTS = {
-    # name of the fixture: name of the project
+    # name of the fixture: name of the project. Those of other projects come first, so that the ids of the
+    # main project's merge requests are nobody's iid there.
+    "fuzz_merge_request": "fuzz_project",
+    "sibling_merge_request": "sibling_project",
+    "password_merge_request": "guarded_project",
+    "public_merge_request": "public_project",
     "merge_request": "project",
     "second_merge_request": "project",
     "reset_merge_request": "project",
-    "fuzz_merge_request": "fuzz_project",
-    "sibling_merge_request": "sibling_project",
 }
 
 
@@ -145,6 +148,7 @@ class _Builder:
         self._make_project("project", "group", "pipeline")
         self._make_project("subgroup_project", "subgroup", "linter")
         self._make_project("sibling_project", "sibling_group", "mirror")
+        self._make_project("guarded_project", "sibling_group", "vault")
         self._make_project("fuzz_project", "fuzz_group", "sandbox")
         self._make_project("outsider_project", "outsider_group", "island")
         self._make_project("public_project", "public_group", "handbook", Visibility.PUBLIC)

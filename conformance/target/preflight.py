@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.client import Client, Exchange, TargetGoneError
 from conformance.errors import TargetError
+from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +23,8 @@ def preflight(profile: Profile, client: Client) -> None:
 
     Whether an answer is right is not decided here: that is what the suite is for.
     """
-    name = next((name for name in ("maintainer", "owner") if name in profile.actors), None)
-    actor = profile.actors[name] if name else next(iter(profile.actors.values()), None)
     try:
-        exchange = client.send(actor, "GET", _first_path(profile))
+        exchange = client.send(asking_actor(profile), "GET", _first_path(profile))
     except TargetGoneError as error:
         raise TargetError(f"{error}. Is the service running there?") from error
     problem = _problem(profile, exchange)

@@ -57,6 +57,7 @@ FIXTURES: Mapping[str, str] = MappingProxyType(
         "second_merge_request": "another one like `merge_request`: iid, id, sha",
         "reset_merge_request": "one whose approvals may be reset: iid, id, sha",
         "fuzz_merge_request": "one set aside for random calls: iid, id, sha",
+        "password_merge_request": "one in a project that asks for the password of who approves: iid, project_id",
         "approver_group": "group visible to all, with a description, that may be named in rules: id, path",
         "second_approver_group": "another one like `approver_group`: id, path",
         "hidden_group": "private group that some callers cannot see: id, path",
@@ -88,6 +89,9 @@ FIXTURES: Mapping[str, str] = MappingProxyType(
         "policy_project": "project with an approval rule that a policy made: id, path",
     },
 )
+
+#: The version of a profile whose target is to be asked.
+AUTO = "auto"
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -160,6 +164,10 @@ class Profile:
     features: Mapping[str, bool] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     name: str = ""
+    version_source: str = "declared in the profile"
+    """Where the version is from."""
+    asks_version: bool = False
+    """Whether the target itself is to be asked for its version."""
 
     @property
     def title(self) -> str:
@@ -261,10 +269,13 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     """Make a profile from data that fits the profile's schema; `source` says in messages where it comes from."""
     _refuse_unknown("actor", data["actors"], ACTORS, source)
     _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
+    version = str(data.get("version", "unknown")).strip()
+    asks_version = version.lower() == AUTO
     return Profile(
         name=data.get("name", ""),
         base_url=data["base_url"].rstrip("/").removesuffix("/api/v4"),
-        version=Version.parse_known(str(data.get("version", "unknown"))),
+        version=None if asks_version else Version.parse_known(version),
+        asks_version=asks_version,
         edition=data.get("edition", "unknown"),
         actors={name: Actor(name, **values) for name, values in data["actors"].items()},
         fixtures=_fixtures(data["fixtures"]),

@@ -29,9 +29,7 @@ print("stopped")
 @contextmanager
 def serving(version: str = "17.7", latency: float = 0) -> Iterator[tuple[subprocess.Popen[str], str]]:
     code = SCRIPT.format(version=version, latency=latency)
-    process = subprocess.Popen(  # noqa: S603 - the program is this file's own
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip()
@@ -78,10 +76,10 @@ def test_a_port_that_is_taken_is_named_in_the_error(*, listens: bool) -> None:
             other.listen()
         port = other.getsockname()[1]
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}: .*in use"):
-            serve("17.7", "127.0.0.1", port, 0, False, ready.append)  # noqa: FBT003 - fixed by the interface
+            serve("17.7", "127.0.0.1", port, 0, False, ready.append)
     for host, bad in (("127.0.0.1", 70_000), ("no-such-host.invalid", 0)):
         with pytest.raises(OSError, match="cannot listen"):
-            serve("17.7", host, bad, 0, False, ready.append)  # noqa: FBT003 - fixed by the interface
+            serve("17.7", host, bad, 0, False, ready.append)
     assert ready == []
 
 

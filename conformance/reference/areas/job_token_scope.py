@@ -76,8 +76,9 @@ class JobTokenScopes(Behaviour):
     def projects(self, project: Project) -> list[Project]:
         """Return the projects of the allowlist."""
         known = self.service.identities.projects
-        listed = [known[number] for number in self.of(project).projects if number in known]
-        if self.service.choices.project_in_own_allowlist and project not in listed:
+        numbers = self.of(project).projects
+        listed = [known[number] for number in numbers if number in known]
+        if self.service.choices.project_in_own_allowlist and project.id not in numbers:
             listed.insert(0, project)
         return listed
 

@@ -22,10 +22,10 @@ from .approval_rule_records import ApprovalRule, RuleType
 from .approval_rules import ApprovalRules, answer, answer_unshown
 from .approval_settings import ApprovalSettings
 from .merge_request_approval_rules import MergeRequestApprovalRules, merge_request_of, require_reader
-from .project_approval_configuration import ProjectApprovalConfigurations
+from .project_approval_configuration import ConfigurationChange, ProjectApprovalConfigurations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from conformance.reference.http import Request, Response
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from conformance.reference.presenters import Json
     from conformance.reference.repositories import MergeRequest
     from conformance.reference.service import Service
+    from conformance.reference.world import Fixture, World
 
 
 class ApprovalRefusedError(ApiError):
@@ -274,6 +275,15 @@ class MergeRequestApprovals(Behaviour):
         if self.service.choices.extra_fields:
             shown["code_owner"] = rule.rule_type is RuleType.CODE_OWNER
         return shown
+
+    # -- the seeded world -----------------------------------------------------------------------------------
+
+    def seed(self, world: World) -> Mapping[str, Fixture]:
+        """Let one project ask for the password of those who approve."""
+        project = self.service.identities.projects[world.one("guarded_project").id]
+        change = ConfigurationChange(require_password_to_approve=True)
+        self.service.area(ProjectApprovalConfigurations).change_configuration(project, change)
+        return {}
 
 
 def _status(request: Request) -> Response:

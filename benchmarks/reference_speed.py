@@ -1,0 +1,266 @@
+"""How fast the reference implementation is, beside a bare Starlette route measured in the same run.
+
+Run `python benchmarks/reference_speed.py`. Both servers are processes of their own on free loopback ports; the
+client is raw asyncio, so that it costs little. Rounds alternate between them, and what counts is the ratio:
+requests per second say more about the machine than about the reference. Nothing here is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from conformance.reference import create_service
+from conformance.reference.identity import NewSubject
+from conformance.reference.serving import serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.requests import Request
+
+    from conformance.reference import Service
+
+CONNECTIONS = 8
+STARTS = 5
+WARM_UP_REQUESTS = 10_000
+ENTRIES = 25  # of the allowlist, of which a page shows 20
+READS = {
+    "version": "/version",
+    "current user": "/user",
+    "job token scope": "/projects/{project}/job_token_scope",
+    "full page of 20 allowlist entries": "/projects/{project}/job_token_scope/allowlist",
+    "project by encoded path": "/projects/automation%2Fpipeline",
+    "project approval rules": "/projects/{project}/approval_rules",
+    "merge request approvals": "/projects/{project}/merge_requests/1/approvals",
+    "merge request approval state": "/projects/{project}/merge_requests/1/approval_state",
+    "project approval settings": "/projects/{project}/merge_request_approval_setting",
+    "integrations": "/projects/{project}/integrations",
+    "refused: no token": "/version",
+}
+_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
+_HEAD_END = b"\r\n\r\n"
+
+
+# -- the servers, each in a process of its own ----------------------------------------------------------------
+
+
+def serve_bare() -> None:
+    """Serve one Starlette route with a short JSON answer."""
+
+    async def version(_: Request) -> JSONResponse:
+        return JSONResponse({"version": "17.7.0", "revision": "0123456789a"})
+
+    application = Starlette(routes=[Route("/api/v4/version", version)])
+    config = uvicorn.Config(
+        application, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False
+    )
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}", "-", 1, flush=True)
+        uvicorn.Server(config).run([listening])
+
+
+def serve_reference() -> None:
+    """Serve the reference, its main project with an allowlist of more than one page."""
+    service = create_service()
+    project = service.identities.projects[service.world.one("project").id]
+    for number in range(ENTRIES):
+        service.job_token_scope.add_project(project, _new_project(service, f"entry-{number}"))
+    token = service.world.actors["maintainer"].token
+    serve("17.7", "127.0.0.1", 0, 0, False, lambda url: print(url, token, project.id, flush=True), service)
+
+
+def _new_project(service: Service, path: str):  # noqa: ANN202
+    group = service.identities.groups[service.world.one("group").id]
+    return service.identities.create_project(
+        NewSubject(path=path, within=group, description="An entry of the allowlist", topics=("automation", "seeded"))
+    )
+
+
+@contextmanager
+def started(kind: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """Start a server and yield its process and what it says of itself: address, token and project id."""
+    process = subprocess.Popen([sys.executable, __file__, "--serve", kind], stdout=subprocess.PIPE, text=True)
+    try:
+        said = process.stdout.readline().split() if process.stdout else []
+        yield process, said
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+# -- the client -----------------------------------------------------------------------------------------------
+
+
+class Connection(asyncio.Protocol):
+    """Sends one request again and again, each when the answer to the one before has come."""
+
+    def __init__(self, request: bytes, statuses: dict[bytes, int], left: list[int], done: asyncio.Event) -> None:
+        self._request = request
+        self._statuses = statuses
+        self._left = left  # requests that all connections together may still send
+        self._done = done
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        end = self._buffer.find(_HEAD_END)
+        if end < 0:
+            return
+        length = _LENGTH.search(self._buffer, 0, end + 2)
+        if len(self._buffer) < end + len(_HEAD_END) + (int(length[1]) if length else 0):
+            return
+        status = self._buffer[9:12]
+        self._statuses[status] = self._statuses.get(status, 0) + 1
+        self._buffer = b""
+        self._send()
+
+    def _send(self) -> None:
+        if self._done.is_set() or self._left[0] <= 0:
+            self._done.set()
+            self._transport.close()
+            return
+        self._left[0] -= 1
+        self._transport.write(self._request)  # type: ignore[attr-defined] # it is a stream
+
+
+async def drive(url: str, path: str, token: str, seconds: float, most: int = sys.maxsize) -> tuple[float, dict]:
+    """Send requests for some time, or so many; return how many were answered a second, and their statuses."""
+    address = urlsplit(url)
+    header = f"PRIVATE-TOKEN: {token}\r\n" if token != "-" else ""
+    request = f"GET /api/v4{path} HTTP/1.1\r\nHost: {address.netloc}\r\n{header}\r\n".encode()
+    statuses: dict[bytes, int] = {}
+    left, done = [most], asyncio.Event()
+    loop = asyncio.get_running_loop()
+    begun = time.perf_counter()
+    for _ in range(CONNECTIONS):
+        await loop.create_connection(
+            lambda: Connection(request, statuses, left, done), address.hostname, address.port
+        )
+    try:
+        await asyncio.wait_for(done.wait(), seconds)
+    except TimeoutError:
+        done.set()
+    return sum(statuses.values()) / (time.perf_counter() - begun), statuses
+
+
+def rate(url: str, path: str, token: str, seconds: float) -> float:
+    """Return the requests per second that a server answers, all with one status."""
+    found, statuses = asyncio.run(drive(url, path, token, seconds))
+    if len(statuses) != 1:
+        raise SystemExit(f"{path} was answered with {statuses}")
+    return found
+
+
+# -- the measurements -----------------------------------------------------------------------------------------
+
+
+def measure_reads(rounds: int, seconds: float) -> None:
+    """Print how fast the common reads are, as a share of the bare route."""
+    with started("bare") as (_, (bare, *_)), started("reference") as (_, (url, token, project)):
+        rates: dict[str, list[float]] = {name: [] for name in READS}
+        bare_rates: list[float] = []
+        rate(bare, "/version", "-", seconds)
+        for _ in range(rounds):
+            for name, path in READS.items():
+                before = rate(bare, "/version", "-", seconds / 2)
+                sent = "-" if name.startswith("refused") else token
+                found = rate(url, path.format(project=project), sent, seconds)
+                after = rate(bare, "/version", "-", seconds / 2)
+                bare_rates += before, after
+                rates[name].append(2 * found / (before + after))
+    typical = statistics.median(bare_rates)
+    print(f"bare Starlette route: {typical:,.0f} requests/s (median of {len(bare_rates)})")
+    for name, ratios in rates.items():
+        median = statistics.median(ratios)
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        print(f"  {name:<36} {median:5.2f} of the bare route ({spread}), about {median * typical:,.0f} requests/s")
+
+
+def measure_start() -> None:
+    """Print how long it takes from making a service, and from starting a process, to the first answer."""
+    script = (
+        "import time; begun = time.perf_counter()\n"
+        "from conformance.reference import EmbeddedServer, create_service\n"
+        "imported = time.perf_counter()\n"
+        "import urllib.request, urllib.error\n"
+        "making = time.perf_counter()\n"
+        "with EmbeddedServer(create_service()) as server:\n"
+        "    try: urllib.request.urlopen(server.base_url + '/api/v4/version')\n"
+        "    except urllib.error.HTTPError: print(time.perf_counter() - making, imported - begun)\n"
+    )
+    wholes, services, imports = [], [], []
+    for _ in range(STARTS):
+        begun = time.perf_counter()
+        output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        wholes.append(time.perf_counter() - begun)
+        service, imported = map(float, output.split())
+        services.append(service)
+        imports.append(imported)
+    print(f"start of a service to its first answer: {statistics.median(services) * 1000:.0f} ms")
+    print(f"  importing it: {statistics.median(imports) * 1000:.0f} ms")
+    print(f"  the whole process, from its start to its end: {statistics.median(wholes) * 1000:.0f} ms")
+
+
+def measure_memory(requests: int) -> None:
+    """Print the resident memory of the reference before and after many requests of every kind."""
+    with started("reference") as (process, (url, token, project)):
+        paths = [path.format(project=project) for path in READS.values()]
+        asyncio.run(_spread(url, paths, token, WARM_UP_REQUESTS))
+        before = _resident_kib(process.pid)
+        asyncio.run(_spread(url, paths, token, requests))
+        after = _resident_kib(process.pid)
+    growth = (after - before) * 1024 / requests
+    print(f"memory after {WARM_UP_REQUESTS:,} requests: {before / 1024:.1f} MiB, after {requests:,} more:", end=" ")
+    print(f"{after / 1024:.1f} MiB ({growth:+.2f} bytes a request)")
+
+
+async def _spread(url: str, paths: list[str], token: str, requests: int) -> None:
+    for path in paths:
+        await drive(url, path, token, 600, -(-requests // len(paths)))
+
+
+def _resident_kib(process_id: int) -> int:
+    status = Path(f"/proc/{process_id}/status").read_text(encoding="ascii")
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each read (default: 5)")
+    parser.add_argument("--seconds", type=float, default=0.6, help="time of one measurement (default: 0.6)")
+    parser.add_argument("--requests", type=int, default=100_000, help="of the memory run (default: 100000)")
+    parser.add_argument("--serve", choices=("bare", "reference"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        return {"bare": serve_bare, "reference": serve_reference}[arguments.serve]()
+    measure_start()
+    measure_reads(arguments.rounds, arguments.seconds)
+    measure_memory(arguments.requests)
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""
+How every operation is provoked, undone and looked at.
+
+One module per area holds an `AREA`; it is found by itself. See `job_token_scope` for the worked example.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from conformance.arrange.places import Place
+from conformance.arrange.recipes import ABSENT, UNUSED_ID, Area, Prepared, ReadBack, Recipe, Values, prepare
+from conformance.bookkeeping import NotTested, current_run
+from conformance.expectations import Caller
+from conformance.record import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.bookkeeping import Run
+    from conformance.contract import Operation
+    from conformance.expectations import Answer
+
+__all__ = [
+    "ABSENT",
+    "UNUSED_ID",
+    "Area",
+    "Arranged",
+    "Place",
+    "Prepared",
+    "ReadBack",
+    "Recipe",
+    "Values",
+    "area_of",
+    "arranged",
+    "has_recipe",
+    "place_for",
+]
+
+
+@cache
+def _areas() -> Mapping[str, Area]:
+    """Return the area of every operation that has a recipe."""
+    found: dict[str, Area] = {}
+    for module in pkgutil.iter_modules(__path__):
+        area = getattr(importlib.import_module(f"{__name__}.{module.name}"), "AREA", None)
+        if isinstance(area, Area):
+            found |= dict.fromkeys(area.recipes, area)
+    return MappingProxyType(found)
+
+
+def has_recipe(operation: Operation) -> bool:
+    """Tell whether an operation can be provoked by its recipe."""
+    return operation.id in _areas()
+
+
+def area_of(operation: Operation) -> Area:
+    """Return the area that an operation's recipe belongs to; raise KeyError when it has none."""
+    return _areas()[operation.id]
+
+
+def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
+    """Return the things of the target that an operation is to be called on."""
+    if not aside:
+        return Place(run.profile)
+    recipes = area_of(operation).recipes
+    references = {
+        parameter.fixture
+        for entry in run.judge.operations
+        if entry.id in recipes
+        for parameter in entry.parameters
+        if parameter.fixture
+    }
+    return Place.aside(run.profile, references)
+
+
+@dataclass
+class Arranged:
+    """An operation whose call is right, would change something, and is undone in the end."""
+
+    operation: Operation
+    place: Place
+    keeper: Caller
+    call: Prepared
+    _area: Area
+    _remembered: Any
+
+    @property
+    def recipe(self) -> Recipe:
+        """How the operation is provoked."""
+        return self._area.recipes[self.operation.id]
+
+    def sent_by(self, caller: Caller) -> Answer:
+        """Send the call by an actor."""
+        return self.call.sent_by(caller)
+
+    def state(self) -> Any:
+        """Read what a refused call must leave as it was; None for an operation that only reads."""
+        return self.recipe.state(self.keeper, self.place) if self.recipe.state else None
+
+    def fill(self) -> list[Any]:
+        """Let a paginated list have at least three entries, and return their ids."""
+        return self.recipe.fill(self.keeper, self.place) if self.recipe.fill else []
+
+    def unknown(self, name: str) -> str | None:
+        """Return the requirement that an unknown value of a parameter is refused."""
+        return self._area.unknown.get(f"{self.operation.id}.{name}", self._area.unknown.get(name))
+
+    def again(self) -> None:
+        """Undo what was called so far and make the call right once more."""
+        self._area.put_back(self.keeper, self.place, self._remembered)
+        self.call = prepare(self.operation, self.recipe, self.place, self.recipe.before(self.keeper, self.place))
+
+    def put_back(self) -> None:
+        """Undo what was called so far."""
+        self._area.put_back(self.keeper, self.place, self._remembered)
+
+
+@contextmanager
+def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]:
+    """
+    Make the call of an operation right, and put everything back afterwards.
+
+    `aside` takes what the profile sets aside for random calls. Raise NotTested when the profile lacks what is needed.
+    What is claimed for all operations together is not left open because of this one.
+    """
+    run = current_run()
+    area = area_of(operation)
+    try:
+        if operation.feature and not run.profile.declares(operation.feature):
+            raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {operation.feature}")
+        missing = run.profile.missing((area.keeper,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        place = place_for(run, operation, aside=aside)
+        keeper = Caller(run, run.profile.actors[area.keeper])
+        remembered = area.remember(keeper, place)
+        recipe = area.recipes[operation.id]
+        try:
+            call = prepare(operation, recipe, place, recipe.before(keeper, place))
+            yield Arranged(operation, place, keeper, call, area, remembered)
+        finally:
+            area.put_back(keeper, place, remembered)
+    finally:
+        _leave_shared_ones(run, operation)
+
+
+def _leave_shared_ones(run: Run, operation: Operation) -> None:
+    """Let no operation leave open what all operations verify together: the others may have shown it."""
+    if run.book is not None:
+        run.book.settled |= {
+            name for name in run.book.declared if run.contract.requirements[name].area != operation.area
+        }

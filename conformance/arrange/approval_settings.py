@@ -1,0 +1,131 @@
+"""Approval settings as one caller sees and changes them, and how to leave them as they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.bookkeeping import current_run
+from conformance.expectations import Answer, Caller, Path, given, group_path, must, project_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.target import Fixture
+
+AUTHOR = "allow_author_approval"
+COMMITTER = "allow_committer_approval"
+OVERRIDES = "allow_overrides_to_approver_list_per_merge_request"
+RETAIN = "retain_approvals_on_push"
+SELECTIVE = "selective_code_owner_removals"
+PASSWORD = "require_password_to_approve"  # noqa: S105 - the name of a setting
+REAUTHENTICATION = "require_reauthentication_to_approve"
+
+#: What every version shows, and what an update takes.
+ALWAYS_SHOWN = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, PASSWORD)
+SETTABLE = (AUTHOR, COMMITTER, OVERRIDES, REAUTHENTICATION, RETAIN, SELECTIVE)
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """
+    The approval settings of one group or project, for one caller.
+
+    Specification: Endpoints > Approval settings.
+    """
+
+    caller: Caller
+    path: Path
+
+    def entries(self) -> dict[str, Entry]:
+        """Return every setting that is shown, with value, locked and inherited_from; inconclusive when malformed."""
+        body = self.caller.read(self.path)
+        shown = body if isinstance(body, dict) else {}
+        found = {name: shown[name] for name in (*ALWAYS_SHOWN, REAUTHENTICATION) if isinstance(shown.get(name), dict)}
+        unread = {name for name in ALWAYS_SHOWN if not isinstance(found.get(name, {}).get("value"), bool)}
+        given(not unread, f"GET {self.path} shows no value of {', '.join(sorted(unread))}")
+        return found
+
+    def values(self) -> dict[str, bool]:
+        """Return the value of every setting that is shown."""
+        return {name: entry.get("value") is True for name, entry in self.entries().items()}
+
+    def free(self) -> tuple[str, ...]:
+        """Return the settings that an update takes and that are not locked here."""
+        entries = self.entries()
+        return tuple(name for name in SETTABLE if name in entries and not entries[name].get("locked"))
+
+    def change(self, **values: Any) -> Answer:
+        """Update these settings and send no others."""
+        return self.caller.put(self.path, values)
+
+    def must_show(self, name: str, *, value: bool) -> None:
+        """Expect that reading shows this value of a setting."""
+        answer = self.caller.get(self.path).given_served()
+        entry = answer.json.get(name) if isinstance(answer.json, dict) else None
+        shown = entry.get("value") if isinstance(entry, dict) else entry
+        must(shown is value, f"{name} with the value {value}", f"the value {shown!r}", answer.exchange)
+
+    def moves(self) -> Iterator[tuple[str, bool]]:
+        """
+        Yield changes that can be sent one by one, each other value of each free setting and back.
+
+        Selective removals are on only while no approvals are kept; what their update answers is open.
+        """
+        free, values = self.free(), self.values()
+        if SELECTIVE in free and values[SELECTIVE]:
+            yield SELECTIVE, False
+        single = [name for name in free if name not in (RETAIN, SELECTIVE)]
+        yield from ((name, not values[name]) for name in single)
+        yield from ((name, values[name]) for name in single)
+        if RETAIN in free:
+            yield RETAIN, False
+            if SELECTIVE in free:
+                yield from ((SELECTIVE, True), (SELECTIVE, False))
+            yield RETAIN, True
+
+    def move(self, name: str, *, value: bool) -> bool:
+        """Change one setting; return whether it was done, which only selective removals leave open."""
+        answer = self.change(**{name: value})
+        if name == SELECTIVE and value and answer.exchange.is_refusal:
+            return False
+        answer.given_served()
+        return True
+
+    def restore(self, before: Mapping[str, bool]) -> None:
+        """Bring every free setting back to the value it had."""
+        now, free = self.values(), self.free()
+        different = [name for name in free if name in before and now.get(name) != before[name]]
+        # Selective removals go first when they end, and come last: they cannot be beside kept approvals.
+        for name in sorted(different, key=lambda name: name == SELECTIVE and before[name]):
+            if name == RETAIN and now[SELECTIVE] and SELECTIVE in free:
+                self.change(**{SELECTIVE: False})
+            self.change(**{name: before[name]})
+
+
+def of_group(caller: Caller, group: Fixture) -> Settings:
+    """Return the settings of a group."""
+    return Settings(caller, group_path(group) / "merge_request_approval_setting")
+
+
+def of_project(caller: Caller, project: Fixture) -> Settings:
+    """Return the settings of a project."""
+    return Settings(caller, project_path(project) / "merge_request_approval_setting")
+
+
+def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
+    """
+    Return the settings of a project, or of another fixture whose settings are free while some of its are locked.
+
+    A group may lock what was ever set in it, for good; its projects then have nothing left to change.
+    """
+    wanted = of_project(caller, project)
+    fixtures = current_run().profile.fixtures
+    others = [entry for name in ("public_project", "fuzz_project") for entry in fixtures.get(name, ())]
+    for settings in (wanted, *(of_project(caller, other) for other in others)):
+        entries = settings.entries()
+        if not any(entries[name].get("locked") for name in SETTABLE if name in entries):
+            return settings
+    return wanted

@@ -1,0 +1,107 @@
+"""The export of a group as one caller schedules, follows and downloads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.expectations import Answer, Caller, Path, eventually, given, group_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.target import Fixture
+
+STARTED, FINISHED, FAILED = 0, 1, -1
+
+Entry = dict[str, Any]
+Marks = dict[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Export:
+    """
+    The export of one group for one caller, looked at by one relation that holds objects.
+
+    Specification: Endpoints > Group relations export.
+    """
+
+    caller: Caller
+    path: Path
+    relation: str
+
+    def schedule(self, **body: Any) -> Answer:
+        """Schedule an export with these parameters."""
+        return self.caller.post(self.path, body)
+
+    def entries(self) -> list[Entry]:
+        """Return the entries of the status; inconclusive when they cannot be read."""
+        body = self.caller.read(self.path / "status")
+        given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
+        return [entry for entry in body if isinstance(entry, dict)]
+
+    def marks(self) -> Marks:
+        """Wait until no export is running, and return by relation what a new export will make different."""
+        eventually(lambda: all(_has_ended(entry) for entry in self.entries()), f"the end of the export in {self.path}")
+        return _marks(self.entries())
+
+    def settled(self, before: Marks, *, batched: bool) -> list[Entry]:
+        """
+        Wait for the end of the export that was scheduled after `before`, and return all entries.
+
+        Entries of older exports stay until new ones take their place; only times of the target are compared.
+        """
+        eventually(lambda: self._is_settled(before, batched), f"the end of the scheduled export in {self.path}")
+        return self.entries()
+
+    def _is_settled(self, before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
+        entries = self.entries()
+        new = {name for name, mark in _marks(entries).items() if before.get(name) != mark}
+        ended = {str(entry.get("relation")) for entry in entries if _has_ended(entry)} & new
+        own = [entry for entry in entries if entry.get("relation") == self.relation]
+        as_wanted = any(entry.get("batched") is batched for entry in own)
+        return self.relation in ended and (as_wanted or len(ended) == len(_marks(entries)))
+
+    def made_anew(self, *, batched: bool) -> tuple[Answer, list[Entry]]:
+        """
+        Schedule an export in this form, and return the answer and all entries once it has ended.
+
+        The last one is of the other form, so that its entries cannot be taken for new ones.
+        """
+        if self.is_batched() is batched:
+            self.finished(batched=not batched)
+        before = self.marks()
+        answer = self.schedule(batched=batched).given_served()
+        return answer, self.settled(before, batched=batched)
+
+    def is_batched(self) -> bool:
+        """Tell whether the last export of the relation came in batches."""
+        return any(entry.get("relation") == self.relation and entry.get("batched") is True for entry in self.entries())
+
+    def finished(self, *, batched: bool) -> Entry:
+        """Return the entry of the relation, finished in this form; an export is scheduled only if there is none."""
+        before = self.marks()
+        if before.get(self.relation, (None, None))[1] is not batched:
+            self.schedule(batched=batched).given_served()
+            self.settled(before, batched=batched)
+        found = [entry for entry in self.entries() if entry.get("relation") == self.relation]
+        given(bool(found) and found[0].get("status") == FINISHED, f"{self.relation} did not finish in {self.path}")
+        given(found[0].get("batched") is batched, f"{self.relation} is {'not ' if batched else ''}exported in batches")
+        return found[0]
+
+    def download(self, **query: Any) -> Answer:
+        """Download the file of the relation, or another with `relation`; the bytes are those that were sent."""
+        return self.caller.download(self.path / "download", **{"relation": self.relation, **query})
+
+
+def of_group(caller: Caller, group: Fixture, relation: str) -> Export:
+    """Return the export of a group."""
+    return Export(caller, group_path(group) / "export_relations", relation)
+
+
+def _has_ended(entry: Mapping[str, Any]) -> bool:
+    return entry.get("status") in (FINISHED, FAILED)
+
+
+def _marks(entries: list[Entry]) -> Marks:
+    return {str(entry.get("relation")): (entry.get("updated_at"), entry.get("batched")) for entry in entries}

@@ -1,0 +1,74 @@
+"""Which things of the target the calls of an operation go to, and the values of them that flow into a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.bookkeeping import NotTested
+from conformance.record import Reason
+from conformance.target import ACTORS, Fixture
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from conformance.target import Profile
+
+#: What is set aside for random calls, in place of what the stories use.
+SET_ASIDE: Mapping[str, str] = {
+    "project": "fuzz_project",
+    "group": "fuzz_group",
+    "merge_request": "fuzz_merge_request",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """The fixtures that calls go to: those of the stories, or those set aside for random calls."""
+
+    profile: Profile
+    is_aside: bool = False
+
+    @classmethod
+    def aside(cls, profile: Profile, references: Collection[str]) -> Place:
+        """Return what is set aside if the profile has all that is referred to, and otherwise the plain things."""
+        names = {reference.partition(".")[0] for reference in references}
+        wanted = [spare for name, spare in SET_ASIDE.items() if name in names]
+        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted))
+
+    def entries(self, name: str) -> tuple[Fixture, ...]:
+        """Return all fixtures of a name; raise NotTested when the profile has none."""
+        found = SET_ASIDE.get(name, name) if self.is_aside else name
+        missing = self.profile.missing((found,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        return self.profile.fixtures[found]
+
+    def fixture(self, name: str) -> Fixture:
+        """Return the first fixture of a name; raise NotTested when the profile has none."""
+        return self.entries(name)[0]
+
+    def value(self, reference: str, number: int = 0) -> Any:
+        """
+        Return the value that a reference of the contract means: `project`, `merge_request.iid`, `approver.id`.
+
+        Without a field it is the id. `number` picks one where there are several.
+        Raise NotTested when the profile has no such thing or does not give the field.
+        """
+        name, _, field = reference.partition(".")
+        found = self._of_actor(name, field or "id") if name in ACTORS else self._of_fixture(name, field or "id", number)
+        if found is None:
+            raise NotTested(
+                Reason.PREREQUISITE_MISSING, f"the profile does not give '{field or 'id'}' of {name}"
+            )
+        return found
+
+    def _of_actor(self, name: str, field: str) -> Any:
+        missing = self.profile.missing((name,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        return getattr(self.profile.actors[name], field, None)
+
+    def _of_fixture(self, name: str, field: str, number: int) -> Any:
+        entries = self.entries(name)
+        return entries[number % len(entries)].get(field)

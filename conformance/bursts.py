@@ -1,0 +1,34 @@
+"""Many calls within a short time, and times without any: what it takes to see a rate limit."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from conformance.bookkeeping import current_run
+from conformance.expectations import Answer
+
+if TYPE_CHECKING:
+    from conformance.expectations import Caller
+
+_AT_ONCE = 16
+
+
+def burst(caller: Caller, path: str, body: Any, *, count: int = 1) -> list[Answer]:
+    """
+    POST the same body `count` times, several at once, and return all answers.
+
+    A 429 is an answer here like any other: nothing waits for the target to have time again.
+    """
+
+    def once(_: int) -> Answer:
+        return Answer(current_run().client.send(caller.actor, "POST", path, json_body=body, patient=False))
+
+    with ThreadPoolExecutor(min(count, _AT_ONCE)) as pool:
+        return list(pool.map(once, range(count)))
+
+
+def idle(seconds: float) -> None:
+    """Call nothing for as long as a window of time lasts that the specification speaks of."""
+    time.sleep(seconds)

@@ -1,0 +1,133 @@
+"""What the tests share that are derived from the contract: who calls, and what an operation's answer shows."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from conformance.arrange import has_recipe
+from conformance.bookkeeping import MisuseError, NotTested, current_run
+from conformance.contract import Contract, Kind
+from conformance.expectations import Caller, verifies
+from conformance.record import Outcome, Reason
+from conformance.target import Actor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from conformance.contract import DocumentedResponse, Operation, Parameter
+
+ANONYMOUS = "anonymous"
+WRONG_TOKEN = "wrong-token"  # noqa: S105 - the name of an actor
+
+_NOBODY = Actor(WRONG_TOKEN, "0000-no-such-token-0000")
+
+
+def takes_part(operation: Operation) -> bool:
+    """Tell whether derived tests call an operation: it has a recipe and the text says who is served."""
+    return has_recipe(operation) and bool(operation.served)
+
+
+def claims_of(*ids: str | None) -> frozenset[str]:
+    """Return the ids that are there."""
+    return frozenset(name for name in ids if name)
+
+
+def success_requirements(operation: Operation) -> frozenset[str]:
+    """Return what the documented successes of an operation state: status and schema."""
+    return claims_of(
+        *(
+            name
+            for response in operation.responses
+            if response.is_success
+            for name in (response.requirement, *operation.response_requirements(response))
+        ),
+    )
+
+
+def is_validation(requirement: str | None) -> bool:
+    """Tell whether a requirement is about what may be sent."""
+    found = Contract.load().requirements.get(requirement or "")
+    return found is not None and found.kind is Kind.VALIDATION
+
+
+def documents_json(response: DocumentedResponse) -> bool:
+    """Tell whether a response has a JSON body."""
+    return any("json" in media for media in response.media_types)
+
+
+def is_known(name: str) -> bool:
+    """Tell whether the target profile has an actor; anybody can be nobody."""
+    return name in (ANONYMOUS, WRONG_TOKEN) or name in current_run().profile.actors
+
+
+def caller_named(name: str) -> Caller:
+    """Return an actor by the name that the contract uses; raise NotTested when the profile does not have it."""
+    run = current_run()
+    if name == ANONYMOUS:
+        return Caller(run, None)
+    if name == WRONG_TOKEN:
+        return Caller(run, _NOBODY)
+    missing = run.profile.missing((name,))
+    if missing:
+        raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+    return Caller(run, run.profile.actors[name])
+
+
+def served_caller(operation: Operation) -> Caller:
+    """Return the first actor of the profile who must be served; raise NotTested when it has none."""
+    known = next((name for name in operation.served if is_known(name)), None)
+    return caller_named(known or next(iter(operation.served)))
+
+
+@contextmanager
+def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[None]:
+    """
+    Hold the expectations inside against those of the requirements that the running test declares.
+
+    Works like `verifies`, for ids that come from the contract instead of the source of the test. Ids that the test
+    does not declare, because they do not hold at the version or are not verified by tests, are left out.
+    """
+    book = current_run().book
+    if book is None:
+        raise MisuseError("held_against() outside a test.")
+    names = [name for name in dict.fromkeys(ids) if name and name in book.declared]
+    with verifies(*names, go_on=go_on) if names else nullcontext():
+        yield
+
+
+def note(requirement: str, what: str) -> None:
+    """Record what the target chose, if the running test declares the requirement that it belongs to."""
+    run = current_run()
+    if run.book is not None and requirement in run.book.declared:
+        run.observed(requirement, what)
+
+
+def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
+    """
+    Return for each requirement of a table of actors those that the profile has.
+
+    A requirement none of whose actors the profile has is not tested; the running test says so.
+    """
+    run = current_run()
+    found: dict[str, list[str]] = {}
+    for name, requirement in table.items():
+        found.setdefault(requirement, [])
+        if is_known(name):
+            found[requirement].append(name)
+    for requirement, actors in found.items():
+        if not actors and run.book is not None and requirement in run.book.declared:
+            names = [name for name, stated in table.items() if stated == requirement]
+            detail = run.profile.missing((names[0],)) or f"the profile has none of {', '.join(names)}"
+            run.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, detail)
+    return found
+
+
+def parameters_where(operation: Operation, holds: Callable[[Parameter], bool]) -> list[Parameter]:
+    """Return the parameters of query and body for which something holds."""
+    return [parameter for parameter in operation.parameters if parameter.place != "path" and holds(parameter)]
+
+
+def requirements_of(parameters: Iterable[Parameter], name: str) -> Collection[str]:
+    """Return one of the two requirements of each parameter: `requirement` or `requirement_required`."""
+    return [getattr(parameter, name) for parameter in parameters if getattr(parameter, name)]

@@ -1,0 +1,357 @@
+"""Faults that follow from the contract: one place of a schema broken, one status, one role, one parameter, one page."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract import Contract, DocumentedResponse, Operation, Parameter, Version
+from conformance.contract.bundle import Json, resolve
+from conformance.proof.faults import Fault, altering
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
+Place = tuple[str, ...]
+Spoil = Callable[[Json, str], None]
+
+_ANY_ENTRY = "*"
+_DEEPEST = 6
+_OTHER_TYPES: dict[str, Any] = {
+    "string": {"not": "a string"},
+    "integer": "not-a-number",
+    "number": "not-a-number",
+    "boolean": "perhaps",
+    "array": {"not": "an array"},
+    "object": "not-an-object",
+}
+
+
+def generated(contract: Contract, version: Version) -> Iterator[Fault]:
+    """Yield the faults of every operation that the suite calls at a version."""
+    for operation in contract.operations(version):
+        if operation.unsafe or operation.alias_of:
+            continue
+        for fault in _of_operation(operation):
+            requirement = contract.requirements.get(fault.requirement)
+            if requirement and requirement.tested and requirement.level == "must" and requirement.applies_to(version):
+                yield fault
+
+
+def _of_operation(operation: Operation) -> Iterator[Fault]:
+    yield from _status_faults(operation)
+    for response in operation.responses:
+        if response.schema is not None and response.is_success and any("json" in kind for kind in response.media_types):
+            yield from _schema_faults(operation, response)
+            break
+    yield from _role_faults(operation)
+    yield from _parameter_faults(operation)
+    if operation.paginated:
+        yield from _page_faults(operation)
+
+
+def route_key(operation: Operation) -> str:
+    """Return the name that the reference gives an operation: parameters with a colon."""
+    path = re.sub(r"{([^}]+)}", r":\1", operation.path)
+    return f"{operation.method} {path}"
+
+
+# -- schemas ---------------------------------------------------------------------------------------------------------
+
+
+def _schema_faults(operation: Operation, response: DocumentedResponse) -> Iterator[Fault]:
+    for place, schema, required, requirement in _places(operation.document, response):
+        where = "/".join(place)
+        for kind, spoil in _spoilers(operation.document, schema, required=required):
+            yield Fault(
+                f"{operation.id}: {where} {kind}",
+                requirement,
+                f"{operation.label} answers with {where} {kind}.",
+                _spoiling(route_key(operation), place, spoil),
+            )
+
+
+def _places(document: Json, response: DocumentedResponse) -> Iterator[tuple[Place, Json, bool, str]]:
+    """Yield every property of a response with its path, its schema, whether it is owed, and its requirement."""
+
+    def walk(node: Any, place: Place, above: str | None, depth: int) -> Iterator[tuple[Place, Json, bool, str]]:
+        schema = resolve(document, node)
+        own = schema.get("x-requirement", above)
+        if depth > _DEEPEST:
+            return
+        if "items" in schema:
+            yield from walk(schema["items"], (*place, _ANY_ENTRY), own, depth + 1)
+        for part in schema.get("allOf", ()):
+            yield from walk(part, place, own, depth + 1)
+        for name, child in schema.get("properties", {}).items():
+            inner = resolve(document, child)
+            requirement = inner.get("x-requirement", own)
+            if requirement:
+                yield (*place, name), inner, name in schema.get("required", ()), requirement
+            yield from walk(child, (*place, name), own, depth + 1)
+
+    yield from walk(response.schema, (), response.requirement, 0)
+
+
+def _spoilers(document: Json, schema: Json, *, required: bool) -> Iterator[tuple[str, Spoil]]:
+    types = _types(document, schema)
+    if required:
+        yield "missing", lambda entry, name: entry.pop(name, None)
+    if types and "null" not in types:
+        yield "null", _setting(None)
+    if types:
+        wrong = next((value for kind, value in _OTHER_TYPES.items() if kind in types), None)
+        if wrong is not None and not {"string", "object"} <= types:
+            yield "of another type", _setting(wrong)
+    if "enum" in schema and "string" in types:
+        yield "outside its values", _setting("no-such-value")
+
+
+def _types(document: Json, schema: Json) -> set[str]:
+    resolved = resolve(document, schema)
+    own = resolved.get("type", [])
+    found = {own} if isinstance(own, str) else set(own)
+    for word in ("anyOf", "oneOf", "allOf"):
+        for part in resolved.get(word, ()):
+            found |= _types(document, part)
+    return found
+
+
+def _setting(value: Any) -> Spoil:
+    def spoil(entry: Json, name: str) -> None:
+        entry[name] = value
+
+    return spoil
+
+
+def _spoiling(key: str, place: Place, spoil: Spoil) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        def alter(_: Request, response: Response) -> None:
+            response.content = copy.deepcopy(response.content)
+            for entry in _entries(response.content, place[:-1]):
+                if place[-1] in entry:
+                    spoil(entry, place[-1])
+
+        altering(service, key, alter)
+
+    return apply
+
+
+def _entries(content: Any, place: Place) -> Iterator[Json]:
+    if not place:
+        if isinstance(content, dict):
+            yield content
+    elif place[0] == _ANY_ENTRY:
+        if isinstance(content, list):
+            for entry in content:
+                yield from _entries(entry, place[1:])
+    elif isinstance(content, dict) and place[0] in content:
+        yield from _entries(content[place[0]], place[1:])
+
+
+# -- status ----------------------------------------------------------------------------------------------------------
+
+
+def _status_faults(operation: Operation) -> Iterator[Fault]:
+    response = operation.success
+    if not response.requirement:
+        return
+    documented = [other.status for other in operation.responses]
+    wrong = 500 if "2XX" in documented else next(code for code in (206, 203) if str(code) not in documented)
+
+    def other_status(_: Request, answer: Response) -> None:
+        answer.status = wrong
+        answer.has_content = True
+
+    yield Fault(
+        f"{operation.id}: status {wrong}",
+        response.requirement,
+        f"{operation.label} answers {wrong} where {response.status} is due.",
+        lambda service: altering(service, route_key(operation), other_status),
+    )
+    if response.status == "204":
+
+        def with_body(_: Request, answer: Response) -> None:
+            answer.content, answer.has_content = {"message": "204 No Content"}, True
+
+        yield Fault(
+            f"{operation.id}: 204 with a body",
+            response.requirement,
+            f"{operation.label} answers 204 and sends a body.",
+            lambda service: altering(service, route_key(operation), with_body),
+        )
+
+
+# -- roles -----------------------------------------------------------------------------------------------------------
+
+
+def _role_faults(operation: Operation) -> Iterator[Fault]:
+    key = route_key(operation)
+    for actor, requirement in operation.refused.items():
+        yield Fault(
+            f"{operation.id}: lets {actor} in",
+            requirement,
+            f"{operation.label} serves {actor} as if it were the owner.",
+            _letting_in(key, actor, _privileged(operation)),
+        )
+    for actor, requirement in operation.served.items():
+        yield Fault(
+            f"{operation.id}: keeps {actor} out",
+            requirement,
+            f"{operation.label} refuses {actor}.",
+            _keeping_out(key, actor),
+        )
+
+
+def _privileged(operation: Operation) -> str:
+    """Return an actor whom the operation serves."""
+    return next(iter(operation.served), "owner")
+
+
+def _letting_in(key: str, actor: str, privileged: str) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        admit, actors = service.access.admit, service.world.actors
+        token = actors[privileged].token.encode()
+
+        def lenient(request: Request) -> None:
+            sent = service.access.token_text(request)
+            known = {record.token for record in actors.values()}
+            is_actor = {"anonymous": not sent, "wrong-token": bool(sent) and sent not in known}.get(
+                actor,
+                actor in actors and sent == actors[actor].token,
+            )
+            if request.route.key == key and is_actor:
+                request.headers[b"private-token"] = token
+            admit(request)
+
+        service.access.admit = lenient  # type: ignore[method-assign]
+
+    return apply
+
+
+def _keeping_out(key: str, actor: str) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        from conformance.reference.errors import ForbiddenError  # noqa: PLC0415 - the engine needs it nowhere else
+
+        admit, actors = service.access.admit, service.world.actors
+
+        def strict(request: Request) -> None:
+            admit(request)
+            if request.route.key == key and service.access.token_text(request) == actors[actor].token:
+                raise ForbiddenError
+
+        service.access.admit = strict  # type: ignore[method-assign]
+
+    return apply
+
+
+# -- parameters ------------------------------------------------------------------------------------------------------
+
+
+def _parameter_faults(operation: Operation) -> Iterator[Fault]:
+    for parameter in operation.parameters:
+        if parameter.place != "body":
+            continue
+        if parameter.requirement_required:
+            yield Fault(
+                f"{operation.id}: does without {parameter.name}",
+                parameter.requirement_required,
+                f"{operation.label} accepts a call without {parameter.name}.",
+                _accepting(operation, lambda sent, name=parameter.name: name not in sent),
+            )
+        wrong = _is_of_wrong_type(operation.document, parameter)
+        if parameter.requirement and wrong and "dropped" not in parameter.schema.get("x-tolerates", ()):
+            yield Fault(
+                f"{operation.id}: takes any {parameter.name}",
+                parameter.requirement,
+                f"{operation.label} accepts a {parameter.name} of any type.",
+                _accepting(operation, wrong),
+            )
+
+
+def _is_of_wrong_type(document: Json, parameter: Parameter) -> Callable[[Json], bool] | None:
+    types = _types(document, parameter.schema)
+    plain: dict[str, type | tuple[type, ...]] = {
+        "string": str,
+        "integer": int,
+        "boolean": bool,
+        "array": list,
+        "object": dict,
+    }
+    allowed = tuple(plain[kind] for kind in types if kind in plain)
+    if not allowed:
+        return None
+    return lambda sent: parameter.name in sent and not isinstance(sent[parameter.name], allowed)  # type: ignore[arg-type]
+
+
+def _accepting(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
+    """Answer with the documented success where a faulty call was refused."""
+    success = operation.success
+    status = 200 if success.status == "2XX" else int(success.status)
+
+    def apply(service: Service) -> None:
+        def transform(route: Route, request: Request, response: Response) -> Response:
+            if route.key == route_key(operation) and 400 <= response.status < 500 and is_faulty(_sent(request)):  # noqa: PLR2004
+                response.status = status
+                response.content, response.has_content = success.example, success.example is not None
+            return response
+
+        service.transformers.append(transform)
+
+    return apply
+
+
+def _sent(request: Request) -> Json:
+    try:
+        body = json.loads(request.body or b"{}")
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+# -- pages -----------------------------------------------------------------------------------------------------------
+
+
+def _page_faults(operation: Operation) -> Iterator[Fault]:
+    key = route_key(operation)
+    requirement = operation.paginated or ""
+
+    def paging(name: str, says: str, read: Callable[[bytes], bytes]) -> Fault:
+        return Fault(f"{operation.id}: {name}", requirement, f"{operation.label} {says}", _paging(key, read))
+
+    yield paging("ignores per_page", "takes no notice of per_page.", lambda query: _replace(query, b"per_page", b"100"))
+    yield paging("repeats its first page", "answers every page with the first.", lambda query: _replace(query, b"page", b"1"))
+
+    def skip_last(_: Request, response: Response) -> None:
+        if isinstance(response.content, list):
+            response.content = response.content[:-1]
+
+    yield Fault(
+        f"{operation.id}: skips the last entry of a page",
+        requirement,
+        f"{operation.label} leaves the last entry out of each page.",
+        lambda service: altering(service, key, skip_last),
+    )
+
+
+def _replace(query: bytes, name: bytes, value: bytes) -> bytes:
+    return re.sub(rb"(^|&)" + name + rb"=[^&]*", rb"\1" + name + b"=" + value, query)
+
+
+def _paging(key: str, read: Callable[[bytes], bytes]) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        admit = service.access.admit
+
+        def rewriting(request: Request) -> None:
+            if request.route.key == key:
+                request.query = read(request.query)
+            admit(request)
+
+        service.access.admit = rewriting  # type: ignore[method-assign]
+
+    return apply

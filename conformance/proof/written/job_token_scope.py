@@ -1,0 +1,328 @@
+"""Faults of the job token scope: transitions, isolation, and what is accepted that should not be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import altering, does_nothing, fault
+from conformance.reference.identity import Role
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+SCOPE = "/projects/:id/job_token_scope"
+ALLOWLIST = f"{SCOPE}/allowlist"
+GROUPS = f"{SCOPE}/groups_allowlist"
+
+
+@fault("job-token-scope.switch.off")
+def limit_cannot_be_switched_off(service: Service) -> None:
+    """PATCH answers 204 to enabled false and leaves the limit on."""
+    limit = service.job_token_scope.limit_inbound
+
+    def only_on(project: Any, *, enabled: bool) -> None:
+        if enabled:
+            limit(project, enabled=True)
+
+    service.job_token_scope.limit_inbound = only_on  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.switch.on")
+def limit_cannot_be_switched_on(service: Service) -> None:
+    """PATCH answers 204 to enabled true and leaves the limit off."""
+    limit = service.job_token_scope.limit_inbound
+
+    def only_off(project: Any, *, enabled: bool) -> None:
+        if not enabled:
+            limit(project, enabled=False)
+
+    service.job_token_scope.limit_inbound = only_off  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.switch.repeated")
+def repeated_switch_toggles(service: Service) -> None:
+    """Switching to what holds already switches to the opposite."""
+    scopes = service.job_token_scope
+    limit = scopes.limit_inbound
+
+    def toggling(project: Any, *, enabled: bool) -> None:
+        limit(project, enabled=enabled != (scopes.of(project).inbound_enabled == enabled))
+
+    scopes.limit_inbound = toggling  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.allowlist.add.present")
+def added_project_is_not_stored(service: Service) -> None:
+    """POST answers 201 and lists nothing."""
+    service.job_token_scope.add_project = does_nothing  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.groups-allowlist.add.present")
+def added_group_is_not_stored(service: Service) -> None:
+    """POST answers 201 and lists nothing."""
+    service.job_token_scope.add_group = does_nothing  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.allowlist.remove.gone")
+def removed_project_stays(service: Service) -> None:
+    """DELETE answers 204 and changes nothing."""
+    service.job_token_scope.remove_project = does_nothing  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.groups-allowlist.remove.gone")
+def removed_group_stays(service: Service) -> None:
+    """DELETE answers 204 and changes nothing."""
+    service.job_token_scope.remove_group = does_nothing  # type: ignore[method-assign]
+
+
+def _instead_of_adding(service: Service, name: str, then: Callable[[Any, Any], None]) -> None:
+    """Add as ever, and do something more afterwards."""
+    scopes = service.job_token_scope
+    add = getattr(scopes, name)
+
+    def adding(project: Any, target: Any) -> None:
+        listed = target.id in (scopes.of(project).projects if name == "add_project" else scopes.of(project).groups)
+        if not listed:
+            add(project, target)
+        then(project, target)
+
+    setattr(scopes, name, adding)
+
+
+def _twice(service: Service, kind: str) -> None:
+    """Let a second addition of what is listed write it down once more."""
+    scopes = service.job_token_scope
+
+    def adding(project: Any, target: Any) -> None:
+        scope = scopes.of(project)
+        listed = getattr(scope, kind)
+        scopes.scopes[project.id] = replace(scope, **{kind: (*listed, target.id)})
+
+    setattr(scopes, "add_project" if kind == "projects" else "add_group", adding)
+
+
+@fault("job-token-scope.allowlist.add.repeated")
+def project_is_listed_twice(service: Service) -> None:
+    """Adding a listed project again lists it twice."""
+    _twice(service, "projects")
+
+
+@fault("job-token-scope.groups-allowlist.add.repeated")
+def group_is_listed_twice(service: Service) -> None:
+    """Adding a listed group again lists it twice."""
+    _twice(service, "groups")
+
+
+@fault("job-token-scope.allowlist.change.leaves-others")
+def adding_a_third_project_drops_the_first(service: Service) -> None:
+    """The list of projects keeps no more than two that were added."""
+    scopes = service.job_token_scope
+
+    def trim(project: Any, _: Any) -> None:
+        scope = scopes.of(project)
+        scopes.scopes[project.id] = replace(scope, projects=scope.projects[-2:])
+
+    _instead_of_adding(service, "add_project", trim)
+
+
+@fault("job-token-scope.groups-allowlist.change.leaves-others")
+def removing_a_group_drops_another(service: Service) -> None:
+    """Removing a group takes the last remaining one with it."""
+    scopes = service.job_token_scope
+    remove = scopes.remove_group
+
+    def removing(project: Any, target: Any) -> None:
+        remove(project, target)
+        scope = scopes.of(project)
+        scopes.scopes[project.id] = replace(scope, groups=scope.groups[:-1])
+
+    scopes.remove_group = removing  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.allowlists.are-separate")
+def adding_a_project_clears_the_groups(service: Service) -> None:
+    """Adding a project empties the list of groups."""
+    scopes = service.job_token_scope
+
+    def clear(project: Any, _: Any) -> None:
+        scopes.scopes[project.id] = replace(scopes.of(project), groups=())
+
+    _instead_of_adding(service, "add_project", clear)
+
+
+@fault("job-token-scope.allowlists.belong-to-their-project")
+def additions_reach_every_project(service: Service) -> None:
+    """A project that is added to one list is added to those of all projects."""
+    scopes = service.job_token_scope
+
+    def spread(_: Any, target: Any) -> None:
+        for project in list(service.identities.projects.values()):
+            scope = scopes.of(project)
+            scopes.scopes[project.id] = replace(scope, projects=tuple({*scope.projects, target.id}))
+
+    _instead_of_adding(service, "add_project", spread)
+
+
+@fault("job-token-scope.allowlist.remove.absent")
+def removing_an_absent_project_empties_the_list(service: Service) -> None:
+    """Removing a project that is not listed removes all others."""
+    scopes = service.job_token_scope
+    remove = scopes.remove_project
+
+    def removing(project: Any, target: Any) -> None:
+        if target.id in scopes.of(project).projects:
+            remove(project, target)
+        else:
+            scopes.scopes[project.id] = replace(scopes.of(project), projects=())
+
+    scopes.remove_project = removing  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.groups-allowlist.remove.absent")
+def removing_an_absent_group_empties_the_list(service: Service) -> None:
+    """Removing a group that is not listed removes all others."""
+    scopes = service.job_token_scope
+    remove = scopes.remove_group
+
+    def removing(project: Any, target: Any) -> None:
+        if target.id in scopes.of(project).groups:
+            remove(project, target)
+        else:
+            scopes.scopes[project.id] = replace(scopes.of(project), groups=())
+
+    scopes.remove_group = removing  # type: ignore[method-assign]
+
+
+def _naming(service: Service, key: str, **values: object) -> None:
+    def name(_: Request, response: Response) -> None:
+        response.content = {**response.content, **values}  # type: ignore[dict-item] # an object
+
+    altering(service, key, name)
+
+
+@fault("job-token-scope.allowlist.add.result-names-both")
+def answer_names_another_source_project(service: Service) -> None:
+    """The answer to the addition of a project names the wrong source."""
+    _naming(service, f"POST {ALLOWLIST}", source_project_id=1)
+
+
+@fault("job-token-scope.groups-allowlist.add.result-names-both")
+def answer_names_another_group(service: Service) -> None:
+    """The answer to the addition of a group names the wrong target."""
+    _naming(service, f"POST {GROUPS}", target_group_id=1)
+
+
+@fault("job-token-scope.allowlist.add.result-is-of-its-kind")
+def answer_for_a_project_names_a_group(service: Service) -> None:
+    """The answer to the addition of a project carries a group as well."""
+    _naming(service, f"POST {ALLOWLIST}", target_group_id=1)
+
+
+@fault("job-token-scope.groups-allowlist.add.result-is-of-its-kind")
+def answer_for_a_group_names_a_project(service: Service) -> None:
+    """The answer to the addition of a group carries a project as well."""
+    _naming(service, f"POST {GROUPS}", target_project_id=1)
+
+
+def _every_entry(service: Service, key: str, **values: object) -> None:
+    def alter(_: Request, response: Response) -> None:
+        response.content = [{**entry, **values} for entry in response.content]  # type: ignore[attr-defined]
+
+    altering(service, key, alter)
+
+
+@fault("job-token-scope.project-entry.describes-target")
+def entries_describe_one_project(service: Service) -> None:
+    """Every entry of the list of projects has the same path."""
+    _every_entry(service, f"GET {ALLOWLIST}", path_with_namespace="some/where")
+
+
+@fault("job-token-scope.group-entry.describes-target")
+def entries_describe_one_group(service: Service) -> None:
+    """Every entry of the list of groups has the same name."""
+    _every_entry(service, f"GET {GROUPS}", name="Somebody")
+
+
+@fault("job-token-scope.project-entry.fields")
+def listed_project_has_no_default_branch(service: Service) -> None:
+    """Projects with a repository are listed without a default branch."""
+    _every_entry(service, f"GET {ALLOWLIST}", default_branch=None)
+
+
+def _taking_unknown(service: Service, name: str, subjects: str) -> None:
+    find = getattr(service.job_token_scope, name)
+
+    def anything(number: int, caller: Any = None) -> Any:
+        known = getattr(service.identities, subjects)
+        return find(number, caller) if number in known else replace(next(iter(known.values())), id=number)
+
+    setattr(service.job_token_scope, name, anything)
+
+
+@fault("job-token-scope.allowlist.add.unknown-target")
+def unknown_project_can_be_added(service: Service) -> None:
+    """POST answers 201 for a project that does not exist."""
+    _taking_unknown(service, "target_project", "projects")
+
+
+@fault("job-token-scope.groups-allowlist.add.unknown-target")
+def unknown_group_can_be_added(service: Service) -> None:
+    """POST answers 201 for a group that does not exist."""
+    _taking_unknown(service, "target_group", "groups")
+
+
+def _renaming(service: Service, key: str, taken: str, wanted: str) -> None:
+    route = service.routes.get(key)
+
+    def lenient(request: Request) -> Response:
+        request.body = request.body.replace(f'"{taken}"'.encode(), f'"{wanted}"'.encode())
+        return route.handler(request)
+
+    service.routes.change(key, handler=lenient)
+
+
+@fault("job-token-scope.allowlist.add.needs-its-own-parameter")
+def list_of_projects_takes_groups(service: Service) -> None:
+    """POST to the list of projects takes any number under the name of a group."""
+    _taking_unknown(service, "target_project", "projects")
+    _renaming(service, f"POST {ALLOWLIST}", "target_group_id", "target_project_id")
+
+
+@fault("job-token-scope.groups-allowlist.add.needs-its-own-parameter")
+def list_of_groups_takes_projects(service: Service) -> None:
+    """POST to the list of groups takes any number under the name of a project."""
+    _taking_unknown(service, "target_group", "groups")
+    _renaming(service, f"POST {GROUPS}", "target_project_id", "target_group_id")
+
+
+@fault("job-token-scope.unknown-project")
+def unknown_project_is_the_first_one(service: Service) -> None:
+    """A project that does not exist is taken for some other."""
+    find = service.identities.find_project
+
+    def anything(reference: str) -> Any:
+        return find(reference) or service.identities.projects[service.world.one("project").id]
+
+    service.identities.find_project = anything  # type: ignore[method-assign]
+
+
+@fault("job-token-scope.available")
+def groups_allowlist_is_not_offered(service: Service) -> None:
+    """The list of groups is answered with 404."""
+    service.routes.change(f"GET {GROUPS}", handler=_absent)
+
+
+def _absent(request: Request) -> Response:
+    from conformance.reference.errors import NoRouteError  # noqa: PLC0415 - only here
+
+    del request
+    raise NoRouteError
+
+
+@fault("job-token-scope.authorization.switching-below-maintainer")
+def developer_may_switch(service: Service) -> None:
+    """PATCH asks for the developer role only."""
+    service.routes.change(f"PATCH {SCOPE}", least_role=Role.DEVELOPER)

@@ -1,0 +1,120 @@
+"""Which version a target has: told by the operator, or asked from the target itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from conformance.client import Client, Exchange, TargetGoneError
+from conformance.contract import NEWEST, OLDEST, Version
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from conformance.target.profile import Actor, Profile
+
+#: Where services of this kind say their version. The specification states neither; nothing is judged by them.
+_PLACES = ("/version", "/metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A version as a target reports it."""
+
+    version: Version
+    text: str
+    """As the target wrote it, with patch level and pre-release."""
+    place: str
+    """Where it was read, such as `GET /version`."""
+
+    @property
+    def source(self) -> str:
+        """Say in a few words where the version is from."""
+        return f"{self.place}: {self.text}"
+
+    @property
+    def in_specification(self) -> bool:
+        """Whether the specification speaks of this version."""
+        return OLDEST <= self.version <= NEWEST
+
+
+def asking_actor(profile: Profile) -> Actor | None:
+    """Return who asks what anybody may ask: the maintainer, the owner, or whoever there is."""
+    name = next((name for name in ("maintainer", "owner") if name in profile.actors), None)
+    return profile.actors[name] if name else next(iter(profile.actors.values()), None)
+
+
+def ask_version(profile: Profile, client: Client) -> Reported | str:
+    """Return the version that a target reports; where it reports none, say in a sentence what it answered."""
+    heard = []
+    for place in _PLACES:
+        try:
+            exchange = client.send(asking_actor(profile), "GET", place)
+        except TargetGoneError as error:
+            return f"{error}."
+        reported = _reported(exchange)
+        if reported is not None:
+            return reported
+        heard.append(f"GET {place}: {_heard(exchange)}")
+        if exchange.status is None:
+            break
+    return f"{'; '.join(heard)}."
+
+
+def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
+    """
+    Return a profile of version `auto` with the version that its target reports, and what there is to warn of.
+
+    Never raises: of a target that does not say, the version is unknown, and whether it can be tested at all is for
+    the preflight to find out.
+    """
+    with Client(profile) as client:
+        answer = ask_version(profile, client)
+    if isinstance(answer, str):
+        text = (
+            f"The target does not say which version it has ({answer.rstrip('.')}), so it is judged by what any version "
+            "allows. Name the version in the profile or with --target-version to have all of it judged."
+        )
+        return replace(profile, version=None, version_source="the target does not say"), (text,)
+    if not answer.in_specification:
+        text = (
+            f"The target says that its version is {answer.text} ({answer.place}); the specification speaks of {OLDEST} "
+            f"to {NEWEST}. It is judged by what any version allows. Name the version to judge by with --target-version."
+        )
+        return replace(profile, version=None, version_source=answer.source), (text,)
+    return replace(profile, version=answer.version, version_source=answer.source), ()
+
+
+def contradiction(profile: Profile, client: Client) -> str | None:
+    """Say how the version that the operator declares differs from the one that the target reports, if it does."""
+    if profile.version is None:
+        return None
+    answer = ask_version(profile, client)
+    if isinstance(answer, str) or answer.version == profile.version:
+        return None
+    return (
+        f"The target is declared to have version {profile.version} ({profile.version_source}), and says that it has "
+        f"{answer.text} ({answer.place}). It is judged as {profile.version}; if that is a mistake, so are the verdicts."
+    )
+
+
+def _reported(exchange: Exchange) -> Reported | None:
+    if not exchange.is_success:
+        return None
+    try:
+        body = json.loads(exchange.body)
+    except (ValueError, RecursionError):
+        return None
+    text = body.get("version") if isinstance(body, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        return Reported(Version.parse(text), text[:40], f"GET {exchange.call.path}")
+    except UsageError:
+        return None
+
+
+def _heard(exchange: Exchange) -> str:
+    if exchange.status is None:
+        return exchange.problem or "no answer"
+    return f"status {exchange.status}" if not exchange.is_success else "an answer without a version"

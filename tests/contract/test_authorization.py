@@ -1,0 +1,151 @@
+"""Who may call what: every operation by every actor of its table, and what the text says of tokens."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.arrange import Arranged, arranged
+from conformance.derived import (
+    ANONYMOUS,
+    WRONG_TOKEN,
+    caller_named,
+    cells,
+    claims_of,
+    held_against,
+    note,
+    served_caller,
+    takes_part,
+)
+from conformance.expectations import Answer, Caller, Path, observe, project_path, unchanged, verifies
+
+if TYPE_CHECKING:
+    from conformance.contract import Operation
+    from conformance.target import Fixture
+
+
+@pytest.mark.every_operation(
+    where=takes_part,
+    claims=lambda operation: claims_of(*operation.served.values(), "authentication.private-token"),
+)
+def test_who_has_the_role_is_served(operation: Operation) -> None:
+    with arranged(operation) as prepared:
+        for requirement, actors in cells(operation.served).items():
+            for name in actors:
+                prepared.again()
+                with held_against([requirement, "authentication.private-token"], go_on=True):
+                    prepared.sent_by(caller_named(name)).must_be_served()
+
+
+def refusals(operation: Operation) -> frozenset[str]:
+    """What a refusal of this operation shows, beyond the cells of its own table."""
+    nobody = {ANONYMOUS, WRONG_TOKEN}
+    return claims_of(
+        *operation.refused.values(),
+        "authentication.anonymous-is-refused" if ANONYMOUS in operation.refused else None,
+        "authentication.anonymous-changes-nothing" if ANONYMOUS in operation.refused and not operation.is_read else None,
+        "errors.refusal.changes-nothing" if not operation.is_read else None,
+        "errors.refusal.is-client-error",
+        "errors.refusal.code-without-right" if set(operation.refused) - nobody else None,
+        "errors.body-shape",
+    )
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and bool(operation.refused),
+    claims=refusals,
+)
+def test_who_lacks_the_role_is_refused_and_changes_nothing(operation: Operation) -> None:
+    """The same call by an actor who must be served comes first: without it a refusal would prove nothing."""
+    with arranged(operation) as prepared:
+        control = prepared.sent_by(served_caller(operation))
+        prepared.again()
+        for requirement, actors in cells(operation.refused).items():
+            for name in actors:
+                refuse(prepared, name, requirement, control)
+
+
+def refuse(prepared: Arranged, name: str, requirement: str, control: Answer) -> None:
+    """Let one actor call; whatever was changed all the same is undone before the next one calls."""
+    operation = prepared.operation
+    is_anonymous = name == ANONYMOUS
+    refused = [requirement, "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"]
+    untouched = [requirement, "errors.refusal.changes-nothing"]
+    untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
+    with ExitStack() as looking:
+        if not operation.is_read:
+            looking.enter_context(held_against(untouched, go_on=True))
+            looking.enter_context(unchanged(prepared.state, "the state"))
+        answer = prepared.sent_by(caller_named(name))
+        with held_against(refused, go_on=True):
+            answer.must_be_refused(beside=control)
+    if name not in (ANONYMOUS, WRONG_TOKEN):
+        note("errors.refusal.code-without-right", f"{operation.id} answers {answer.exchange.status} to {name}")
+    note("errors.body-shape", f"the body of a {answer.exchange.status} is {shape(answer)}")
+    if answer.is_served:
+        prepared.again()
+
+
+def shape(answer: Answer) -> str:
+    """Say in a few words what a body looks like; its wording is nobody's business."""
+    try:
+        body = json.loads(answer.exchange.body)
+    except ValueError:
+        return "no JSON" if answer.exchange.body else "empty"
+    if isinstance(body, dict):
+        return f"an object with {', '.join(sorted(body)) or 'nothing'}"
+    return "an array" if isinstance(body, list) else "a single value"
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+SETTINGS = "job_token_scope"
+
+
+def test_the_token_header_may_be_spelled_in_either_way(maintainer: Caller, project: Fixture) -> None:
+    """HTTP takes no account of case in the names of headers, and the text shows both spellings."""
+    path = project_path(project) / SETTINGS
+    nobody = Caller(maintainer.run, None)
+    token = maintainer.token
+    control = maintainer.get(path)
+    with verifies("authentication.private-token-spelling"):
+        nobody.call("GET", path, headers={"Private-Token": token}).must_be_served()
+        nobody.call("GET", path, headers={"Private-Token": "0000-no-such-token-0000"}).must_be_refused(beside=control)
+
+
+def test_a_header_without_a_token_is_refused(maintainer: Caller, anonymous: Caller, project: Fixture) -> None:
+    path = project_path(project) / SETTINGS
+    control = maintainer.get(path)
+    with verifies("authentication.empty-token-is-refused"):
+        anonymous.call("GET", path, headers={"PRIVATE-TOKEN": ""}).must_be_refused(beside=control)
+
+
+def test_without_a_token_even_a_public_project_is_closed(
+    maintainer: Caller,
+    anonymous: Caller,
+    public_project: Fixture,
+) -> None:
+    """The text makes no exception for what everybody may see."""
+    for path in paths_of_public(public_project):
+        control = maintainer.get(path)
+        with verifies("authentication.anonymous-on-public-project"):
+            anonymous.get(path).must_be_refused(beside=control)
+
+
+def paths_of_public(project: Fixture) -> tuple[Path, ...]:
+    scope = project_path(project) / SETTINGS
+    return scope, scope / "allowlist", scope / "groups_allowlist"
+
+
+def test_whether_bearer_tokens_open_other_operations_is_noted(maintainer: Caller, project: Fixture) -> None:
+    path = project_path(project) / SETTINGS
+    maintainer.get(path).given_served()
+    answer = maintainer.with_bearer("GET", path)
+    observe(
+        "authentication.bearer-elsewhere",
+        f"a bearer token is {'taken' if answer.is_served else 'refused'} where the settings of job tokens are read",
+    )

@@ -1,0 +1,156 @@
+"""Approval settings, explored: a project, a group elsewhere and their neighbours follow a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from conformance.arrange.approval_settings import (
+    AUTHOR,
+    COMMITTER,
+    OVERRIDES,
+    PASSWORD,
+    REAUTHENTICATION,
+    RETAIN,
+    SELECTIVE,
+    Settings,
+    of_an_unlocked_project,
+    of_group,
+    of_project,
+)
+from conformance.expectations import Caller, given, must, verifies
+from conformance.models import Model, explore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.session import Session
+    from conformance.target import Fixture
+
+INDEPENDENT = {
+    AUTHOR: "allow-author-approval",
+    COMMITTER: "allow-committer-approval",
+    OVERRIDES: "allow-overrides-to-approver-list",
+}
+COMPANIONS: Mapping[str, tuple[str, ...]] = {REAUTHENTICATION: (PASSWORD,), RETAIN: (SELECTIVE,)}
+
+
+CHANGED = st.sampled_from(["project", "group"])
+VALUES = st.booleans()
+
+
+class ApprovalSettings(Model):
+    """A project and a group whose updates come in turns."""
+
+    places: ClassVar[Mapping[str, Settings]]
+
+    @initialize()
+    def start(self) -> None:
+        self.free = {name: self.places[name].free() for name in ("project", "group")}
+        for name in ("project", "group"):
+            if SELECTIVE in self.free[name]:
+                self.places[name].change(**{SELECTIVE: False}).given_served()
+        self.model = {name: settings.values() for name, settings in self.places.items()}
+
+    @rule(place=CHANGED, setting=st.sampled_from(sorted(INDEPENDENT)), value=VALUES)
+    def change(self, place: str, setting: str, value: bool) -> None:  # noqa: FBT001 - drawn
+        self.update(place, setting, value=value)
+
+    @rule(place=CHANGED, value=VALUES)
+    def keep_approvals(self, place: str, value: bool) -> None:  # noqa: FBT001 - drawn
+        if not (value and self.model[place][SELECTIVE]):
+            self.update(place, RETAIN, value=value)
+
+    @rule(place=CHANGED, value=VALUES)
+    def remove_selectively(self, place: str, value: bool) -> None:  # noqa: FBT001 - drawn
+        if not (value and self.model[place][RETAIN]):
+            self.update(place, SELECTIVE, value=value)
+
+    @precondition(lambda self: all(REAUTHENTICATION in values for values in self.model.values()))
+    @rule(place=CHANGED, value=VALUES)
+    def ask_for_reauthentication(self, place: str, value: bool) -> None:  # noqa: FBT001 - drawn
+        self.update(place, REAUTHENTICATION, value=value)
+
+    def update(self, place: str, setting: str, *, value: bool) -> None:
+        if setting not in self.free[place]:
+            return
+        if self.places[place].move(setting, value=value):
+            self.model[place][setting] = value
+        shown = {name: settings.values() for name, settings in self.places.items()}
+        self.compare_changed(place, setting, shown[place])
+        self.compare_neighbours(place, shown)
+        self.model = shown
+
+    def compare_changed(self, place: str, setting: str, shown: Mapping[str, bool]) -> None:
+        wanted = self.model[place]
+        known = {**INDEPENDENT, RETAIN: "retain-approvals-on-push"}
+        if setting in known:
+            with verifies(f"approval-settings.{place}.update.{known[setting]}"):
+                must(shown[setting] is wanted[setting], f"{setting} = {wanted[setting]}", f"{shown[setting]}")
+        others = {name: wanted[name] for name in wanted if name not in (setting, *COMPANIONS.get(setting, ()))}
+        with verifies(f"approval-settings.{place}.update.leaves-unsent"):
+            found = {name: shown.get(name) for name in others}
+            must(found == others, f"after {setting} = {wanted[setting]}: {others}", f"{found}")
+
+    def compare_neighbours(self, place: str, shown: Mapping[str, Mapping[str, bool]]) -> None:
+        """Hold against the model what an update must leave; a group may hand its own down to what lies in it."""
+        left = {
+            "project": {
+                "other project": "project.update.leaves-other-projects",
+                "group": "project.update.leaves-its-group",
+                "other group": "project.update.leaves-its-group",
+            },
+            "group": {"other group": "group.update.leaves-other-groups"},
+        }
+        for name, requirement in left[place].items():
+            with verifies(f"approval-settings.{requirement}"):
+                must(shown[name] == self.model[name], f"in the {name}: {self.model[name]}", f"{shown[name]}")
+
+
+@pytest.fixture
+def places(
+    owner: Caller,
+    maintainer: Caller,
+    project: Fixture,
+    sibling_project: Fixture,
+    group: Fixture,
+    sibling_group: Fixture,
+) -> Iterator[dict[str, Settings]]:
+    """
+    What is changed, by two callers, and what lies beside it; all of it put back in the end.
+
+    The group that changes is not the one around the project: whether that hands its settings down is open.
+    """
+    found = {
+        "project": of_an_unlocked_project(maintainer, project),
+        "group": of_group(owner, sibling_group),
+        "other project": of_project(maintainer, sibling_project),
+        "other group": of_group(owner, group),
+    }
+    before = {name: settings.values() for name, settings in found.items()}
+    yield found
+    for name in ("project", "group"):
+        found[name].restore(before[name])
+
+
+@pytest.mark.claims(
+    "approval-settings.project.update.leaves-other-projects",
+    "approval-settings.project.update.leaves-its-group",
+    "approval-settings.group.update.leaves-other-groups",
+    *(
+        f"approval-settings.{place}.update.{rest}"
+        for place in ("group", "project")
+        for rest in ("leaves-unsent", "retain-approvals-on-push", *INDEPENDENT.values())
+    ),
+)
+def test_settings_follow_the_model_in_any_order_of_updates(suite: Session, places: dict[str, Settings]) -> None:
+    given(all(AUTHOR in places[name].free() for name in ("project", "group")), "settings are locked")
+
+    class Here(ApprovalSettings):
+        pass
+
+    Here.places = places
+    explore(suite, Here)

@@ -1,0 +1,97 @@
+"""The older name of integrations, services: another way to the very same things."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange.integrations import (
+    OLDER_NAME,
+    borrowed,
+    entries,
+    first_with,
+    given_disabled,
+    given_set_up,
+    integrations_path,
+    settings_of,
+    slug_of,
+    without_timestamps,
+)
+from conformance.expectations import Answer, Caller, Path, must, observe, project_path, verifies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+
+@pytest.fixture
+def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator[Path]:
+    """Where the project has its integrations by the newer name; `integration` is left as it was found."""
+    found = integrations_path(maintainer, project)
+    with borrowed(maintainer, found, integration):
+        yield found
+
+
+@pytest.fixture
+def older(project: Fixture) -> Path:
+    return project_path(project) / OLDER_NAME
+
+
+def through(caller: Caller, method: str, path: Path, **body: Any) -> Answer:
+    """Call by the older name; where that redirects to the newer one, what counts is what comes of it there."""
+    return caller.follow(caller.call(method, path, **body))
+
+
+def test_both_names_show_the_same_integrations(
+    maintainer: Caller,
+    path: Path,
+    older: Path,
+    integration: Fixture,
+) -> None:
+    slug = slug_of(integration)
+    given_set_up(maintainer, path, integration)
+    with verifies("integrations.alias.lists-the-same", go_on=True):
+        answer = through(maintainer, "GET", older)
+        listed = answer.must_be(200).must_be_an(list).json
+        slugs = sorted(str(entry.get("slug")) for entry in listed if isinstance(entry, dict))
+        wanted = sorted(entries(maintainer, path))
+        must(slugs == wanted, f"the slugs {wanted}", f"the slugs {slugs}", answer.exchange)
+    with verifies("integrations.alias.reads-the-same"):
+        answer = through(maintainer, "GET", older / slug)
+        shown = without_timestamps(answer.must_be(200).must_be_an(dict).json)
+        wanted = without_timestamps(maintainer.read(path / slug))
+        must(shown == wanted, f"the settings of {slug} as the newer name shows them", "others", answer.exchange)
+
+
+def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
+    maintainer: Caller,
+    project: Fixture,
+    older: Path,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """Somebody who disables an integration by the older name must not leave it active by the newer."""
+    integration = first_with(integrations, "push_events")
+    slug, path, settings = slug_of(integration), integrations_path(maintainer, project), settings_of(integration)
+    with borrowed(maintainer, path, integration):
+        with verifies("integrations.alias.set-up-shows"):
+            for wanted in (True, False, True):
+                through(maintainer, "PUT", older / slug, json={**settings, "push_events": wanted}).given_served()
+                listed = maintainer.whole_list(path).must_contain(slug=slug, push_events=wanted)
+        with verifies("integrations.alias.disable-shows"):
+            through(maintainer, "DELETE", older / slug).given_served()
+            maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
+
+
+def test_what_the_older_name_answers_with(
+    maintainer: Caller,
+    path: Path,
+    older: Path,
+    integration: Fixture,
+) -> None:
+    given_set_up(maintainer, path, integration)
+    status = maintainer.get(older).status
+    answers = f"redirects with {status}" if 300 <= status < 400 else "answers itself"
+    observe("integrations.alias.redirect", f"the older name services {answers}")
+    given_disabled(maintainer, path, integration)

@@ -1,0 +1,106 @@
+"""Integrations, explored: several of a project follow a model, whatever the order of moves and the name used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from conformance.arrange.integrations import (
+    OLDER_NAME,
+    borrowed,
+    entries,
+    has,
+    has_both_names,
+    integrations_path,
+    settings_of,
+    slug_of,
+)
+from conformance.expectations import Caller, Path, given, must, project_path, verifies
+from conformance.models import Model, explore
+
+if TYPE_CHECKING:
+    from conformance.session import Session
+    from conformance.target import Fixture
+
+LEAVES_OTHERS = "integrations.update.leaves-others"
+
+
+@pytest.mark.claims(
+    "integrations.set-up.listed",
+    "integrations.update.followed",
+    "integrations.disable.unlisted",
+    "integrations.alias.set-up-shows",
+    "integrations.alias.disable-shows",
+    LEAVES_OTHERS,
+)
+def test_integrations_follow_the_model_in_any_order_of_moves(
+    suite: Session,
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    moved = tuple(integration for integration in integrations if has(integration, "push_events"))[:3]
+    given(len(moved) > 1, "fewer than two integrations of the profile have push_events")
+    path = integrations_path(maintainer, project)
+    with borrowed(maintainer, path, *moved):
+        explore(suite, machine(path, project_path(project) / OLDER_NAME, moved, (maintainer, owner)))
+
+
+def machine(path: Path, older: Path, moved: tuple[Fixture, ...], callers: tuple[Caller, ...]) -> type[Model]:
+    """Make a state machine for the integrations of one project, moved by several callers in turns."""
+    places = st.integers(0, len(moved) - 1)
+    people = st.sampled_from(callers)
+    by_older_name = st.booleans() if has_both_names(callers[0]) else st.just(value=False)
+
+    class Integrations(Model):
+        @initialize()
+        def start(self) -> None:
+            """Disable all that is moved; what else is listed must stay as it is."""
+            for integration in moved:
+                callers[0].delete(path / slug_of(integration))
+            self.pushes: dict[str, bool] = {}
+            self.others = entries(callers[0], path)
+            slugs = {slug_of(integration) for integration in moved}
+            given(not slugs & self.others.keys(), "an integration could not be disabled beforehand")
+
+        @rule(place=places, pushes=st.booleans(), caller=people, aliased=by_older_name)
+        def set_up(self, place: int, pushes: bool, caller: Caller, aliased: bool) -> None:  # noqa: FBT001 - drawn
+            slug, settings = slug_of(moved[place]), settings_of(moved[place])
+            answer = caller.put((older if aliased else path) / slug, {**settings, "push_events": pushes})
+            caller.follow(answer).given_served()
+            newer = "integrations.update.followed" if slug in self.pushes else "integrations.set-up.listed"
+            self.pushes[slug] = pushes
+            self.compare(slug, "integrations.alias.set-up-shows" if aliased else newer)
+
+        @rule(place=places, caller=people, aliased=by_older_name)
+        def disable(self, place: int, caller: Caller, aliased: bool) -> None:  # noqa: FBT001 - drawn
+            slug = slug_of(moved[place])
+            answer = caller.follow(caller.delete((older if aliased else path) / slug))
+            if slug in self.pushes:
+                answer.given_served()
+            self.pushes.pop(slug, None)
+            self.compare(slug, "integrations.alias.disable-shows" if aliased else "integrations.disable.unlisted")
+
+        def compare(self, changed: str, requirement: str) -> None:
+            """Hold the whole list against the model, each difference against the requirement that it breaks."""
+            now = entries(callers[0], path)
+            with verifies(requirement):
+                must_be_alike(self.pushes, now, changed)
+            with verifies(LEAVES_OTHERS):
+                for slug in {slug_of(integration) for integration in moved} - {changed}:
+                    must_be_alike(self.pushes, now, slug)
+                others = {slug: entry for slug, entry in now.items() if slug in self.others}
+                must(others == self.others, f"the entries of {sorted(self.others)} as before", f"{sorted(others)}")
+
+    return Integrations
+
+
+def must_be_alike(pushes: dict[str, bool], now: dict[str, dict[str, Any]], slug: str) -> None:
+    """Expect one integration in the list as the model has it."""
+    wanted = f"push_events = {pushes[slug]}" if slug in pushes else "not listed"
+    actual = f"push_events = {now[slug].get('push_events')}" if slug in now else "not listed"
+    must(actual == wanted, f"{slug}: {wanted}", f"{slug}: {actual}")

@@ -1,0 +1,343 @@
+"""Merge request approvals: who approves, who takes it back, who resets, and what the status says of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange.reviews import (
+    UNUSED_ID,
+    approvals_put_back,
+    approvers_in,
+    approvers_of,
+    created,
+    given_open,
+    merge_request_path,
+    must_become,
+    rule_in_state,
+    rules_put_back,
+    state_of,
+    status_of,
+    user_id,
+)
+from conformance.expectations import (
+    Answer,
+    Caller,
+    Path,
+    given,
+    must,
+    observe,
+    project_path,
+    unchanged,
+    verifies,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+#: A commit that no merge request ends with.
+OTHER_SHA = "c0ffee11" * 5
+
+#: How long a reset may take until it shows; seconds.
+RESET_SECONDS = 3
+
+
+@pytest.fixture
+def review(maintainer: Caller, approver: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
+    """An open merge request with a rule that names the approver alone, who has not approved."""
+    path = merge_request_path(project, merge_request)
+    given_open(maintainer, path)
+    with rules_put_back(maintainer, path / "approval_rules"), approvals_put_back(maintainer, path, approver):
+        created(maintainer, path / "approval_rules", approvals_required=1, user_ids=[user_id(approver)])
+        yield path
+
+
+@pytest.fixture
+def joint_review(review: Path, maintainer: Caller, second_approver: Caller) -> Iterator[Path]:
+    """The same, with another rule for the second approver, who has not approved either."""
+    with approvals_put_back(maintainer, review, second_approver):
+        created(maintainer, review / "approval_rules", approvals_required=1, user_ids=[user_id(second_approver)])
+        yield review
+
+
+def shown_in(answer: Answer) -> list[int]:
+    """Return the approvers that the answer to an approval shows."""
+    body: Any = answer.json
+    given(isinstance(body, dict) and isinstance(body.get("approved_by"), list), "the answer does not say who approved")
+    return approvers_in(body)
+
+
+def left_of(status: dict[str, Any]) -> int:
+    left = status.get("approvals_left")
+    given(isinstance(left, int), "approvals_left is no number")
+    return int(left or 0)
+
+
+def open_rules(state: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rules of a state that still want approvals."""
+    return [
+        rule
+        for rule in state["rules"]
+        if isinstance(rule, dict) and int(rule.get("approvals_required") or 0) > len(rule.get("approved_by") or ())
+    ]
+
+
+# -- the status --------------------------------------------------------------------------------------------------------
+
+
+def test_the_status_describes_the_merge_request_of_its_path(
+    maintainer: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    answer = maintainer.get(path / "approvals").given_served()
+    with verifies("merge-request-approvals.status.describes-its-merge-request", go_on=True):
+        answer.must_hold(iid=merge_request["iid"], project_id=project.id)
+        if merge_request.get("id") is not None:
+            answer.must_hold(id=merge_request.id)
+    with verifies("merge-request-approvals.status.open-state"):
+        answer.must_hold(state="opened")
+
+
+def test_the_number_of_a_merge_request_counts_within_its_project(
+    maintainer: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+    second_merge_request: Fixture,
+) -> None:
+    """An id that is taken for an iid shows, and approves, the merge request of somebody else."""
+    known = [fixture for fixture in (merge_request, second_merge_request) if fixture.get("id") is not None]
+    with verifies("merge-request-approvals.merge-request.by-iid"):
+        asked = {fixture.id: maintainer.get(f"{project_path(project)}/merge_requests/{fixture.id}/approvals")
+                 for fixture in known if fixture.id != fixture.get("iid")}  # fmt: skip
+        # What is served under its own number is another merge request, whose iid happens to be that number.
+        telling = {number: answer for number, answer in asked.items() if not is_numbered(answer, number)}
+        given(bool(telling), "each id that the profile gives is the iid of a merge request as well")
+        control = maintainer.get(merge_request_path(project, merge_request) / "approvals")
+        for answer in telling.values():
+            answer.must_be_refused(beside=control)
+
+
+def is_numbered(answer: Answer, iid: int) -> bool:
+    return answer.is_served and isinstance(answer.json, dict) and answer.json.get("iid") == iid
+
+
+# -- approving ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_approval_lists_its_caller_and_lowers_what_is_left(
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    me, before = user_id(approver), status_of(maintainer, review)
+    still_open = open_rules(state_of(maintainer, review))
+    answer = approver.post(review / "approve")
+    with verifies("merge-request-approvals.approve.answer", "merge-request-approvals.approve.needs-no-parameter"):
+        answer.must_be(200, 201)
+    with verifies("merge-request-approvals.approve.lists-caller", go_on=True):
+        must(me in shown_in(answer), f"user {me} in approved_by of the answer", str(shown_in(answer)))
+        must_be_approved_by(maintainer, review, *approvers_in(before), me)
+    after = status_of(maintainer, review)
+    with verifies("merge-request-approvals.approve.left-never-rises", go_on=True):
+        must(left_of(after) <= left_of(before), f"approvals_left <= {left_of(before)}", str(left_of(after)))
+    with verifies("merge-request-approvals.approve.left-falls"):
+        named = [[user.get("id") for user in rule.get("users", ())] for rule in still_open]
+        given(named == [[me]], "not exactly one rule is open, the one that names the caller")
+        must(left_of(after) < left_of(before), f"approvals_left < {left_of(before)}", str(left_of(after)))
+
+
+def test_an_approval_counts_in_the_rule_that_names_its_caller(
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    me = user_id(approver)
+    rule = created(maintainer, review / "approval_rules", approvals_required=1, user_ids=[me])
+    given(me not in counted(maintainer, review, rule["id"]), "the caller counts before approving")
+    approver.post(review / "approve").given_served()
+    with verifies("merge-request-approvals.approve.lists-caller-in-rule"):
+        must_become(
+            lambda: counted(maintainer, review, rule["id"]), lambda found: me in found, f"user {me} in the rule"
+        )
+    approved = rule_in_state(state_of(maintainer, review), rule["id"]).get("approved")
+    observe(
+        "merge-request-approvals.state.rule.approved-follows-approvals",
+        f"approved is {approved} once as many of the rule's approvers approved as it requires",
+    )
+    status = status_of(maintainer, review)
+    within = left_of(status) <= int(status.get("approvals_required") or 0)
+    observe(
+        "merge-request-approvals.status.left-within-required",
+        f"approvals_left {'stays within' if within else 'exceeds'} approvals_required",
+    )
+
+
+def counted(reader: Caller, path: Path, number: int) -> list[int]:
+    """Return whom a rule of the approval state counts as having approved."""
+    found = rule_in_state(state_of(reader, path), number).get("approved_by")
+    given(isinstance(found, list), "the rule has no list approved_by")
+    return [user["id"] for user in found or () if isinstance(user, dict) and isinstance(user.get("id"), int)]
+
+
+def test_approving_with_the_current_head_is_accepted(
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    merge_request: Fixture,
+) -> None:
+    sha = merge_request.get("sha")
+    given(sha is not None, "the profile does not give the HEAD of merge_request")
+    others = approvers_of(maintainer, review)
+    approver.post(review / "approve").given_served()
+    approver.post(review / "unapprove").given_served()
+    given(approvers_of(maintainer, review) == others, "the approval without sha cannot be taken back")
+    with verifies("merge-request-approvals.approve.current-sha"):
+        approver.post(review / "approve", {"sha": sha}).must_be_served()
+        must_be_approved_by(maintainer, review, *others, user_id(approver))
+
+
+def test_approving_another_commit_conflicts(
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    merge_request: Fixture,
+) -> None:
+    """What was reviewed is not what would be merged."""
+    given(not approvers_of(maintainer, review), "somebody else has approved the merge request")
+    conflicts = [approver.post(review / "approve", {"sha": sha}) for sha in other_shas(merge_request)]
+    approver.post(review / "approve").given_served()
+    with verifies(
+        "merge-request-approvals.approve.other-sha-conflicts",
+        "merge-request-approvals.approve.other-sha-conflicts-without-approvals",
+    ):
+        for conflict in conflicts:
+            conflict.must_be(409)
+
+
+def other_shas(merge_request: Fixture) -> list[str]:
+    """Return commits that are not the HEAD, one of them as like it as can be."""
+    head = str(merge_request.get("sha") or "")
+    return [OTHER_SHA, *([f"{head[:-1]}{'0' if head[-1] != '0' else '1'}"] if head else [])]
+
+
+def test_a_conflict_about_the_commit_changes_nothing(
+    joint_review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    second_approver.post(joint_review / "approve").given_served()
+    given(user_id(second_approver) in approvers_of(maintainer, joint_review), "the first approval does not show")
+
+    def approvals() -> tuple[list[int], int]:
+        status = status_of(maintainer, joint_review)
+        return approvers_in(status), left_of(status)
+
+    with (
+        verifies("merge-request-approvals.approve.other-sha-changes-nothing"),
+        unchanged(approvals, "approved_by and approvals_left"),
+    ):
+        conflict = approver.post(joint_review / "approve", {"sha": OTHER_SHA})
+        given(conflict.status == 409, "the other commit is no conflict")
+
+
+def test_an_approval_keeps_those_who_approved_before(
+    joint_review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    before = approvers_of(maintainer, joint_review)
+    second_approver.post(joint_review / "approve").given_served()
+    with verifies("merge-request-approvals.approve.keeps-others"):
+        must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
+        approver.post(joint_review / "approve").given_served()
+        must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver), user_id(approver))
+
+
+def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller, approver: Caller) -> None:
+    before = approvers_of(maintainer, review)
+    approver.post(review / "approve").given_served()
+    with verifies("merge-request-approvals.approve.repeated"):
+        again = approver.post(review / "approve").must_not_break()
+        must_be_approved_by(maintainer, review, *before, user_id(approver))
+    observe(
+        "merge-request-approvals.approve.repeated-answer",
+        f"a second approval by the same caller answers {again.status}",
+    )
+
+
+def test_how_a_developer_outside_the_rules_is_answered(
+    maintainer: Caller,
+    developer: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    given_open(maintainer, path)
+    with approvals_put_back(maintainer, path, developer):
+        answer = developer.post(path / "approve")
+        observe(
+            "merge-request-approvals.approve.by-developer-outside-rules",
+            f"the approval of a developer whom no rule names answers {answer.status}",
+        )
+
+
+# -- taking it back ----------------------------------------------------------------------------------------------------
+
+
+def test_an_approval_can_be_taken_back_and_given_again(
+    joint_review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    """An approval that cannot be taken back approves what its caller no longer stands for."""
+    before = approvers_of(maintainer, joint_review)
+    for caller in (second_approver, approver):
+        caller.post(joint_review / "approve").given_served()
+    both = status_of(maintainer, joint_review)
+    given(user_id(approver) in approvers_in(both), "the approval does not show, so it cannot be taken back")
+    answer = approver.post(joint_review / "unapprove")
+    with verifies("merge-request-approvals.unapprove.answer"):
+        answer.must_be_served()
+    with verifies("merge-request-approvals.unapprove.caller-is-gone"):
+        must_become(
+            lambda: approvers_of(maintainer, joint_review),
+            lambda found: user_id(approver) not in found,
+            f"no user {user_id(approver)} in approved_by",
+        )
+    with verifies("merge-request-approvals.unapprove.keeps-others", go_on=True):
+        must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
+    rises = left_of(status_of(maintainer, joint_review)) > left_of(both)
+    observe(
+        "merge-request-approvals.approvals-left-after-withdrawal",
+        f"approvals_left {'rises' if rises else 'does not rise'} after an approval was taken back",
+    )
+    with verifies("merge-request-approvals.unapprove.approve-again"):
+        approver.post(joint_review / "approve").must_be_served()
+        must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver), user_id(approver))
+
+
+def test_unapproving_without_an_approval_changes_nothing(
+    joint_review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    second_approver.post(joint_review / "approve").given_served()
+    given(user_id(second_approver) in approvers_of(maintainer, joint_review), "the other approval does not show")
+    with (
+        verifies("merge-request-approvals.unapprove.without-approval"),
+        unchanged(lambda: approvers_of(maintainer, joint_review), "approved_by"),
+    ):
+        answer = approver.post(joint_review / "unapprove").must_not_break()
+    observe(
+        "merge-request-approvals.unapprove.without-approval-answer",
+        f"unapproving without an approval answers {answer.status}",
+    )

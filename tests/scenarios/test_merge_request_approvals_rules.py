@@ -1,0 +1,365 @@
+"""Approval rules of a merge request: created, copied from the project, changed, deleted, and kept apart."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange.reviews import (
+    UNUSED_ID,
+    approvers_named,
+    created,
+    essence,
+    essences,
+    fresh_name,
+    merge_request_path,
+    must_become,
+    rule_in,
+    rules_put_back,
+    state_of,
+    user_id,
+    username,
+)
+from conformance.expectations import (
+    Answer,
+    Caller,
+    Path,
+    given,
+    must,
+    observe,
+    project_path,
+    unchanged,
+    verifies,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+Rule = dict[str, Any]
+
+
+@pytest.fixture
+def rules(maintainer: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
+    """The rules of a merge request; those that a story adds are deleted after it."""
+    path = merge_request_path(project, merge_request) / "approval_rules"
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+def must_be_stored(reader: Caller, rules: Path, rule: Rule, **values: Any) -> None:
+    """Expect values of a rule, read alone and in the list."""
+    must_become(
+        lambda: reader.read(rules / rule["id"]),
+        lambda found: isinstance(found, dict) and holds(found, values),
+        f"{values} in the rule read alone",
+    )
+    listed = reader.list(rules).the(id=rule["id"])
+    must(holds(listed, values), f"{values} in the listed rule", str({name: listed.get(name) for name in values}))
+
+
+def holds(rule: Rule, values: dict[str, Any]) -> bool:
+    return all(rule.get(name) == wanted for name, wanted in values.items())
+
+
+def must_name(reader: Caller, rules: Path, rule: Rule, users: list[int], groups: list[int]) -> None:
+    """Expect exactly these approvers of a rule, in the answer that is passed and read alone."""
+    wanted = (sorted(users), sorted(groups))
+    must(approvers_named(rule) == wanted, f"users {wanted[0]} and groups {wanted[1]}", str(approvers_named(rule)))
+    must_become(
+        lambda: approvers_named(reader.read(rules / rule["id"])),
+        lambda found: bool(found == wanted),
+        f"users {wanted[0]} and groups {wanted[1]} in the rule read alone",
+    )
+
+
+def given_overriding(reader: Caller, project: Fixture, answer: Answer) -> None:
+    """Go on unless rules were refused because the project lets no merge request have rules of its own."""
+    if answer.is_served:
+        return
+    settings = reader.get(project_path(project) / "merge_request_approval_setting")
+    setting = settings.json.get("allow_overrides_to_approver_list_per_merge_request") if settings.is_served else None
+    forbidden = isinstance(setting, dict) and setting.get("value") is False
+    given(not forbidden, "the settings of the project let no merge request have rules of its own")
+
+
+# -- creating ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_created_rule_is_found_wherever_rules_are_shown(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """A rule names somebody here: the one that asks for just anybody may have a name of the service's choice."""
+    sent = {"name": fresh_name(), "approvals_required": 3}
+    answer = maintainer.post(rules, {**sent, "user_ids": [user_id(approver)]})
+    given_overriding(maintainer, project, answer)
+    with verifies("merge-request-approvals.rules.create.answer"):
+        rule = rule_in(answer.must_be(200, 201))
+    with verifies("merge-request-approvals.rules.create.listed"):
+        maintainer.list(rules).must_contain_once(id=rule["id"])
+    with verifies("merge-request-approvals.rules.create.name-and-number", go_on=True):
+        answer.must_hold(**sent)
+        must_be_stored(maintainer, rules, rule, **sent)
+    with verifies("merge-request-approvals.rules.read-one", go_on=True):
+        maintainer.get(rules / rule["id"]).must_be(200).must_hold(id=rule["id"])
+    with verifies("merge-request-approvals.rules.list", go_on=True):
+        maintainer.get(rules, per_page=5).must_be(200).must_be_an(list)
+    path = merge_request_path(project, merge_request)
+    with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
+        must_become(
+            lambda: [entry.get("id") for entry in state_of(maintainer, path)["rules"]],
+            lambda found: rule["id"] in found,
+            f"rule {rule['id']} in the approval state",
+        )
+    with verifies("merge-request-approvals.state.overwritten"):
+        maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
+
+
+def test_name_and_number_are_all_that_a_creation_needs(rules: Path, maintainer: Caller, project: Fixture) -> None:
+    given(not maintainer.list(rules).having(rule_type="any_approver"), "a rule for any approver may be there once only")
+    answer = maintainer.post(rules, {"name": fresh_name(), "approvals_required": 2})
+    given_overriding(maintainer, project, answer)
+    with verifies("merge-request-approvals.rules.create.needs-only-name-and-number"):
+        answer.must_be_served()
+        maintainer.list(rules).must_contain_once(id=rule_in(answer)["id"])
+
+
+def test_a_created_rule_has_the_approvers_that_were_sent(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    users = [user_id(approver), user_id(second_approver)]
+    groups = [approver_group.id, second_approver_group.id]
+    with verifies("merge-request-approvals.rules.create.users", "merge-request-approvals.rules.create.groups"):
+        for some_users, some_groups in ((users, groups), (users[1:], groups[:1])):
+            rule = created(maintainer, rules, user_ids=some_users, group_ids=some_groups)
+            must_name(maintainer, rules, rule, some_users, some_groups)
+
+
+def test_a_created_rule_has_the_approvers_sent_by_username(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    first, second = user_id(approver), user_id(second_approver)
+    with verifies("merge-request-approvals.rules.create.usernames", go_on=True):
+        rule = created(maintainer, rules, usernames=[username(second_approver)])
+        must_name(maintainer, rules, rule, [second], [])
+    with verifies("merge-request-approvals.rules.create.user-ids-and-usernames"):
+        rule = created(maintainer, rules, user_ids=[first], usernames=[username(second_approver)])
+        must_name(maintainer, rules, rule, [first, second], [])
+
+
+def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
+    maintainer: Caller,
+    project: Fixture,
+    second_merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, second_merge_request)
+    given(not maintainer.list(path / "approval_rules").entries, "the merge request has rules already")
+    with verifies("merge-request-approvals.state.not-overwritten"):
+        maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=False)
+
+
+# -- changing ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    rule = created(maintainer, rules, user_ids=[user_id(approver)])
+    renamed = {"name": fresh_name()}
+    answer = maintainer.put(rules / rule["id"], renamed)
+    with verifies("merge-request-approvals.rules.update.answer", go_on=True):
+        answer.must_be(200, 201).must_hold(id=rule["id"])
+    with verifies("merge-request-approvals.rules.update.needs-no-parameter", go_on=True):
+        answer.must_be_served()
+        counted = maintainer.put(rules / rule["id"], {"approvals_required": 4}).must_be_served()
+    with verifies("merge-request-approvals.rules.update.name", go_on=True):
+        answer.given_served().must_hold(**renamed)
+        must_be_stored(maintainer, rules, rule, **renamed)
+    with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
+        counted.given_served().must_hold(approvals_required=4)
+        must_be_stored(maintainer, rules, rule, approvals_required=4)
+    with verifies("merge-request-approvals.rules.update.leaves-unsent"):
+        answer.given_served().must_hold(approvals_required=2)
+        counted.given_served().must_hold(**renamed)
+
+
+def test_an_update_without_any_parameter_changes_nothing(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    rule = created(maintainer, rules, user_ids=[user_id(approver)])
+
+    def values() -> tuple[Any, Any]:
+        found = maintainer.read(rules / rule["id"])
+        return found["name"], found["approvals_required"]
+
+    with verifies("merge-request-approvals.rules.update.empty"), unchanged(values, "name and approvals_required"):
+        answer = maintainer.put(rules / rule["id"], {}).must_not_break()
+    observe(
+        "merge-request-approvals.rules.update.empty-answer",
+        f"an update without any parameter answers {answer.status}",
+    )
+
+
+def test_an_update_replaces_the_approvers(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    """Whoever stays after being left out still approves."""
+    first, second = user_id(approver), user_id(second_approver)
+    one, other = approver_group.id, second_approver_group.id
+    rule = created(maintainer, rules, user_ids=[first], group_ids=[one])
+    with verifies(
+        "merge-request-approvals.rules.update.users-are-replaced",
+        "merge-request-approvals.rules.update.groups-are-replaced",
+    ):
+        for users, groups in (([second], [other]), ([first, second], [one, other]), ([first], [one])):
+            answer = maintainer.put(rules / rule["id"], {"user_ids": users, "group_ids": groups})
+            must_name(maintainer, rules, rule_in(answer), users, groups)
+
+
+def test_an_update_takes_approvers_by_username(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    rule = created(maintainer, rules, user_ids=[user_id(approver)])
+    change = {"user_ids": [user_id(approver)], "usernames": [username(second_approver)], "group_ids": []}
+    with verifies("merge-request-approvals.rules.update.usernames"):
+        maintainer.put(rules / rule["id"], change).given_served()
+        must_become(
+            lambda: approvers_named(maintainer.read(rules / rule["id"]))[0],
+            lambda found: user_id(second_approver) in found,
+            f"user {user_id(second_approver)} in the rule",
+        )
+
+
+def test_what_becomes_of_approvers_that_an_update_does_not_name(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    approver_group: Fixture,
+) -> None:
+    named = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
+    rule = created(maintainer, rules, **named)
+    with verifies("merge-request-approvals.rules.update.accepts-remove-hidden-groups"):
+        maintainer.put(rules / rule["id"], {**named, "remove_hidden_groups": False}).must_be_served()
+    maintainer.put(rules / rule["id"], {"name": fresh_name()}).given_served()
+    absent = approvers_named(maintainer.read(rules / rule["id"]))
+    observe("merge-request-approvals.rules.update.absent-lists", f"lists that are not sent: {kept(absent)}")
+    maintainer.put(rules / rule["id"], {"user_ids": [], "group_ids": []}).given_served()
+    empty = approvers_named(maintainer.read(rules / rule["id"]))
+    observe("merge-request-approvals.rules.update.empty-lists", f"lists that are sent empty: {kept(empty)}")
+
+
+def kept(approvers: tuple[list[int], list[int]]) -> str:
+    users, groups = approvers
+    return f"users are {'kept' if users else 'removed'}, groups are {'kept' if groups else 'removed'}"
+
+
+def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
+    rules: Path,
+    owner: Caller,
+    maintainer: Caller,
+    approver: Caller,
+    hidden_group: Fixture,
+) -> None:
+    rule = created(owner, rules, user_ids=[user_id(approver)], group_ids=[hidden_group.id])
+    given(hidden_group.id in approvers_named(owner.read(rules / rule["id"]))[1], "the owner does not see the group")
+    seen = approvers_named(maintainer.read(rules / rule["id"]))[1]
+    given(hidden_group.id not in seen, "the group is not hidden from the maintainer")
+    change = {"user_ids": [user_id(approver)], "group_ids": [], "remove_hidden_groups": True}
+    with verifies("merge-request-approvals.rules.update.remove-hidden-groups"):
+        maintainer.put(rules / rule["id"], change).given_served()
+        must_become(
+            lambda: approvers_named(owner.read(rules / rule["id"]))[1],
+            lambda found: hidden_group.id not in found,
+            f"no group {hidden_group.id} in the rule",
+        )
+
+
+# -- deleting ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_deleted_rule_is_gone_and_the_others_stay(rules: Path, maintainer: Caller, approver: Caller) -> None:
+    doomed = created(maintainer, rules, user_ids=[user_id(approver)])
+    created(maintainer, rules, user_ids=[user_id(approver)])
+    listed = maintainer.list(rules)
+    others = {number: rule for number, rule in essences(maintainer, rules).items() if number != doomed["id"]}
+    control = maintainer.get(rules / doomed["id"])
+    answer = maintainer.delete(rules / doomed["id"])
+    with verifies("merge-request-approvals.rules.delete.answer"):
+        answer.must_be_served()
+    with verifies("merge-request-approvals.rules.delete.gone", go_on=True):
+        maintainer.list(rules).must_not_contain(id=doomed["id"], after=listed)
+        maintainer.get(rules / doomed["id"]).must_be_refused(beside=control)
+    with verifies("merge-request-approvals.rules.delete.leaves-others"):
+        now = essences(maintainer, rules)
+        now.pop(doomed["id"], None)
+        must(now == others, f"the other rules as before: {others}", str(now))
+
+
+def test_what_the_state_says_after_the_last_rule_was_deleted(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    given(not maintainer.list(rules).entries, "the merge request has rules already")
+    rule = created(maintainer, rules, user_ids=[user_id(approver)])
+    maintainer.delete(rules / rule["id"]).given_served()
+    state = state_of(maintainer, merge_request_path(project, merge_request))
+    observe(
+        "merge-request-approvals.state.overwritten-after-last-rule",
+        f"approval_rules_overwritten is {state.get('approval_rules_overwritten')} after the last rule was deleted",
+    )
+
+
+def test_a_rule_that_does_not_exist_is_neither_read_nor_updated_and_its_deletion_breaks_nothing(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    rule, change = created(maintainer, rules, user_ids=[user_id(approver)]), {"approvals_required": 3}
+    with verifies("merge-request-approvals.rules.read-one.unknown-rule", go_on=True):
+        control = maintainer.get(rules / rule["id"])
+        maintainer.get(rules / UNUSED_ID).must_be_refused(beside=control)
+    control = maintainer.put(rules / rule["id"], change)
+    with (
+        verifies("merge-request-approvals.rules.update.unknown-rule", go_on=True),
+        unchanged(lambda: essences(maintainer, rules), "the rules"),
+    ):
+        maintainer.put(rules / UNUSED_ID, change).must_be_refused(beside=control)
+    with (
+        verifies("merge-request-approvals.rules.delete.absent"),
+        unchanged(lambda: essences(maintainer, rules), "the rules"),
+    ):
+        answer = maintainer.delete(rules / UNUSED_ID).must_not_break()
+    observe(
+        "merge-request-approvals.rules.delete.absent-answer",
+        f"deleting a rule that the merge request does not have answers {answer.status}",
+    )

@@ -1,0 +1,293 @@
+"""Approval rules of a project: special types, and what is refused or left out of account."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange.approval_rules import (
+    FLAG,
+    KNOWN_TYPES,
+    UNHEARD_OF,
+    by_id,
+    given_owed,
+    numbers,
+    project_rules,
+    standing,
+    standings,
+)
+from conformance.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, rules_put_back
+from conformance.expectations import Answer, Caller, Path, must, observe, unchanged, verifies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+LEFT_OUT = object()
+OBJECT = {UNHEARD_OF: 1}
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """What no service can take for a value of a parameter: refused, and nothing comes of it."""
+
+    requirement: str
+    parameter: str
+    values: tuple[object, ...]
+
+    def bodies(self, **valid: object) -> list[dict[str, object]]:
+        drawn = [{**valid, self.parameter: value} for value in self.values]
+        return [{name: value for name, value in body.items() if value is not LEFT_OUT} for body in drawn]
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """An object where a list belongs: refused or left out of account, so that nothing is added by it."""
+
+    requirement: str
+    shown: dict[str, str]
+    """Parameter -> the list of the rule that would show it."""
+
+
+WRONG = (
+    Wrong("approvals-required-is-required", "approvals_required", (LEFT_OUT,)),
+    Wrong("name-is-required", "name", (LEFT_OUT,)),
+    Wrong("approvals-required-is-integer", "approvals_required", ("abc", OBJECT)),
+    Wrong("name-is-string", "name", (OBJECT,)),
+    Wrong("applies-to-all-protected-branches-is-boolean", FLAG, ("maybe", OBJECT)),
+)
+WRONG_IN_CHANGES = (*WRONG, Wrong("remove-hidden-groups-is-boolean", "remove_hidden_groups", (OBJECT,)))
+UNFIT = (
+    Unfit("approvers-are-lists", {"user_ids": "users", "group_ids": "groups"}),
+    Unfit("protected-branches-are-a-list", {"protected_branch_ids": "protected_branches"}),
+    Unfit("usernames-are-a-list", {"usernames": "users"}),
+)
+
+
+@pytest.fixture
+def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
+    """The rules of the project; whichever comes to them in a story is gone after it."""
+    path = project_rules(project)
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+@pytest.fixture
+def drawn_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[Path]:
+    """The same of the project set aside: there, a rule of a special type may take the place of another."""
+    path = project_rules(fuzz_project)
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
+    """Try to create a rule; return the answer, and whatever rule has come of it."""
+    name = fresh_name()
+    answer = caller.post(rules, {"name": name, "approvals_required": 1, **more})
+    made = caller.list(rules).having(name=name)
+    return answer, [rule_in(answer), *made] if answer.is_served else made
+
+
+# -- special types -----------------------------------------------------------------------------------------------------
+
+
+def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
+    maintainer: Caller,
+    drawn_rules: Path,
+) -> None:
+    """Whether callers can make such rules is open; a service that falls over them is not."""
+    created(maintainer, drawn_rules)
+    with verifies("project-approval-rules.create.any-approver", go_on=True):
+        answer, made = attempt(maintainer, drawn_rules, rule_type="any_approver")
+        answer.must_not_break()
+        types = [rule.get("rule_type") for rule in made]
+        must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
+    observe("project-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
+    with verifies("project-approval-rules.create.report-approver", go_on=True):
+        answer, _ = attempt(maintainer, drawn_rules, rule_type="report_approver")
+        answer.must_not_break()
+    observe("project-approval-rules.create.report-approver-answer", f"creating such a rule is answered {answer.status}")
+    with verifies("project-approval-rules.create.code-owner"):
+        answer, made = attempt(maintainer, drawn_rules, rule_type="code_owner")
+        answer.must_not_break()
+        types = [rule.get("rule_type") for rule in made]
+        must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")
+
+
+@pytest.mark.parametrize("report", ["code-coverage", "license-scanning"])
+def test_a_rule_about_a_report_may_be_created_or_refused(report: str, maintainer: Caller, drawn_rules: Path) -> None:
+    created(maintainer, drawn_rules)
+    with verifies("project-approval-rules.create.report-type"):
+        special = {"rule_type": "report_approver", "report_type": report.replace("-", "_")}
+        answer, _ = attempt(maintainer, drawn_rules, **special)
+        answer.must_not_break()
+    observe(
+        f"project-approval-rules.create.report-type.{report}-answer",
+        f"creating a rule about this report is answered {answer.status}",
+    )
+
+
+@pytest.mark.parametrize("parameter", ["rule-type", "report-type"])
+def test_an_unknown_type_shows_in_no_rule(parameter: str, maintainer: Caller, drawn_rules: Path) -> None:
+    created(maintainer, drawn_rules)
+    unknown = {"rule-type": {"rule_type": UNHEARD_OF}}
+    unknown["report-type"] = {"rule_type": "report_approver", "report_type": UNHEARD_OF}
+    with verifies(f"project-approval-rules.create.{parameter}-is-known"):
+        answer, made = attempt(maintainer, drawn_rules, **unknown[parameter])
+        must_be_dropped_or_refused(answer, made)
+        must(UNHEARD_OF not in json.dumps(made), f"no rule that shows {UNHEARD_OF}", json.dumps(made)[:200])
+
+
+def must_be_dropped_or_refused(answer: Answer, made: list[Rule]) -> None:
+    """Expect a refusal of which nothing came, or a call served as if the unfit part had not been sent."""
+    if answer.exchange.is_refusal:
+        must(not made, "nothing after a refusal", f"{len(made)} rules", answer.exchange)
+    else:
+        answer.must_be_served()
+
+
+def test_another_type_in_a_change(maintainer: Caller, rules: Path) -> None:
+    rule = created(maintainer, rules, rule_type="regular")
+    body = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    answer = maintainer.put(rules / rule["id"], {**body, "rule_type": "any_approver"}).must_not_break()
+    shown = by_id(maintainer, rules, rule["id"]).rule.get("rule_type")
+    observe(
+        "project-approval-rules.update.rule-type-stays",
+        f"a change of a regular rule that sends any_approver is answered {answer.status}; the rule is {shown} then",
+    )
+
+
+# -- values that cannot be taken ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unfit", UNFIT, ids=lambda unfit: unfit.requirement)
+def test_an_object_in_place_of_a_list_gives_a_new_rule_nothing(unfit: Unfit, maintainer: Caller, rules: Path) -> None:
+    plain = created(maintainer, rules)
+    with verifies(f"project-approval-rules.create.{unfit.requirement}"):
+        for parameter, shown in unfit.shown.items():
+            answer, made = attempt(maintainer, rules, **{parameter: inside_an_object(maintainer, parameter)})
+            must_be_dropped_or_refused(answer, made)
+            for rule in made:
+                must_add_nothing(shown, rule, plain)
+
+
+@pytest.mark.parametrize("unfit", UNFIT, ids=lambda unfit: unfit.requirement)
+def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(unfit: Unfit, maintainer: Caller, rules: Path) -> None:
+    before = created(maintainer, rules)
+    valid = {"name": before.get("name"), "approvals_required": 1}
+    maintainer.put(rules / before["id"], {**valid, "user_ids": [], "group_ids": []}).given_served()
+    with verifies(f"project-approval-rules.update.{unfit.requirement}"):
+        for parameter, shown in unfit.shown.items():
+            sent = {parameter: inside_an_object(maintainer, parameter)}
+            answer = maintainer.put(rules / before["id"], {**valid, **sent})
+            must_be_dropped_or_refused(answer, [])
+            must_add_nothing(shown, by_id(maintainer, rules, before["id"]).rule, before)
+
+
+def inside_an_object(caller: Caller, parameter: str) -> dict[str, object]:
+    """Hide what would be right in a list in an object: the caller, who can be named in rules, or some number."""
+    actor = caller.actor
+    right = {"user_ids": actor.id, "usernames": actor.username} if actor else {}
+    return {UNHEARD_OF: right.get(parameter) or 1}
+
+
+def must_add_nothing(shown: str, rule: Rule, plain: Rule) -> None:
+    """Expect nothing in a list of a rule that is not in that of another one."""
+    now, without = numbers(rule, shown), numbers(plain, shown)
+    must(set(now or ()) <= set(without or ()), f"{shown} = {without}", f"{shown} = {now}")
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.requirement)
+def test_no_rule_comes_of_a_creation_that_cannot_be_right(wrong: Wrong, maintainer: Caller, rules: Path) -> None:
+    valid = {"name": fresh_name(), "approvals_required": 1}
+    control = maintainer.post(rules, valid)
+    given_taken(wrong, maintainer, rule_in(control))
+    with (
+        verifies(f"project-approval-rules.create.{wrong.requirement}"),
+        unchanged(lambda: maintainer.list(rules).ids(), "the rules"),
+    ):
+        for body in wrong.bodies(**valid):
+            maintainer.post(rules, body).must_be_refused(beside=control)
+
+
+@pytest.mark.parametrize("wrong", WRONG_IN_CHANGES, ids=lambda wrong: wrong.requirement)
+def test_a_rule_stays_after_a_change_that_cannot_be_right(wrong: Wrong, maintainer: Caller, rules: Path) -> None:
+    rule = created(maintainer, rules)
+    given_taken(wrong, maintainer, rule)
+    path = rules / rule["id"]
+    valid = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    control = maintainer.put(path, valid)
+    with (
+        verifies(f"project-approval-rules.update.{wrong.requirement}"),
+        unchanged(lambda: standing(by_id(maintainer, rules, rule["id"]).rule), "the rule"),
+    ):
+        for body in wrong.bodies(**{**valid, "name": fresh_name(), "approvals_required": 3}):
+            maintainer.put(path, body).must_be_refused(beside=control)
+
+
+def given_taken(wrong: Wrong, caller: Caller, rule: Rule) -> None:
+    """Go on only with a parameter that the target has at its version."""
+    given_owed(caller, wrong.parameter != FLAG or FLAG in rule, f"{FLAG}, which came with 15.3")
+
+
+# -- rules and projects that are not there -----------------------------------------------------------------------------
+
+
+def test_a_number_that_is_none_names_no_rule(maintainer: Caller, rules: Path) -> None:
+    number = created(maintainer, rules)["id"]
+    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    with unchanged(lambda: standings(maintainer, rules), "the rules"):
+        with verifies("project-approval-rules.read.rule-id-is-integer", go_on=True):
+            maintainer.get(rules / "abc").must_be_refused(beside=maintainer.get(rules / number))
+        with verifies("project-approval-rules.update.rule-id-is-integer", go_on=True):
+            refused = maintainer.put(rules / "abc", body)
+            refused.must_be_refused(beside=maintainer.get(rules / number))
+        with verifies("project-approval-rules.delete.rule-id-is-integer"):
+            refused = maintainer.delete(rules / "abc")
+            refused.must_be_refused(beside=maintainer.get(rules / number))
+
+
+def test_a_rule_that_the_project_does_not_have(maintainer: Caller, rules: Path) -> None:
+    number = created(maintainer, rules)["id"]
+    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    control = maintainer.put(rules / number, body)
+    with verifies("project-approval-rules.read.unknown-rule", go_on=True):
+        maintainer.get(rules / UNUSED_ID).must_be_refused(beside=maintainer.get(rules / number))
+    with (
+        verifies("project-approval-rules.update.unknown-rule", go_on=True),
+        unchanged(lambda: standings(maintainer, rules), "the rules"),
+    ):
+        maintainer.put(rules / UNUSED_ID, body).must_be_refused(beside=control)
+    with (
+        verifies("project-approval-rules.delete.unknown-rule"),
+        unchanged(lambda: standings(maintainer, rules), "the rules"),
+    ):
+        unknown = maintainer.delete(rules / UNUSED_ID).must_not_break()
+    observe(
+        "project-approval-rules.delete.unknown-rule-answer",
+        f"deleting a rule that the project does not have is answered {unknown.status}",
+    )
+
+
+def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Caller, rules: Path) -> None:
+    """What deleting there is answered is open, as long as nothing breaks."""
+    rule = created(maintainer, rules)
+    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    calls: tuple[tuple[str, str, Any], ...] = (
+        ("GET", "?page=1&per_page=1", None),
+        ("POST", "", body),
+        ("GET", f"/{rule['id']}", None),
+        ("PUT", f"/{rule['id']}", body),
+    )
+    elsewhere = f"/projects/{UNUSED_ID}/approval_rules"
+    with verifies("project-approval-rules.unknown-project"):
+        for method, below, sent in calls:
+            more = {} if sent is None else {"json": sent}
+            control = maintainer.call(method, f"{rules}{below}", **more)
+            maintainer.call(method, f"{elsewhere}{below}", **more).must_be_refused(beside=control)
+        maintainer.delete(f"{elsewhere}/{rule['id']}").must_not_break()
+        by_id(maintainer, rules, rule["id"]).must_hold(id=rule["id"])
