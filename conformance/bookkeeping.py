@@ -78,6 +78,8 @@ class TestBook:
     held_back: dict[str, Check] | None = None
     """While a failure is being shrunk: the latest failed check of each requirement."""
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
+    is_apart: bool = False
+    """While many calls are under way at once: whoever sends them judges them, in an order of their own."""
 
     __test__ = False
 
@@ -205,6 +207,17 @@ class Run:
         """Forget the calls of the last example."""
         self._open_book().story = []
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Judge nothing in passing while the context lasts, and let no call stand as the one before another."""
+        book = self._open_book()
+        book.is_apart = True
+        try:
+            yield
+        finally:
+            book.is_apart = False
+            book.recent.clear()
+
     def release(self) -> None:
         """Write the failures that were held back."""
         book = self._open_book()
@@ -217,7 +230,7 @@ class Run:
 
     def _see(self, exchange: Exchange) -> None:
         book = self.book
-        if book is None:
+        if book is None or book.is_apart:
             return
         with self._lock:
             book.recent.append(exchange)
@@ -236,9 +249,9 @@ class Run:
             else:
                 violation = Violation(finding.expected, finding.actual, exchange)
                 self.failed(finding.requirement, violation, finding.place)
-                self._fail_softly(f"{finding.requirement}: {violation} at {finding.place or 'the answer'}")
+                self.fail_softly(f"{finding.requirement}: {violation} at {finding.place or 'the answer'}")
 
-    def _fail_softly(self, text: str) -> None:
+    def fail_softly(self, text: str) -> None:
         """Let the running test fail at its end for what it saw in passing; a test that saw a violation is not green."""
         failures = self._open_book().soft_failures
         with self._lock:

@@ -30,7 +30,8 @@ _REFUSED_IN_A_ROW = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
 
-Query = Mapping[str, str | int | bool | None]
+#: A parameter with a tuple of values is sent once for each.
+Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,12 @@ class Call:
     @property
     def target(self) -> str:
         """Path and query as sent."""
-        wanted = {key: _query_text(value) for key, value in self.query.items() if value is not None}
+        wanted = [
+            (key, _query_text(entry))
+            for key, value in self.query.items()
+            for entry in (value if isinstance(value, tuple) else (value,))
+            if entry is not None
+        ]
         return f"{self.path}?{urlencode(wanted)}" if wanted else self.path
 
 
@@ -157,16 +163,18 @@ class Client:
         """
         Return what a redirect leads to after a few steps at most; what is no redirect is returned as it is.
 
-        The token stays at the target's own address: another host, such as an object storage, never sees it.
+        The token stays at the target's own address: another host, such as an object storage, never sees it. Without a
+        token a redirect is a refusal and is not followed: it leads to where somebody is asked for one.
         """
-        for _ in range(_LONGEST_REDIRECT):
+        for _ in range(_LONGEST_REDIRECT if exchange.call.actor else 0):
             where = exchange.headers.get("location")
             if exchange.status not in _REDIRECTS or not where:
                 break
             call = exchange.call
             address = urljoin(self._address(call), where)
             here = urlsplit(address)[:2] == urlsplit(self.profile.base_url)[:2]
-            exchange = self.perform(replace(call, actor=call.actor if here else None, path=address, query={}))
+            path = address.removeprefix(f"{self.profile.base_url}/api/v4")
+            exchange = self.perform(replace(call, actor=call.actor if here else None, path=path, query={}))
         return exchange
 
     def perform(self, call: Call) -> Exchange:

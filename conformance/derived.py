@@ -80,6 +80,11 @@ def served_caller(operation: Operation) -> Caller:
     return caller_named(known or next(iter(operation.served)))
 
 
+def token_in(caller: Caller, header: str, prefix: str = "") -> dict[str, str]:
+    """Return the header that carries an actor's token, for calls that are to send it in an unusual way."""
+    return {header: f"{prefix}{caller.actor.token if caller.actor else ''}"}
+
+
 @contextmanager
 def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[None]:
     """

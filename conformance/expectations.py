@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _ABSENT: Any = object()
 _PAGE_LENGTH = 20
+_LONGEST_PAGE = 100
 _POLL_SECONDS = 0.05
 
 
@@ -325,17 +326,19 @@ class Listing:
         self.entries = self._walk()
 
     def _walk(self) -> list[Any]:
-        entries: dict[str, Any] = {}
+        entries: list[Any] = []
+        seen: set[str] = set()
         for page in range(1, self._run.profile.limits.page_walk + 1):
             answer = self._caller.get(self._path, page=page, per_page=_PAGE_LENGTH)
             if page > 1 and answer.exchange.is_refusal:
-                return list(entries.values())
+                return entries
             answer.given_served()
-            body = _array(answer)
-            fresh = {json.dumps(entry, sort_keys=True): entry for entry in body}
-            if not fresh.keys() - entries.keys():
-                return list(entries.values())
-            entries.update(fresh)
+            # Twice on one page is twice in the list; again on a later page is a list that moved or takes no pages.
+            fresh = [(entry, json.dumps(entry, sort_keys=True)) for entry in _array(answer)]
+            entries += [entry for entry, text in fresh if text not in seen]
+            if all(text in seen for _, text in fresh):
+                return entries
+            seen |= {text for _, text in fresh}
         raise Unmet(Reason.PRECONDITION, f"{self._path} has more than {page} pages")
 
     def ids(self) -> list[Any]:
@@ -401,10 +404,11 @@ class Listing:
 
 
 class WholeListing(Listing):
-    """A list without stated pages; where it fills a page all the same, the service pages it silently."""
+    """A list without stated pages, read at once; a service that pages it silently is asked for a long page."""
 
     def _walk(self) -> list[Any]:
-        entries = _array(self._caller.get(self._path).given_served())
+        answer = self._caller.get(self._path, per_page=_LONGEST_PAGE)
+        entries = _array((self._caller.get(self._path) if answer.exchange.is_refusal else answer).given_served())
         return entries if len(entries) < _PAGE_LENGTH else super()._walk()
 
 

@@ -256,7 +256,7 @@ def _met_by_absence(document: Json, node: Json, value: Json) -> Iterator[str]:
     """Yield the requirements of properties that are not there, where that is what their requirement asks or allows."""
     for name, child in node.get("properties", {}).items():
         schema = resolve(document, child) if name not in value else {}
-        if schema.get("type") == "null" or "absent" in schema.get("x-tolerates", ()):
+        if schema.get("type") == "null" or schema.get("not") == {} or "absent" in schema.get("x-tolerates", ()):
             requirement = schema.get("x-requirement")
             if isinstance(requirement, str):
                 yield requirement

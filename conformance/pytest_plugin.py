@@ -123,6 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Find out what each test claims, refuse claims that cannot be right, and drop what was not selected."""
     session = config.stash[_SESSION]
     problems: list[str] = []
+    items[:] = [item for item in items if not _is_of_no_operation(item)]
     for item in items:
         if is_suite(item):
             item.stash[_CLAIMS] = _claims(item, session.contract, problems)
@@ -137,6 +138,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 ALL_CLAIMS = pytest.StashKey[Mapping[str, Collection[str]]]()
+
+
+def _is_of_no_operation(item: pytest.Item) -> bool:
+    """Tell whether a test asks for every operation of some sort where the version of the target has none."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return "operation" in parameters and not hasattr(parameters["operation"], "id")
 
 
 def is_suite(item: pytest.Item) -> bool:
@@ -185,6 +192,11 @@ def _by_requirement(items: list[pytest.Item]) -> Mapping[str, Collection[str]]:
 
 
 # -- the run ---------------------------------------------------------------------------------------------------------
+
+
+def session_of(config: pytest.Config) -> Session | None:
+    """Return the session of a pytest run, also after it has ended; None when it never began."""
+    return config.stash.get(_SESSION, None)
 
 
 @pytest.hookimpl(wrapper=True)

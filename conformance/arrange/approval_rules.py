@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.arrange.reviews import Rule, essence
+from conformance.arrange.reviews import Rule, created, essence
 from conformance.bookkeeping import current_run
 from conformance.expectations import Caller, Path, given, group_path, must, must_settle, project_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from conformance.expectations import Answer
     from conformance.target import Fixture
@@ -22,7 +22,11 @@ KNOWN_TYPES = ("any_approver", "regular", "report_approver", "code_owner")
 #: A text that no service knows as a value of anything.
 UNHEARD_OF = "unheard-of"
 
+_OURS = "conformance-"
 _MOST_PAGES = 100
+_POLL_SECONDS = 0.05
+
+T = TypeVar("T")
 
 
 def project_rules(project: Fixture) -> Path:
@@ -45,6 +49,12 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
     admin = run.profile.actors.get("admin")
     refused = admin is not None and owner.get(group_rules(group), page=1, per_page=1).exchange.is_refusal
     return Caller(run, admin) if refused else owner
+
+
+def own_rule(caller: Caller, rules: Path) -> Rule:
+    """Return a regular rule that the suite has made, in this run or before, of a group, which cannot get rid of it."""
+    named = [rule for rule in caller.list(rules).having(rule_type="regular") if _OURS in str(rule.get("name"))]
+    return dict(named[0]) if named else created(caller, rules, rule_type="regular")
 
 
 def given_owed(caller: Caller, shown: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
@@ -77,15 +87,27 @@ def numbers(rule: Rule, name: str) -> list[int] | None:
     return sorted(entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int))
 
 
-@contextmanager
-def others_stay(reader: Caller, rules: Path, *but: int) -> Iterator[None]:
-    """Expect that every rule of a list, but for some, says afterwards what it said before; there must be one."""
-    before = {number: rule for number, rule in standings(reader, rules).items() if number not in but}
-    given(bool(before), "there is no other rule that could be changed")
-    yield
+def standings_when(
+    reader: Caller,
+    rules: Path,
+    holds: Callable[[dict[Any, dict[str, Any]]], bool],
+) -> dict[Any, dict[str, Any]]:
+    """Return what every rule of a list says as soon as something holds, or once the target has had time to settle."""
+    return _when(lambda: standings(reader, rules), holds)
+
+
+def others_of(reader: Caller, rules: Path, *but: int) -> dict[Any, dict[str, Any]]:
+    """Return what every rule of a list says, but for some; inconclusive when there is no other."""
+    found = {number: rule for number, rule in standings(reader, rules).items() if number not in but}
+    given(bool(found), "there is no other rule that could be changed")
+    return found
+
+
+def must_stay(reader: Caller, rules: Path, before: Mapping[Any, dict[str, Any]]) -> None:
+    """Expect that these rules of a list still say what they said before."""
     now = standings(reader, rules)
     after = {number: now.get(number) for number in before}
-    must(after == before, f"the other rules as before: {_brief(before)}", _brief(after))
+    must(after == before, f"these rules as before: {_brief(before)}", _brief(after))
 
 
 @dataclass(frozen=True)
@@ -125,7 +147,9 @@ class Reading:
 
     def given_naming(self, **ids: Collection[int]) -> None:
         """Go on only if the rule names these numbers: what was never there cannot be seen to go."""
-        given(_compare(self.rule, ids, set.issubset), f"{self.where} does not name {_brief(ids)} to begin with")
+        found = _when(self.read, lambda rule: rule is not None and _compare(rule, ids, set.issubset))
+        names_them = found is not None and _compare(found, ids, set.issubset)
+        given(names_them, f"{self.where} does not name {_brief(ids)} to begin with")
 
     def _expect(self, expected: str, holds: Callable[[Rule], bool], names: tuple[str, ...]) -> None:
         seen: list[Rule | None] = []
@@ -177,6 +201,16 @@ def pages_of(reader: Caller, rules: Path, per_page: int) -> list[list[Any]]:
         pages.append(body)
     given(len(pages) < _MOST_PAGES, f"there are more than {_MOST_PAGES} pages")
     return pages
+
+
+def _when(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
+    """Read until something holds or the target has had its time to settle; return what was read last."""
+    deadline = time.monotonic() + current_run().profile.limits.settle_seconds
+    found = read()
+    while not holds(found) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        found = read()
+    return found
 
 
 def _object(answer: Answer) -> Rule | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.arrange.recipes import Area, Recipe, Values
 from conformance.bookkeeping import current_run
 from conformance.expectations import Answer, Caller, Path, given, group_path, must, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from conformance.arrange.places import Place
     from conformance.target import Fixture
 
 AUTHOR = "allow_author_approval"
@@ -129,3 +131,36 @@ def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
         if not any(entries[name].get("locked") for name in SETTABLE if name in entries):
             return settings
     return wanted
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
+
+
+def with_author_approval(settings: Settings) -> Values:
+    """Let the setting of the example be on, so that switching it off changes something."""
+    given(AUTHOR in settings.free(), f"{AUTHOR} is locked in {settings.path}")
+    if not settings.values()[AUTHOR]:
+        settings.change(**{AUTHOR: True}).given_served()
+    return {}
+
+
+def _settings(caller: Caller, place: Place) -> Settings:
+    return of_group(caller, place.fixture("group"))
+
+
+AREA = Area(
+    keeper="owner",
+    remember=lambda caller, place: _settings(caller, place).values(),
+    put_back=lambda caller, place, before: _settings(caller, place).restore(before),
+    unknown={
+        "getGroupApprovalSettings.id": "approval-settings.group.read.unknown-group",
+        "updateGroupApprovalSettings.id": "approval-settings.group.update.unknown-group",
+    },
+    recipes={
+        "getGroupApprovalSettings": Recipe(),
+        "updateGroupApprovalSettings": Recipe(
+            before=lambda caller, place: with_author_approval(_settings(caller, place)),
+            state=lambda caller, place: _settings(caller, place).entries(),
+        ),
+    },
+)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.arrange.recipes import Area, Recipe, Values
+from conformance.bookkeeping import Unmet, current_run
 from conformance.expectations import Answer, Caller, Path, eventually, given, group_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.arrange.places import Place
     from conformance.target import Fixture
 
 STARTED, FINISHED, FAILED = 0, 1, -1
@@ -45,6 +48,14 @@ class Export:
         eventually(lambda: all(_has_ended(entry) for entry in self.entries()), f"the end of the export in {self.path}")
         return _marks(self.entries())
 
+    def shows_anew(self, before: Marks) -> bool:
+        """Wait until the status shows something of an export scheduled after `before`; tell whether it ever did."""
+        try:
+            eventually(lambda: _marks(self.entries()) != before, f"an entry of the export in {self.path}")
+        except Unmet:
+            return False
+        return True
+
     def settled(self, before: Marks, *, batched: bool) -> list[Entry]:
         """
         Wait for the end of the export that was scheduled after `before`, and return all entries.
@@ -73,6 +84,10 @@ class Export:
         before = self.marks()
         answer = self.schedule(batched=batched).given_served()
         return answer, self.settled(before, batched=batched)
+
+    def anew(self, entries: list[Entry], before: Marks) -> list[Entry]:
+        """Return those entries that do not come from an older export."""
+        return [entry for entry in entries if _marks([entry]).items() - before.items()]
 
     def is_batched(self) -> bool:
         """Tell whether the last export of the relation came in batches."""
@@ -105,3 +120,50 @@ def _has_ended(entry: Mapping[str, Any]) -> bool:
 
 def _marks(entries: list[Entry]) -> Marks:
     return {str(entry.get("relation")): (entry.get("updated_at"), entry.get("batched")) for entry in entries}
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
+
+
+def _export(caller: Caller, place: Place) -> Export:
+    return of_group(caller, place.fixture("export_group"), str(place.value("export_group.relation")))
+
+
+def _quiet(caller: Caller, place: Place) -> Values:
+    """Let no export be running."""
+    _export(caller, place).marks()
+    return {}
+
+
+def _exported(caller: Caller, place: Place) -> Values:
+    """Let the relation be exported in batches, so that its entry has all that an entry can have."""
+    _export(caller, place).finished(batched=True)
+    return {}
+
+
+def _first_batch(place: Place) -> Values:
+    """Ask for the first batch of the relation."""
+    export = _export(Caller(current_run(), place.profile.actors[AREA.keeper]), place)
+    batches = export.finished(batched=True).get("batches") or [{}]
+    given(isinstance(batches[0].get("batch_number"), int), f"{export.relation} has no batch with a number")
+    return {"relation": export.relation, "batched": True, "batch_number": batches[0]["batch_number"]}
+
+
+AREA = Area(
+    keeper="owner",
+    remember=lambda _, __: None,
+    put_back=lambda _, __, ___: None,
+    unknown={
+        "scheduleGroupRelationsExport.id": "group-relations-export.schedule.unknown-group",
+        "getGroupRelationsExportStatus.id": "group-relations-export.status.unknown-group",
+        "downloadGroupRelationsExport.id": "group-relations-export.download.unknown-group",
+    },
+    recipes={
+        "scheduleGroupRelationsExport": Recipe(
+            before=_quiet,
+            state=lambda caller, place: _export(caller, place).marks(),
+        ),
+        "getGroupRelationsExportStatus": Recipe(before=_exported),
+        "downloadGroupRelationsExport": Recipe(before=_exported, query=_first_batch),
+    },
+)

@@ -6,12 +6,14 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from conformance.arrange.recipes import Area, Recipe, Values
 from conformance.contract import Version
 from conformance.expectations import Answer, Caller, Path, given, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from conformance.arrange.places import Place
     from conformance.target import Fixture
 
 Settings = dict[str, Any]
@@ -192,3 +194,65 @@ def without_timestamps(body: Any) -> Any:
         kept = {name: value for name, value in body.items() if name not in {"created_at", "updated_at"}}
         return {name: without_timestamps(value) for name, value in kept.items()}
     return [without_timestamps(value) for value in body] if isinstance(body, list) else body
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
+
+
+def _where(caller: Caller, place: Place) -> tuple[Path, Fixture]:
+    return integrations_path(caller, place.fixture("project")), place.fixture("integration")
+
+
+def _with_it(caller: Caller, place: Place) -> Values:
+    """Let the first integration be set up."""
+    given_set_up(caller, *_where(caller, place))
+    return {}
+
+
+def _without_it(caller: Caller, place: Place) -> Values:
+    """Let the first integration not be set up."""
+    path, integration = _where(caller, place)
+    listed = caller.whole_list(path)
+    if listed.having(slug=slug_of(integration)):
+        given_disabled(caller, path, integration)
+    return {}
+
+
+def _state(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
+    return entries(caller, _where(caller, place)[0])
+
+
+def _put_back(caller: Caller, place: Place, before: dict[str, dict[str, Any]]) -> None:
+    path, integration = _where(caller, place)
+    if slug_of(integration) in before:
+        set_up(caller, path, integration)
+    else:
+        caller.delete(path / slug_of(integration))
+
+
+_READING = Recipe(before=_with_it)
+_SETTING_UP = Recipe(before=_without_it, state=_state)
+_DISABLING = Recipe(before=_with_it, state=_state)
+
+AREA = Area(
+    keeper="maintainer",
+    remember=_state,
+    put_back=_put_back,
+    unknown={
+        "id": "integrations.unknown-project",
+        "getIntegration.integration_slug": "integrations.unknown-slug.reading",
+        "getService.integration_slug": "integrations.unknown-slug.reading",
+        "setUpIntegration.integration_slug": "integrations.unknown-slug.setting-up",
+        "setUpService.integration_slug": "integrations.unknown-slug.setting-up",
+    },
+    recipes={
+        "listIntegrations": _READING,
+        "getIntegration": _READING,
+        "setUpIntegration": _SETTING_UP,
+        "disableIntegration": _DISABLING,
+        "listServices": _READING,
+        "getService": _READING,
+        "setUpService": _SETTING_UP,
+        "disableService": _DISABLING,
+    },
+)

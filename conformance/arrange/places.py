@@ -58,9 +58,7 @@ class Place:
         name, _, field = reference.partition(".")
         found = self._of_actor(name, field or "id") if name in ACTORS else self._of_fixture(name, field or "id", number)
         if found is None:
-            raise NotTested(
-                Reason.PREREQUISITE_MISSING, f"the profile does not give '{field or 'id'}' of {name}"
-            )
+            raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile does not give '{field or 'id'}' of {name}")
         return found
 
     def _of_actor(self, name: str, field: str) -> Any:

@@ -113,9 +113,12 @@ class Prepared:
         return replace(self, body=body)
 
     def sent_by(self, caller: Caller) -> Answer:
-        """Send it."""
+        """Send it; where an older name redirects to the newer one, or to a file, what counts is what comes of it."""
+        if any(response.status.startswith("3") for response in self.operation.responses):
+            return caller.download(self.path, **self.query)
         body = {} if self.body is ABSENT else {"json": self.body}
-        return caller.call(self.operation.method, self.path, query=self.query, **body)
+        answer = caller.call(self.operation.method, self.path, query=self.query, **body)
+        return caller.follow(answer) if self.operation.alias_of else answer
 
 
 def prepare(operation: Operation, recipe: Recipe, place: Place, known: Values) -> Prepared:

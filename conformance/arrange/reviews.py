@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
+from conformance.bookkeeping import Violation
 from conformance.expectations import Answer, Caller, Path, given, must_settle, project_path
 
 if TYPE_CHECKING:
@@ -54,6 +55,19 @@ def must_become(
 ) -> None:
     """Expect something of what is read, within the time the target has to settle; `within` as in `must_settle`."""
     must_settle(lambda: holds(read()), expected, lambda: str(read()), within=within)
+
+
+def settled(read: Callable[[], Any], wanted: Any, *, within: float = 0) -> Any:
+    """Return what is read, once it is what is wanted or the target has had its time; `within` as in `must_settle`."""
+    seen: list[Any] = []
+
+    def holds() -> bool:
+        seen.append(read())
+        return bool(seen[-1] == wanted)
+
+    with suppress(Violation):
+        must_settle(holds, str(wanted), lambda: str(seen[-1]), within=within)
+    return seen[-1]
 
 
 # -- approvals ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from conformance.cli.contract import contract, coverage, explain, requirements
 from conformance.cli.prove import prove
 from conformance.cli.run import report, run
 from conformance.cli.target import serve, target
+from conformance.cli.versions import lint_traffic, readiness
 from conformance.errors import ConformanceError, ExitCode
 
 
@@ -26,7 +27,7 @@ def commands() -> None:
     """
 
 
-for _command in (run, report, coverage, requirements, explain, contract, target, serve, prove):
+for _command in (run, report, coverage, requirements, explain, contract, target, serve, prove, readiness, lint_traffic):
     commands.add_command(_command)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
 
 from conformance import pytest_plugin
+from conformance.contract import Version
 from conformance.errors import UsageError
 from conformance.record import read_record
 from conformance.reports import FORMATS, render
 from conformance.resources import HOME, SUITE_FOLDER
 from conformance.verdicts import add_up
+
+if TYPE_CHECKING:
+    from conformance.session import Session
 
 _SUITE_INI = Path(__file__).resolve().parent.parent / "suite.ini"
 
@@ -35,6 +40,7 @@ def suite_arguments(*options: str) -> list[str]:
 @click.option("--target-version", metavar="V", help="Version of the service: 17.7, 'auto' or 'unknown'.")
 @click.option("--area", multiple=True, help="Only this area. May be repeated.")
 @click.option("--requirement", multiple=True, metavar="ID", help="Only tests of this requirement. May be repeated.")
+@click.option("--ready-for", metavar="V", help="Also tell what an upgrade to this version would meet.")
 @click.option("--include", multiple=True, type=click.Choice(["slow"]), help="Also what takes minutes or many calls.")
 @click.option("--seed", type=int, help="Repeats the random choices of an earlier run.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default reports/TARGET/TIME.")
@@ -48,7 +54,15 @@ def suite_arguments(*options: str) -> list[str]:
 @click.option("-v", "--verbose", is_flag=True, help="One line per test.")
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def run(context: click.Context, /, *, verbose: bool, pytest_arguments: tuple[str, ...], **_: object) -> int:
+def run(
+    context: click.Context,
+    /,
+    *,
+    verbose: bool,
+    ready_for: str | None,
+    pytest_arguments: tuple[str, ...],
+    **_: object,
+) -> int:
     """
     Run the suite and write its reports.
 
@@ -57,12 +71,38 @@ def run(context: click.Context, /, *, verbose: bool, pytest_arguments: tuple[str
     options = ["-v" if verbose else "-q"]
     for parameter in context.command.params:
         name = parameter.name or ""
-        if not isinstance(parameter, click.Option) or name == "verbose":
+        if not isinstance(parameter, click.Option) or name in ("verbose", "ready_for"):
             continue
         value = context.params[name]
         given = value if isinstance(value, tuple) else (value,)
         options.extend(f"--{name.replace('_', '-')}={entry}" for entry in given if entry is not None)
-    return int(pytest.main(suite_arguments(*options, *pytest_arguments), plugins=[pytest_plugin]))
+    arguments = suite_arguments(*options, *pytest_arguments)
+    if ready_for is None:
+        return int(pytest.main(arguments, plugins=[pytest_plugin]))
+    return _run_ready_for(arguments, ready_for)
+
+
+def _run_ready_for(arguments: list[str], version: str) -> int:
+    """Run, and then tell what an upgrade would meet; the exit code is that of the run."""
+    from conformance.cli.versions import after_run  # noqa: PLC0415 - it needs `suite_arguments` from here
+
+    Version.parse_known(version)
+    watcher = _Watcher()
+    code = int(pytest.main(arguments, plugins=[pytest_plugin, watcher]))
+    if watcher.session is not None:
+        after_run(watcher.session, version)
+    return code
+
+
+class _Watcher:
+    """Keeps the session of a run for what follows it."""
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """Remember the session when the run is over."""
+        self.session = pytest_plugin.session_of(config)
 
 
 @click.command()

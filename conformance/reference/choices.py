@@ -194,6 +194,7 @@ class Choices:
     reset_approvals_initially: bool = True
     author_approval_initially: bool = False
     committers_barred_initially: bool = False
+    author_approval_is_one_setting: bool = True  # here, and allow_author_approval of the approval settings
 
     # Group relations export.
     export_delay_seconds: float = 0.2

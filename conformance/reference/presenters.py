@@ -6,30 +6,60 @@ Specification: Resources and their fields. What a record has beyond that is sent
 from __future__ import annotations
 
 from datetime import timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .choices import TimestampStyle
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from .choices import Choices
     from .identity import Group, Project, User
     from .repositories import AccessLevel, ProtectedBranch
     from .service import Service
 
+K = TypeVar("K")
+V = TypeVar("V")
 Json = dict[str, object]
 
 _ELSEWHERE = timezone(timedelta(hours=2))
-_MOST_WRITTEN = 10_000
+_MOST_REMEMBERED = 10_000
+
+
+class _Remembered(NamedTuple):
+    """How a project was shown, and what that was made of: as long as all of it stays, so does the answer."""
+
+    project: Project
+    namespace: Group
+    choices: Choices
+    shown: Json
+    shown_namespace: Json
 
 
 class Presenter:
     """Turns records into JSON objects."""
 
+    _moments: dict[tuple[datetime, TimestampStyle], str]
+    _projects: dict[int, _Remembered]
+
     def __init__(self, service: Service) -> None:
         self._service = service
-        # The same moments are written over and over, and writing one takes longer than looking it up.
-        self._written: dict[tuple[datetime, TimestampStyle], str] = {}
+        self._forget()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Replace a method or field; what was remembered may look different from then on, and is forgotten."""
+        object.__setattr__(self, name, value)
+        self._forget()
+
+    def __delattr__(self, name: str) -> None:
+        """Take back a replacement."""
+        object.__delattr__(self, name)
+        self._forget()
+
+    def _forget(self) -> None:
+        # The same moments and projects are shown over and over, and that takes longer than looking them up.
+        vars(self)["_moments"] = {}
+        vars(self)["_projects"] = {}
 
     @property
     def _web(self) -> str:
@@ -38,12 +68,11 @@ class Presenter:
     def timestamp(self, moment: datetime) -> str:
         """Write a moment as an ISO 8601 timestamp."""
         style = self._service.choices.timestamps
-        known = self._written.get((moment, style))
-        if known is None:
-            if len(self._written) >= _MOST_WRITTEN:
-                self._written.clear()
-            known = self._written[moment, style] = _write(moment, style)
-        return known
+        written = self._moments.get((moment, style))
+        if written is None:
+            _make_room(self._moments)
+            written = self._moments[moment, style] = _write(moment, style)
+        return written
 
     def user(self, user: User) -> Json:
         """Present a user reference."""
@@ -88,8 +117,25 @@ class Presenter:
         return f"{self._web}/groups/{group.full_path}"
 
     def limited_project(self, project: Project) -> Json:
-        """Present an allowlist project entry."""
-        namespace = self._service.identities.namespace_of(project)
+        """Present an allowlist project entry. The answer is the caller's own, to be changed at will."""
+        namespace, choices = self._service.identities.namespace_of(project), self._service.choices
+        known = self._projects.get(project.id)
+        if (
+            known is None
+            or known.project is not project
+            or known.namespace is not namespace
+            or known.choices is not choices
+        ):
+            _make_room(self._projects)
+            known = _Remembered(
+                project, namespace, choices, self._limited_project(project, namespace), self.namespace(namespace)
+            )
+            self._projects[project.id] = known
+        topics = project.topics
+        # Whatever can be changed in place is given away as a copy.
+        return {**known.shown, "tag_list": [*topics], "topics": [*topics], "namespace": {**known.shown_namespace}}
+
+    def _limited_project(self, project: Project, namespace: Group) -> Json:
         web, host, path = self._web, self._web.partition("://")[2], project.full_path
         topics = list(project.topics)
         shown: Json = {
@@ -155,6 +201,11 @@ class Presenter:
             "unprotect_access_levels": [_short_level(level) for level in branch.unprotect_access_levels],
             "code_owner_approval_required": "true" if branch.code_owner_approval_required else "false",
         }
+
+
+def _make_room(remembered: dict[K, V]) -> None:
+    if len(remembered) >= _MOST_REMEMBERED:
+        remembered.clear()
 
 
 def _write(moment: datetime, style: TimestampStyle) -> str:

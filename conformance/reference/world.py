@@ -104,6 +104,7 @@ class _Builder:
         self._make_bots()
         self._protect_branches()
         self._fill_export_group()
+        self._make_untouched_places()
         # Named last, when projects have their repositories.
         for name, place in self._places.items():
             self._world.fixtures[name] = self._fixture(place)
@@ -230,6 +231,10 @@ class _Builder:
         for title in ("First", "Second", "Third"):
             planning.add_milestone(group, title, f"{title} stage of the move")
         planning.add_board(group, "Development")
+
+    def _make_untouched_places(self) -> None:
+        self._staffed_group("fresh_group", "newcomers", "As it was made: nobody has changed anything")
+        self._make_project("fresh_project", "fresh_group", "clean-slate")
 
     # -- small steps ----------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from conformance.record import Check, Reason, RunRecord
 from conformance.reports.text import one_line, plural
+from conformance.timeline import TimelineItem, timeline
 from conformance.verdicts import RequirementVerdict, RunResult, Verdict, add_up
 
 if TYPE_CHECKING:
@@ -81,6 +82,19 @@ class Tally:
         return f"{self.verified} of {self.owed} verified"
 
 
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row of the version table."""
+
+    version: str
+    items: tuple[TimelineItem, ...]
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the row is of a later version than the target's."""
+        return self.version == "future" or any(entry.reached is False for entry in self.items)
+
+
 @dataclass(frozen=True)
 class Facts:
     """A record and its verdicts, with what the formats derive from them."""
@@ -126,6 +140,19 @@ class Facts:
     def observed(self) -> tuple[RequirementVerdict, ...]:
         """Requirements at whose place something was seen that is worth a line and no judgement."""
         return tuple(row for row in self.result.rows if row.observations)
+
+    @cached_property
+    def timeline(self) -> tuple[TimelineItem, ...]:
+        """The version table, item by item, beside the target; empty when the record has none."""
+        return timeline(self.record, self.result)
+
+    @cached_property
+    def rows_of_table(self) -> tuple[TableRow, ...]:
+        """The rows of the version table, oldest first."""
+        rows: dict[str, list[TimelineItem]] = {}
+        for entry in self.timeline:
+            rows.setdefault(entry.item.version, []).append(entry)
+        return tuple(TableRow(version, tuple(items)) for version, items in rows.items())
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:

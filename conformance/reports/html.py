@@ -26,6 +26,7 @@ def render(facts: Facts) -> str:
         footer=facts.record.footer,
         result=facts.result,
         total=facts.total,
+        upgrade=facts.record.readiness,
         profile=json.dumps(header.profile, indent=2, ensure_ascii=False, default=str),
         verdicts=tuple(verdict for verdict in Verdict if facts.result.counts[verdict]),
         shown_failures=SHOWN_FAILURES,

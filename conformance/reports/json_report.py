@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from conformance.record import Check, Header
     from conformance.reports.facts import Facts, Tally
+    from conformance.timeline import TimelineItem
     from conformance.verdicts import RequirementVerdict
 
 #: Raised whenever the document changes so that its readers must change too.
@@ -36,6 +37,8 @@ def document(facts: Facts) -> dict[str, Any]:
         "gaps": facts.gaps,
         "areas": [{"area": tally.name, **_counts(tally)} for tally in facts.areas],
         "run": _run(facts.record.header, facts),
+        "timeline": [_item(entry) for entry in facts.timeline],
+        "readiness": facts.record.readiness,
         "warnings": facts.warnings,
         "problems": [asdict(problem) for problem in facts.problems],
         "requirements": [_requirement(row) for row in result.rows],
@@ -67,6 +70,16 @@ def _run(header: Header, facts: Facts) -> dict[str, Any]:
         "seconds": footer.seconds if footer else None,
         "requests": footer.requests if footer else sum(end.requests or 0 for end in facts.record.tests),
         "tests": len(facts.record.tests),
+    }
+
+
+def _item(entry: TimelineItem) -> dict[str, Any]:
+    return {
+        **asdict(entry.item),
+        "reached": entry.reached,
+        "state": entry.state,
+        "detail": entry.detail,
+        "verdict": entry.verdict,
     }
 
 

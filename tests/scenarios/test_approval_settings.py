@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.arrange import UNUSED_ID
 from conformance.arrange.approval_settings import (
     AUTHOR,
     COMMITTER,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.target import Fixture
-
-UNUSED_ID = 2_000_000_001
 
 # The last part of a requirement's id, and the setting that it is about.
 NAMES = {
@@ -197,6 +196,21 @@ def test_an_update_of_one_setting_keeps_the_others(place: str, settings: Setting
             found = {other: shown.get(other) for other in others}
             must(found == others, f"after {name} = {value}: {others}", str(found))
             expected = shown
+
+
+@both_places
+@pytest.mark.parametrize("setting", [*NAMES, "selective-code-owner-removals"])
+def test_what_is_no_truth_value_is_refused(place: str, setting: str, settings: Settings) -> None:
+    """From both values: what is taken for the one that holds already would show nowhere."""
+    name = NAMES.get(setting, SELECTIVE)
+    given_free(settings, name, SELECTIVE)
+    settings.change(**{SELECTIVE: False}).given_served()
+    with verifies(f"approval-settings.{place}.update.{setting}.is-boolean"):
+        for value in (False,) if name == SELECTIVE else (True, False):
+            control = settings.change(**{name: value})
+            for wrong in ("maybe", {"conformance": "maybe"}):
+                with unchanged(settings.entries, "every setting"):
+                    settings.change(**{name: wrong}).must_be_refused(beside=control)
 
 
 @both_places

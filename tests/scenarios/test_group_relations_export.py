@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange.group_relations_export import FAILED, FINISHED, STARTED, Export, of_group
+from conformance.arrange import UNUSED_ID
+from conformance.arrange.group_relations_export import FAILED, STARTED, Export, of_group
 from conformance.expectations import Answer, Caller, Path, given, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
     from conformance.target import Fixture
 
-UNUSED_ID = 2_000_000_001
 NO_RELATION = "conformance_no_such_relation"
 GZIP = b"\x1f\x8b"
 
@@ -38,23 +38,244 @@ def foreign_export(owner: Caller, sibling_group: Fixture, export: Export) -> Exp
 
 
 def test_entries_appear_after_an_export_was_scheduled(export: Export) -> None:
-    """How long that may take is open; but what can be downloaded has been exported, and must have an entry."""
-    before = export.marks()
+    """How long that takes is open; but what can be downloaded has been exported, and must have an entry."""
+    before, batched = export.marks(), not export.is_batched()
+    export.schedule(batched=batched).given_served()
     with verifies("group-relations-export.schedule.entries-appear"):
-        export.schedule(batched=not export.is_batched()).given_served()
-        try:
-            eventually(lambda: export.marks_now() != before, f"an entry of the export in {export.path}")
-        except Unmet:
-            file = export.download()
-            must(bool(before) or not file.is_served, "entries in the status", "none, but a file", file.exchange)
-            raise
+        if not export.shows_anew(before):
+            file = export.download(**({"batched": True, "batch_number": 1} if batched else {}))
+            given(file.is_served, "before the deadline, neither an entry nor a file of the export appeared")
         must(bool(export.entries()), "entries in the status", "none")
 
 
-def test_an_export_can_be_scheduled_in_batches(export: Export) -> None:
+def test_an_export_in_batches_shows_its_batches(export: Export) -> None:
     answer, entries = export.made_anew(batched=True)
     with verifies("group-relations-export.schedule.batched.may-be-true", go_on=True):
         answer.must_be(202)
     with verifies("group-relations-export.schedule.in-batches"):
-        own = [entry for entry in entries if entry.get("batched") is True]
-        must(bool(own), "entries that are batched", f"batched of {[entry.get('relation') for entry in own]}")
+        cut = [entry["relation"] for entry in entries if entry.get("batched") is True and entry.get("batches")]
+        must(bool(cut), "entries with batched = true and batches", f"none among {len(entries)} entries")
+
+
+def test_an_export_in_one_piece_shows_no_batched_entry(export: Export) -> None:
+    answer, entries = export.made_anew(batched=False)
+    with verifies("group-relations-export.schedule.batched.may-be-false", go_on=True):
+        answer.must_be(202)
+    with verifies("group-relations-export.schedule.unbatched"):
+        cut = [entry["relation"] for entry in entries if entry.get("batched") is not False]
+        must(not cut, "entries with batched = false", f"another batched of {', '.join(map(str, cut))}")
+
+
+def test_an_export_can_be_scheduled_without_saying_in_which_form(export: Export) -> None:
+    export.finished(batched=True)
+    before = export.marks()
+    with verifies("group-relations-export.schedule.batched.is-optional"):
+        export.caller.post(export.path).must_be(202)
+        export.settled(before, batched=False)
+        batched = export.is_batched()
+        export.schedule().must_be(202)
+    form = "in batches" if batched else "in one piece"
+    observe("group-relations-export.schedule.default-form", f"an export without batched comes {form}")
+
+
+def test_a_form_that_is_no_truth_value_is_refused(export: Export) -> None:
+    with verifies("group-relations-export.schedule.batched.is-boolean"):
+        with unchanged(export.marks, "the export status"):
+            refused = export.schedule(batched="maybe")
+        refused.must_be_refused(beside=export.schedule(batched=True))
+
+
+def test_what_a_second_scheduling_gives_is_noted(export: Export) -> None:
+    export.marks()
+    export.schedule(batched=False).given_served()
+    running = any(entry.get("status") == STARTED for entry in export.entries())
+    again = export.schedule(batched=False)
+    while_running = "while an export is running" if running else "right after another one, not seen running"
+    observe("group-relations-export.schedule.repeated-answer", f"scheduling {while_running} answers {again.status}")
+
+
+def test_an_export_of_one_group_starts_none_of_another(export: Export, foreign_export: Export) -> None:
+    with (
+        verifies("group-relations-export.schedule.belongs-to-its-group"),
+        unchanged(foreign_export.entries, "the export status of the other group"),
+    ):
+        export.made_anew(batched=not export.is_batched())
+
+
+def test_the_status_of_one_relation_shows_no_other(export: Export) -> None:
+    export.finished(batched=False)
+    relations = relations_in(export.entries())
+    given(len(set(relations)) > 1, "the status holds one relation only, so that nothing can be left out")
+    with verifies("group-relations-export.status.one-entry-a-relation", go_on=True):
+        must(len(set(relations)) == len(relations), "each relation once", ", ".join(map(str, relations)))
+    with verifies("group-relations-export.status.filtered", go_on=True):
+        answer = export.caller.get(export.path / "status", relation=export.relation).must_be(200)
+        shown = relations_in(answer.json)
+        must(set(shown) == {export.relation}, f"the entry of {export.relation}", f"entries of {shown}", answer.exchange)
+        form = "an array" if isinstance(answer.json, list) else "the bare entry"
+        observe("group-relations-export.status.filtered-form", f"the status of one relation is {form}")
+    with verifies("group-relations-export.status.unknown-relation"):
+        unknown = export.caller.get(export.path / "status", relation=NO_RELATION).must_not_break()
+        foreign = set(relations_in(unknown.json)) - {None, NO_RELATION} if unknown.is_served else set()
+        must(not foreign, "no entry of another relation", f"entries of {foreign}", unknown.exchange)
+    observe(
+        "group-relations-export.status.unknown-relation-answer", f"an unknown relation is answered {unknown.status}"
+    )
+
+
+def relations_in(status: object) -> list[object]:
+    """Return the relations that a status names, be it an array of entries or a bare entry."""
+    entries = status if isinstance(status, list) else [status]
+    return [entry.get("relation") if isinstance(entry, dict) else None for entry in entries]
+
+
+def test_who_else_may_follow_an_export_is_noted(
+    export: Export,
+    maintainer: Caller,
+    developer: Caller,
+    outsider: Caller,
+) -> None:
+    """The text asks for a token and names no role."""
+    for caller in (maintainer, developer, outsider):
+        answer = caller.get(export.path / "status")
+        observe(
+            "group-relations-export.authorization.other-roles-answer",
+            f"the actor {caller.name}, asking for the status, is answered {answer.status}",
+        )
+
+
+def test_a_group_that_does_not_exist_is_not_exported(export: Export) -> None:
+    export.finished(batched=False)
+    unknown = Export(export.caller, Path(f"/groups/{UNUSED_ID}/export_relations"), export.relation)
+    with verifies("group-relations-export.status.unknown-group", go_on=True):
+        control = export.caller.get(export.path / "status")
+        unknown.caller.get(unknown.path / "status").must_be_refused(beside=control)
+    with verifies("group-relations-export.download.unknown-group", go_on=True):
+        unknown.download().must_be_refused(beside=export.download())
+    with verifies("group-relations-export.schedule.unknown-group"):
+        unknown.schedule(batched=False).must_be_refused(beside=export.schedule(batched=False))
+
+
+# -- downloading -------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_relation_is_downloaded_as_packed_lines_of_json(export: Export) -> None:
+    """The bytes are looked at as they were sent: what unpacks on its way may hide that nothing was packed."""
+    entry = export.finished(batched=False)
+    told = "null" if entry.get("error") is None else "not null"
+    observe("group-relations-export.entry.error-of-a-finished-relation", f"error of a finished relation is {told}")
+    with verifies(
+        "group-relations-export.download.answered",
+        "group-relations-export.entry.finished-is-downloadable",
+        "group-relations-export.download.batch-parameters-are-optional",
+    ):
+        file = export.download().must_be(200)
+    with verifies("group-relations-export.download.is-gzip"):
+        lines = lines_of(file)
+    with verifies("group-relations-export.download.is-ndjson", go_on=True):
+        given(bool(lines), f"the file of {export.relation} has no line to look at")
+        must_be_json(lines, file)
+    with verifies("group-relations-export.download.file-name"):
+        name = file_name(file) or f"{export.relation}.ndjson.gz"
+        named_after = name.startswith(export.relation) and name.endswith(".ndjson.gz")
+        must(named_after, f"a name like {export.relation}.ndjson.gz", name, file.exchange)
+
+
+def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
+    entry = export.finished(batched=True)
+    batches = [batch for batch in entry.get("batches") or () if isinstance(batch, dict)]
+    given(bool(batches), f"{export.relation} has no batch")
+    numbers = [batch.get("batch_number") for batch in batches]
+    counted = "is" if entry.get("batches_count") == len(batches) else "is not"
+    observe("group-relations-export.entry.counts-its-batches", f"batches_count {counted} the number of batches")
+    for batch in batches[:3]:
+        with verifies("group-relations-export.download.batch"):
+            file = export.download(batched=True, batch_number=batch.get("batch_number")).must_be(200)
+            lines = lines_of(file)
+            must_be_json(lines, file)
+        with verifies("group-relations-export.download.batch-holds-its-objects", go_on=True):
+            wanted = batch.get("objects_count")
+            must(len(lines) == wanted, f"{wanted} lines in batch {batch.get('batch_number')}", f"{len(lines)}")
+    with verifies("group-relations-export.batch.numbers-are-distinct"):
+        given(len(numbers) > 1, f"{export.relation} has one batch only")
+        must(len(set(numbers)) == len(numbers), "a number of its own for each batch", f"{numbers}")
+
+
+def test_batches_that_do_not_exist_cannot_be_downloaded(export: Export) -> None:
+    entry = export.finished(batched=True)
+    number = next((batch["batch_number"] for batch in entry.get("batches") or ()), None)
+    control = export.download(batched=True, batch_number=number)
+    with verifies("group-relations-export.download.unknown-batch", go_on=True):
+        export.download(batched=True, batch_number=UNUSED_ID).must_be_refused(beside=control)
+    with verifies("group-relations-export.download.batch-number-is-integer", go_on=True):
+        export.download(batched=True, batch_number="first").must_be_refused(beside=control)
+    with verifies("group-relations-export.download.batched-is-boolean"):
+        export.download(batched="maybe", batch_number=number).must_be_refused(beside=control)
+
+
+def test_a_download_names_a_relation_of_the_group(export: Export) -> None:
+    export.finished(batched=False)
+    control = export.download()
+    with verifies("group-relations-export.download.relation-is-required", go_on=True):
+        export.download(relation=None).must_be_refused(beside=control)
+    with verifies("group-relations-export.download.unknown-relation"):
+        export.download(relation=NO_RELATION).must_be_refused(beside=control)
+
+
+def test_what_was_never_exported_cannot_be_downloaded(export: Export, foreign_export: Export) -> None:
+    given(not foreign_export.entries(), "the other group has been exported before")
+    export.finished(batched=False)
+    with verifies("group-relations-export.download.before-finished"):
+        foreign_export.download().must_be_refused(beside=export.download())
+
+
+def test_which_relations_failed_is_noted(export: Export) -> None:
+    export.marks()
+    failed = [entry for entry in export.entries() if entry.get("status") == FAILED]
+    told = [f"{entry.get('relation')} failed: {entry.get('error')}" for entry in failed] or ["no relation failed"]
+    for text in told:
+        observe("group-relations-export.entry.failed", text)
+
+
+def lines_of(file: Answer) -> list[bytes]:
+    """Expect a file that is packed with gzip, and return its lines that are not empty."""
+    packed = file.exchange.body
+    given(file.exchange.problem is None, f"the file could not be read whole: {file.exchange.problem}")
+    must(
+        packed[:2] == GZIP,
+        "a file that begins with 1f 8b, as gzip does",
+        packed[:2].hex(" ") or "no byte",
+        file.exchange,
+    )
+    content, problem = unpacked(packed)
+    if content[:2] == GZIP and "gzip" in file.exchange.headers.get("content-encoding", ""):
+        # Packed once more for the way.
+        content, problem = unpacked(content)
+    must(problem is None, "a whole gzip file", str(problem), file.exchange)
+    return [line for line in content.splitlines() if line.strip()]
+
+
+def unpacked(packed: bytes) -> tuple[bytes, str | None]:
+    try:
+        return gzip.decompress(packed), None
+    except (OSError, EOFError, zlib.error) as error:
+        return b"", str(error)
+
+
+def must_be_json(lines: list[bytes], file: Answer) -> None:
+    """Expect one JSON value on every line."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            json.loads(line)
+        except ValueError:
+            must(False, f"JSON on line {number}", line[:100].decode("utf-8", "replace"), file.exchange)
+    must(True, "JSON on every line", "")
+
+
+def file_name(file: Answer) -> str | None:
+    """Return the name that an answer gives its file, if it names it."""
+    disposition = file.exchange.headers.get("content-disposition", "")
+    plain = re.search(r'filename="?([^";]+)', disposition)
+    extended = re.search(r"filename\*=[^']*'[^']*'([^;]+)", disposition)
+    found = plain or extended
+    return found[1].strip() if found else None

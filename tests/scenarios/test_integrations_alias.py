@@ -9,7 +9,6 @@ import pytest
 from conformance.arrange.integrations import (
     OLDER_NAME,
     borrowed,
-    entries,
     first_with,
     given_disabled,
     given_set_up,
@@ -54,15 +53,18 @@ def test_both_names_show_the_same_integrations(
     given_set_up(maintainer, path, integration)
     with verifies("integrations.alias.lists-the-same", go_on=True):
         answer = through(maintainer, "GET", older)
-        listed = answer.must_be(200).must_be_an(list).json
-        slugs = sorted(str(entry.get("slug")) for entry in listed if isinstance(entry, dict))
-        wanted = sorted(entries(maintainer, path))
+        slugs, wanted = (slugs_in(listed) for listed in (answer.must_be(200), maintainer.get(path).given_served()))
         must(slugs == wanted, f"the slugs {wanted}", f"the slugs {slugs}", answer.exchange)
     with verifies("integrations.alias.reads-the-same"):
         answer = through(maintainer, "GET", older / slug)
         shown = without_timestamps(answer.must_be(200).must_be_an(dict).json)
         wanted = without_timestamps(maintainer.read(path / slug))
         must(shown == wanted, f"the settings of {slug} as the newer name shows them", "others", answer.exchange)
+
+
+def slugs_in(answer: Answer) -> list[str]:
+    listed = answer.must_be_an(list).json
+    return sorted(str(entry.get("slug")) for entry in listed if isinstance(entry, dict))
 
 
 def test_what_is_done_by_the_older_name_shows_by_the_newer_one(

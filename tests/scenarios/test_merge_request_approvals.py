@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.arrange.reviews import (
-    UNUSED_ID,
+    approvals_left,
     approvals_put_back,
     approvers_in,
     approvers_of,
     created,
     given_open,
     merge_request_path,
+    must_be_approved_by,
     must_become,
     rule_in_state,
-    rules_put_back,
     state_of,
     status_of,
+    under_review,
     user_id,
 )
 from conformance.expectations import (
@@ -41,26 +42,25 @@ if TYPE_CHECKING:
 #: A commit that no merge request ends with.
 OTHER_SHA = "c0ffee11" * 5
 
-#: How long a reset may take until it shows; seconds.
-RESET_SECONDS = 3
-
 
 @pytest.fixture
 def review(maintainer: Caller, approver: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
-    """An open merge request with a rule that names the approver alone, who has not approved."""
-    path = merge_request_path(project, merge_request)
-    given_open(maintainer, path)
-    with rules_put_back(maintainer, path / "approval_rules"), approvals_put_back(maintainer, path, approver):
-        created(maintainer, path / "approval_rules", approvals_required=1, user_ids=[user_id(approver)])
+    """An open merge request with a rule for the approver alone, who has not approved."""
+    with under_review(maintainer, merge_request_path(project, merge_request), approver) as path:
         yield path
 
 
 @pytest.fixture
-def joint_review(review: Path, maintainer: Caller, second_approver: Caller) -> Iterator[Path]:
-    """The same, with another rule for the second approver, who has not approved either."""
-    with approvals_put_back(maintainer, review, second_approver):
-        created(maintainer, review / "approval_rules", approvals_required=1, user_ids=[user_id(second_approver)])
-        yield review
+def joint_review(
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> Iterator[Path]:
+    """The same with a rule for each of two approvers, none of whom has approved."""
+    with under_review(maintainer, merge_request_path(project, merge_request), approver, second_approver) as path:
+        yield path
 
 
 def shown_in(answer: Answer) -> list[int]:
@@ -68,12 +68,6 @@ def shown_in(answer: Answer) -> list[int]:
     body: Any = answer.json
     given(isinstance(body, dict) and isinstance(body.get("approved_by"), list), "the answer does not say who approved")
     return approvers_in(body)
-
-
-def left_of(status: dict[str, Any]) -> int:
-    left = status.get("approvals_left")
-    given(isinstance(left, int), "approvals_left is no number")
-    return int(left or 0)
 
 
 def open_rules(state: dict[str, Any]) -> list[dict[str, Any]]:
@@ -144,11 +138,19 @@ def test_an_approval_lists_its_caller_and_lowers_what_is_left(
         must_be_approved_by(maintainer, review, *approvers_in(before), me)
     after = status_of(maintainer, review)
     with verifies("merge-request-approvals.approve.left-never-rises", go_on=True):
-        must(left_of(after) <= left_of(before), f"approvals_left <= {left_of(before)}", str(left_of(after)))
+        must(
+            approvals_left(after) <= approvals_left(before),
+            f"approvals_left <= {approvals_left(before)}",
+            str(approvals_left(after)),
+        )
     with verifies("merge-request-approvals.approve.left-falls"):
         named = [[user.get("id") for user in rule.get("users", ())] for rule in still_open]
         given(named == [[me]], "not exactly one rule is open, the one that names the caller")
-        must(left_of(after) < left_of(before), f"approvals_left < {left_of(before)}", str(left_of(after)))
+        must(
+            approvals_left(after) < approvals_left(before),
+            f"approvals_left < {approvals_left(before)}",
+            str(approvals_left(after)),
+        )
 
 
 def test_an_approval_counts_in_the_rule_that_names_its_caller(
@@ -170,7 +172,7 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
         f"approved is {approved} once as many of the rule's approvers approved as it requires",
     )
     status = status_of(maintainer, review)
-    within = left_of(status) <= int(status.get("approvals_required") or 0)
+    within = approvals_left(status) <= int(status.get("approvals_required") or 0)
     observe(
         "merge-request-approvals.status.left-within-required",
         f"approvals_left {'stays within' if within else 'exceeds'} approvals_required",
@@ -236,7 +238,7 @@ def test_a_conflict_about_the_commit_changes_nothing(
 
     def approvals() -> tuple[list[int], int]:
         status = status_of(maintainer, joint_review)
-        return approvers_in(status), left_of(status)
+        return approvers_in(status), approvals_left(status)
 
     with (
         verifies("merge-request-approvals.approve.other-sha-changes-nothing"),
@@ -314,7 +316,7 @@ def test_an_approval_can_be_taken_back_and_given_again(
         )
     with verifies("merge-request-approvals.unapprove.keeps-others", go_on=True):
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
-    rises = left_of(status_of(maintainer, joint_review)) > left_of(both)
+    rises = approvals_left(status_of(maintainer, joint_review)) > approvals_left(both)
     observe(
         "merge-request-approvals.approvals-left-after-withdrawal",
         f"approvals_left {'rises' if rises else 'does not rise'} after an approval was taken back",

@@ -6,13 +6,38 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.arrange.reviews import (
+    UNUSED_ID,
+    approvers_of,
+    created,
+    given_open,
+    merge_request_path,
+    must_be_approved_by,
+    under_review,
+    user_id,
+)
+from conformance.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+#: How long a reset may take until it shows; seconds.
+RESET_SECONDS = 3
+
+
 @pytest.fixture
-def resettable(maintainer: Caller, approver: Caller, project: Fixture, reset_merge_request: Fixture) -> Iterator[Path]:
-    """A merge request whose approvals may be reset, with a rule that names the approver, who has approved."""
-    path = merge_request_path(project, reset_merge_request)
-    given_open(maintainer, path)
-    with rules_put_back(maintainer, path / "approval_rules"), approvals_put_back(maintainer, path, approver):
-        created(maintainer, path / "approval_rules", approvals_required=1, user_ids=[user_id(approver)])
+def review(maintainer: Caller, approver: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
+    """An open merge request with a rule for the approver, who has not approved."""
+    with under_review(maintainer, merge_request_path(project, merge_request), approver) as path:
+        yield path
+
+
+@pytest.fixture
+def approved(maintainer: Caller, approver: Caller, project: Fixture, reset_merge_request: Fixture) -> Iterator[Path]:
+    """A merge request whose approvals may be reset, approved by the approver."""
+    with under_review(maintainer, merge_request_path(project, reset_merge_request), approver) as path:
         approver.post(path / "approve").given_served()
         given(user_id(approver) in approvers_of(maintainer, path), "the approval does not show, so none can be reset")
         yield path
@@ -22,32 +47,36 @@ def resettable(maintainer: Caller, approver: Caller, project: Fixture, reset_mer
 
 
 def test_a_project_bot_clears_all_approvals(
-    resettable: Path,
     maintainer: Caller,
+    approver: Caller,
     second_approver: Caller,
     project_bot: Caller,
+    project: Fixture,
+    reset_merge_request: Fixture,
 ) -> None:
-    with approvals_put_back(maintainer, resettable, second_approver):
-        created(maintainer, resettable / "approval_rules", approvals_required=1, user_ids=[user_id(second_approver)])
-        second_approver.post(resettable / "approve").given_served()
-        given(len(approvers_of(maintainer, resettable)) >= 2, "the approvals do not show, so none can be reset")
+    path = merge_request_path(project, reset_merge_request)
+    with under_review(maintainer, path, approver, second_approver):
+        for caller in (approver, second_approver):
+            caller.post(path / "approve").given_served()
+        given(len(approvers_of(maintainer, path)) >= 2, "the approvals do not show, so none can be reset")
+        answer = project_bot.put(path / "reset_approvals")
         with verifies("merge-request-approvals.reset.answer"):
-            project_bot.put(resettable / "reset_approvals").must_be_served()
+            answer.must_be_served()
         with verifies("merge-request-approvals.reset.clears-all"):
-            must_be_approved_by(maintainer, resettable, within=RESET_SECONDS)
+            must_be_approved_by(maintainer, path, within=RESET_SECONDS)
 
 
-def test_nobody_else_resets_approvals(resettable: Path, maintainer: Caller, developer: Caller) -> None:
+def test_nobody_else_resets_approvals(approved: Path, maintainer: Caller, developer: Caller) -> None:
     """Not even who may do everything else: only bots of tokens reset."""
     for caller in (developer, maintainer):
-        caller.get(resettable / "approvals").given_served()
-    before = approvers_of(maintainer, resettable)
-    answers = [caller.put(resettable / "reset_approvals") for caller in (developer, maintainer)]
+        caller.get(approved / "approvals").given_served()
+    before = approvers_of(maintainer, approved)
+    answers = [caller.put(approved / "reset_approvals") for caller in (developer, maintainer)]
     with verifies("merge-request-approvals.reset.others-get-401", go_on=True):
         for answer in answers:
             answer.must_be(401)
     with verifies("merge-request-approvals.reset.by-others-changes-nothing"):
-        must_be_approved_by(maintainer, resettable, *before)
+        must_be_approved_by(maintainer, approved, *before)
 
 
 # -- what keeps apart --------------------------------------------------------------------------------------------------
@@ -55,24 +84,27 @@ def test_nobody_else_resets_approvals(resettable: Path, maintainer: Caller, deve
 
 def test_approvals_of_one_merge_request_leave_those_of_another(
     review: Path,
-    resettable: Path,
+    approved: Path,
     maintainer: Caller,
     approver: Caller,
     project_bot: Caller,
+    project: Fixture,
+    second_merge_request: Fixture,
 ) -> None:
-    """The same approver in two merge requests: what is taken back here stays there."""
-    with (
-        verifies("merge-request-approvals.approvals-are-separate"),
-        unchanged(lambda: approvers_of(maintainer, resettable), "the approvals of the other merge request"),
-    ):
+    """The same approver in several merge requests: what happens here must not show there."""
+    untouched = merge_request_path(project, second_merge_request)
+
+    def others() -> list[list[int]]:
+        return [approvers_of(maintainer, path) for path in (approved, untouched)]
+
+    given(user_id(approver) not in others()[1], "the approver has approved the second merge request already")
+    with verifies("merge-request-approvals.approvals-are-separate"):
+        with unchanged(others, "the approvals of other merge requests"):
+            approver.post(review / "approve").given_served()
+            approver.post(review / "unapprove").given_served()
         approver.post(review / "approve").given_served()
-        approver.post(review / "unapprove").given_served()
-    approver.post(review / "approve").given_served()
-    with (
-        verifies("merge-request-approvals.approvals-are-separate"),
-        unchanged(lambda: approvers_of(maintainer, review), "the approvals of the other merge request"),
-    ):
-        project_bot.put(resettable / "reset_approvals").given_served()
+        with unchanged(lambda: approvers_of(maintainer, review), "the approvals of the other merge request"):
+            project_bot.put(approved / "reset_approvals").given_served()
 
 
 def test_a_merge_request_that_does_not_exist_can_be_neither_approved_nor_unapproved(
@@ -87,6 +119,52 @@ def test_a_merge_request_that_does_not_exist_can_be_neither_approved_nor_unappro
             approver.post(nowhere / move).must_be_refused(beside=control)
 
 
+def test_every_operation_refuses_a_project_that_does_not_exist(
+    approved: Path,
+    maintainer: Caller,
+    approver: Caller,
+    project_bot: Caller,
+    reset_merge_request: Fixture,
+) -> None:
+    """Deleting a rule where there is no project may succeed as well: there is none afterwards."""
+    rule = created(maintainer, approved / "approval_rules", user_ids=[user_id(approver)])
+    new = {"name": rule["name"], "approvals_required": 2, "user_ids": [user_id(approver)]}
+    calls = (
+        (maintainer, "GET", "approvals", None),
+        (maintainer, "GET", "approval_state", None),
+        (maintainer, "GET", "approval_rules", None),
+        (maintainer, "GET", f"approval_rules/{rule['id']}", None),
+        (maintainer, "POST", "approval_rules", new),
+        (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 3}),
+        (approver, "POST", "unapprove", None),
+        (approver, "POST", "approve", None),
+        (project_bot, "PUT", "reset_approvals", None),
+    )
+    nowhere = Path(f"/projects/{UNUSED_ID}/merge_requests") / reset_merge_request["iid"]
+    with verifies("merge-request-approvals.unknown-project"):
+        for caller, method, below, body in calls:
+            sent = {} if body is None else {"json": body}
+            control = caller.call(method, approved / below, **sent)
+            caller.call(method, nowhere / below, **sent).must_be_refused(beside=control)
+        maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()
+
+
+def test_whether_somebody_without_a_role_may_read(
+    maintainer: Caller,
+    outsider: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    for what in ("approvals", "approval_state", "approval_rules"):
+        maintainer.get(path / what).given_served()
+        answer = outsider.get(path / what)
+        observe(
+            "merge-request-approvals.authorization.outsider-reading",
+            f"reading {what} without a role in a private project answers {answer.status}",
+        )
+
+
 # -- the password ------------------------------------------------------------------------------------------------------
 
 
@@ -96,7 +174,7 @@ def guarded(maintainer: Caller, approver: Caller, password_merge_request: Fixtur
     number = password_merge_request.get("project_id")
     given(number is not None, "the profile does not give the project_id of password_merge_request")
     given(bool(approver.actor and approver.actor.password), "the profile does not give the password of approver")
-    path = Path(f"/projects/{number}/merge_requests/{password_merge_request['iid']}")
+    path = Path(f"/projects/{number}/merge_requests") / password_merge_request["iid"]
     given_open(maintainer, path)
     before = approvers_of(maintainer, path)
     if user_id(approver) in before:

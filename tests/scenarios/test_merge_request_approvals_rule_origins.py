@@ -1,10 +1,45 @@
-"""Approval rules of a merge request: where they come from, which of them stay as they are, and what keeps them apart."""
+"""Approval rules of a merge request: where they come from, which of them nobody changes, and what keeps them apart."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from conformance.arrange.reviews import (
+    UNUSED_ID,
+    approvers_in,
+    approvers_named,
+    created,
+    essence,
+    essences,
+    fresh_name,
+    merge_request_path,
+    rule_in,
+    rule_in_state,
+    rules_put_back,
+    state_of,
+    status_of,
+    under_review,
+    user_id,
+)
+from conformance.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+Rule = dict[str, Any]
+
+
+@pytest.fixture
+def rules(maintainer: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
+    """The rules of a merge request; those that a story adds are deleted after it."""
+    path = merge_request_path(project, merge_request) / "approval_rules"
+    with rules_put_back(maintainer, path):
+        yield path
+
 
 @pytest.fixture
 def other_rules(maintainer: Caller, project: Fixture, reset_merge_request: Fixture) -> Iterator[Path]:
@@ -25,17 +60,10 @@ def project_rule(
     approver_group: Fixture,
 ) -> Iterator[Rule]:
     """A rule of the project, for all branches, with an approver and a group."""
-    with project_rules(maintainer, project) as path:
-        yield created(
-            maintainer, path, approvals_required=1, user_ids=[user_id(approver)], group_ids=[approver_group.id]
-        )
-
-
-@contextmanager
-def project_rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
     path = project_path(project) / "approval_rules"
+    approvers = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
     with rules_put_back(maintainer, path):
-        yield path
+        yield created(maintainer, path, approvals_required=1, **approvers)
 
 
 def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
@@ -47,30 +75,25 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     second_approver: Caller,
     project: Fixture,
 ) -> None:
-    def original() -> Rule:
-        return essence(maintainer.read(project_path(project) / "approval_rules" / project_rule["id"]))
-
-    with (
-        verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True),
-        unchanged(original, "the project rule"),
-    ):
-        sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 2}
-        copy = rule_in(maintainer.post(rules, sent))
-        copied = essence(maintainer.read(rules / copy["id"]))
-        change = {"name": fresh_name(), "approvals_required": 3, "user_ids": [user_id(second_approver)]}
-        maintainer.put(rules / copy["id"], {**change, "group_ids": []}).given_served()
-    for name, wanted in {"name": project_rule["name"], "approvals_required": 2}.items():
-        given(name in copied, f"the copy has no {name}")
-        what = name.replace("_", "-")
-        del what
+    """What changes the copy must not change the rule that every other merge request follows."""
+    source = project_path(project) / "approval_rules" / project_rule["id"]
+    original = essence(maintainer.read(source))
+    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 2}
+    copy = rule_in(maintainer.post(rules, sent))
+    copied = essence(maintainer.read(rules / copy["id"]))
     with verifies("merge-request-approvals.rules.copy.name", go_on=True):
-        must(copied["name"] == project_rule["name"], f"name = {project_rule['name']}", str(copied["name"]))
+        must(copied["name"] == original["name"], f"name = {original['name']}", str(copied["name"]))
     with verifies("merge-request-approvals.rules.copy.users", go_on=True):
         must(copied["users"] == [user_id(approver)], f"users = {[user_id(approver)]}", str(copied["users"]))
     with verifies("merge-request-approvals.rules.copy.groups", go_on=True):
         must(copied["groups"] == [approver_group.id], f"groups = {[approver_group.id]}", str(copied["groups"]))
-    with verifies("merge-request-approvals.rules.copy.approvals-required"):
+    with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must(copied["approvals_required"] == 2, "approvals_required = 2", str(copied["approvals_required"]))
+    change = {"name": fresh_name(), "approvals_required": 3, "user_ids": [user_id(second_approver)], "group_ids": []}
+    maintainer.put(rules / copy["id"], change).given_served()
+    with verifies("merge-request-approvals.rules.copy.leaves-project-rule"):
+        now = essence(maintainer.read(source))
+        must(now == original, f"the project rule as before: {original}", str(now))
 
 
 def test_a_copy_needs_its_own_number(rules: Path, project_rule: Rule, maintainer: Caller) -> None:
@@ -149,3 +172,97 @@ def test_a_rule_works_under_its_own_merge_request_only(
         maintainer.delete(other_rules / rule["id"]).must_not_break()
         read.must_be_refused(beside=controls[0])
         updated.must_be_refused(beside=controls[1])
+
+
+def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
+    rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    rule = created(maintainer, rules, user_ids=[user_id(approver)])
+    here = merge_request_path(project, merge_request)
+    nowhere = project_path(project) / "merge_requests" / UNUSED_ID
+    with verifies("merge-request-approvals.unknown-merge-request.reading", go_on=True):
+        for below in ("approvals", "approval_state", "approval_rules", f"approval_rules/{rule['id']}"):
+            maintainer.get(nowhere / below).must_be_refused(beside=maintainer.get(here / below))
+    change: Rule = {"name": fresh_name(), "approvals_required": 3, "user_ids": [user_id(approver)], "group_ids": []}
+    with verifies("merge-request-approvals.unknown-merge-request.changing-rules"):
+        control = maintainer.post(rules, change)
+        maintainer.post(nowhere / "approval_rules", change).must_be_refused(beside=control)
+        control = maintainer.put(rules / rule["id"], change)
+        maintainer.put(nowhere / "approval_rules" / rule["id"], change).must_be_refused(beside=control)
+        maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()
+
+
+# -- rules that the system makes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["code-owner", "report-approver"])
+def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
+    kind: str,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Beside it stands a rule of the merge request's own, which can."""
+    rule_type = kind.replace("-", "_")
+    merge_request: Fixture = request.getfixturevalue(f"{rule_type}_merge_request")
+    path = merge_request_path(project, merge_request) / "approval_rules"
+    with rules_put_back(maintainer, path):
+        own = created(maintainer, path, user_ids=[user_id(approver)])
+        system = maintainer.list(path).the(rule_type=rule_type)
+        change = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)], "group_ids": []}
+
+        def rule() -> Rule:
+            return essence(maintainer.list(path).the(id=system["id"]))
+
+        with verifies(f"merge-request-approvals.rules.{kind}.cannot-be-updated", go_on=True), unchanged(rule, "it"):
+            refused = maintainer.put(path / system["id"], change)
+            refused.must_be_refused(beside=maintainer.put(path / own["id"], change))
+        with verifies(f"merge-request-approvals.rules.{kind}.cannot-be-deleted"), unchanged(rule, "the rule"):
+            refused = maintainer.delete(path / system["id"])
+            refused.must_be_refused(beside=maintainer.delete(path / own["id"]))
+
+
+# -- the records -------------------------------------------------------------------------------------------------------
+
+RULE_PLACES = ("fields", "rule-type", "eligible-approvers", "users", "groups", "source-rule", "overridden")
+
+
+@pytest.mark.claims(
+    "merge-request-approvals.status.read",
+    "merge-request-approvals.state.read",
+    "merge-request-approvals.state.fields",
+    *(f"merge-request-approvals.status.{place}" for place in ("fields", "approvals-left", "timestamps", "approved-by")),
+    *(f"merge-request-approvals.state.rule.{place}" for place in (*RULE_PLACES, "approved-by", "approved")),
+    *(f"merge-request-approvals.rule.{place}" for place in RULE_PLACES),
+)
+def test_the_records_of_an_approved_merge_request_are_complete(
+    maintainer: Caller,
+    approver: Caller,
+    approver_group: Fixture,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """Every list in them has an entry here; each answer is held against the contract as it comes."""
+    path = merge_request_path(project, merge_request)
+    with under_review(maintainer, path, approver):
+        approvers = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
+        rule = created(maintainer, path / "approval_rules", approvals_required=1, **approvers)
+        approver.post(path / "approve").given_served()
+        given(user_id(approver) in approvers_in(status_of(maintainer, path)), "the approval does not show")
+        with verifies("merge-request-approvals.status.read", go_on=True):
+            maintainer.get(path / "approvals").must_be(200).must_be_an(dict)
+        with verifies("merge-request-approvals.state.read", go_on=True):
+            maintainer.get(path / "approval_state").must_be(200).must_be_an(dict)
+        in_state = rule_in_state(state_of(maintainer, path), rule["id"])
+        listed = maintainer.list(path / "approval_rules").the(id=rule["id"])
+        for shown in (in_state, listed):
+            given(all(approvers_named(shown)) and bool(shown.get("eligible_approvers")), "a list of the rule is empty")
+        given(bool(in_state.get("approved_by")), "approved_by of the rule is empty")
+        with verifies("merge-request-approvals.status.description"):
+            description = status_of(maintainer, path).get("description")
+            must(isinstance(description, str), "the description of the merge request as text", repr(description))

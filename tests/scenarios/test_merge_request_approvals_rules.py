@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +10,6 @@ from conformance.arrange.reviews import (
     UNUSED_ID,
     approvers_named,
     created,
-    essence,
     essences,
     fresh_name,
     merge_request_path,
@@ -181,23 +179,23 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    rule = created(maintainer, rules, user_ids=[user_id(approver)])
-    renamed = {"name": fresh_name()}
-    answer = maintainer.put(rules / rule["id"], renamed)
-    with verifies("merge-request-approvals.rules.update.answer", go_on=True):
-        answer.must_be(200, 201).must_hold(id=rule["id"])
+    rule, name = created(maintainer, rules, user_ids=[user_id(approver)]), fresh_name()
+    renamed = maintainer.put(rules / rule["id"], {"name": name})
+    counted = maintainer.put(rules / rule["id"], {"approvals_required": 4})
     with verifies("merge-request-approvals.rules.update.needs-no-parameter", go_on=True):
-        answer.must_be_served()
-        counted = maintainer.put(rules / rule["id"], {"approvals_required": 4}).must_be_served()
+        renamed.must_be_served()
+        counted.must_be_served()
+    with verifies("merge-request-approvals.rules.update.answer", go_on=True):
+        renamed.must_be(200, 201).must_hold(id=rule["id"])
     with verifies("merge-request-approvals.rules.update.name", go_on=True):
-        answer.given_served().must_hold(**renamed)
-        must_be_stored(maintainer, rules, rule, **renamed)
+        renamed.given_served().must_hold(name=name)
+        must_be_stored(maintainer, rules, rule, name=name)
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
         counted.given_served().must_hold(approvals_required=4)
         must_be_stored(maintainer, rules, rule, approvals_required=4)
     with verifies("merge-request-approvals.rules.update.leaves-unsent"):
-        answer.given_served().must_hold(approvals_required=2)
-        counted.given_served().must_hold(**renamed)
+        renamed.given_served().must_hold(approvals_required=2)
+        counted.given_served().must_hold(name=name)
 
 
 def test_an_update_without_any_parameter_changes_nothing(

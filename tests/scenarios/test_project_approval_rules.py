@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,11 +12,12 @@ from conformance.arrange.approval_rules import (
     given_owed,
     in_answer,
     in_list,
+    must_stay,
     numbers,
+    others_of,
     pages_of,
     project_rules,
     standing,
-    standings,
 )
 from conformance.arrange.reviews import created, fresh_name, rule_in, rules_put_back, user_id, username
 from conformance.expectations import Caller, Path, must, observe, verifies
@@ -40,7 +41,7 @@ def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
 
 def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, rules: Path) -> None:
     created(maintainer, rules)
-    before = standings(maintainer, rules)
+    before = others_of(maintainer, rules)
     body = {"name": fresh_name(), "approvals_required": 2}
     with verifies("project-approval-rules.create.answers-with-rule", go_on=True):
         answer = maintainer.post(rules, body)
@@ -54,8 +55,7 @@ def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, rules: P
         maintainer.list(rules).must_contain_once(id=number, **body)
         must(number not in before, "an id that the list did not have before", f"id = {number}")
     with verifies("project-approval-rules.create.leaves-other-rules"):
-        now = standings(maintainer, rules)
-        must({kept: now.get(kept) for kept in before} == before, f"unchanged: {before}", str(now))
+        must_stay(maintainer, rules, before)
 
 
 def test_a_name_and_a_number_are_enough(maintainer: Caller, rules: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(mai
     answer = maintainer.post(rules, {"name": fresh_name(), "approvals_required": 1, FLAG: True})
     rule = rule_in(answer)
     given_owed(maintainer, FLAG in rule, f"{FLAG}, which came with 15.3")
-    body = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
     stored = by_id(maintainer, rules, rule["id"])
     with verifies("project-approval-rules.versions.applies-to-all-protected-branches"):
         with verifies("project-approval-rules.create.applies-to-all-protected-branches.stored"):
@@ -259,7 +259,8 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
     fresh_project: Fixture,
 ) -> None:
     """A project need not list such a rule, so a list that does show rules is looked at first."""
-    maintainer.list(rules).the(id=created(maintainer, rules)["id"])
+    number = created(maintainer, rules)["id"]
+    maintainer.list(rules).the(id=number)
     with verifies("project-approval-rules.any-approver.asks-for-none"):
         untouched = maintainer.list(project_rules(fresh_project)).having(rule_type="any_approver")
         asked = [rule.get("approvals_required") for rule in untouched]

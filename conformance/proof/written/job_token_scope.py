@@ -206,25 +206,25 @@ def _naming(service: Service, key: str, **values: object) -> None:
 @fault("job-token-scope.allowlist.add.result-names-both")
 def answer_names_another_source_project(service: Service) -> None:
     """The answer to the addition of a project names the wrong source."""
-    _naming(service, f"POST {ALLOWLIST}", source_project_id=1)
+    _naming(service, f"POST {ALLOWLIST}", source_project_id=999_999)
 
 
 @fault("job-token-scope.groups-allowlist.add.result-names-both")
 def answer_names_another_group(service: Service) -> None:
     """The answer to the addition of a group names the wrong target."""
-    _naming(service, f"POST {GROUPS}", target_group_id=1)
+    _naming(service, f"POST {GROUPS}", target_group_id=999_999)
 
 
 @fault("job-token-scope.allowlist.add.result-is-of-its-kind")
 def answer_for_a_project_names_a_group(service: Service) -> None:
     """The answer to the addition of a project carries a group as well."""
-    _naming(service, f"POST {ALLOWLIST}", target_group_id=1)
+    _naming(service, f"POST {ALLOWLIST}", target_group_id=999_999)
 
 
 @fault("job-token-scope.groups-allowlist.add.result-is-of-its-kind")
 def answer_for_a_group_names_a_project(service: Service) -> None:
     """The answer to the addition of a group carries a project as well."""
-    _naming(service, f"POST {GROUPS}", target_project_id=1)
+    _naming(service, f"POST {GROUPS}", target_project_id=999_999)
 
 
 def _every_entry(service: Service, key: str, **values: object) -> None:

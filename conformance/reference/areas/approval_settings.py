@@ -100,6 +100,11 @@ class ApprovalSettings(Behaviour):
             initially = choices.group_settings_on_initially
         return self.values.get(self._key(subject, setting), setting.value in initially)
 
+    def stored(self, subject: Subject, setting: Setting) -> bool | None:
+        """Return the value that somebody set, here or with effect here; None when nobody ever did."""
+        inherited = self.inherited(subject, setting)
+        return self.values.get(self._key(subject, setting)) if inherited is None else inherited
+
     def inherited(self, subject: Subject, setting: Setting) -> bool | None:
         """Return the value that a group further out prescribes, or None. The outermost group decides."""
         around = list(self.service.identities.lineage(subject))

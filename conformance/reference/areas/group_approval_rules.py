@@ -89,7 +89,8 @@ class GroupApprovalRules(Behaviour):
                 protected_branches=branches[:1],
             )
         )
-        return {"policy_group": Fixture(sibling.id, sibling.full_path, {"rule_id": rule.id})}
+        known = Fixture(sibling.id, sibling.full_path, {"rule_id": rule.id})
+        return {"policy_group": known, "branch_rule_group": known}
 
     @property
     def _all(self) -> ApprovalRules:

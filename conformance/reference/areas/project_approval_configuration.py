@@ -19,6 +19,7 @@ from conformance.reference.store import Table
 from conformance.reference.versions import Version
 
 from .approval_rules import ApprovalRules, answer
+from .approval_settings import ApprovalSettings, Setting
 
 if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
@@ -73,7 +74,22 @@ class ProjectApprovalConfigurations(Behaviour):
     def configuration(self, project: Project) -> ProjectApprovalConfiguration:
         """Return the configuration of a project, also when nobody ever changed it."""
         known = self.configurations.get(project.id)
-        return self.initial_configuration() if known is None else known
+        own = self.initial_configuration() if known is None else known
+        return replace(own, merge_requests_author_approval=self.author_approval(project, own))
+
+    def author_approval(self, project: Project, own: ProjectApprovalConfiguration) -> bool:
+        """Say whether authors may approve: here or in the approval settings, if the choices make these one."""
+        settings = self.shared_settings()
+        shared = settings.stored(project, Setting.ALLOW_AUTHOR_APPROVAL) if settings else None
+        return own.merge_requests_author_approval if shared is None else shared
+
+    def shared_settings(self) -> ApprovalSettings | None:
+        """Return the approval settings if author approval is one setting with theirs."""
+        if not self.service.choices.author_approval_is_one_setting:
+            return None
+        # A service may be put together without the settings.
+        settings: ApprovalSettings | None = getattr(self.service, ApprovalSettings.name, None)
+        return settings
 
     def initial_configuration(self) -> ProjectApprovalConfiguration:
         """Return what projects begin with."""
@@ -91,8 +107,11 @@ class ProjectApprovalConfigurations(Behaviour):
         changed = self.without_conflict(change.on(self.configuration(project)))
         if changed.approvals_before_merge < 0:
             raise RejectedError("must not be negative", parameter="approvals_before_merge")
+        settings = self.shared_settings()
+        if settings is not None and change.merge_requests_author_approval is not None:
+            settings.change(project, {Setting.ALLOW_AUTHOR_APPROVAL: change.merge_requests_author_approval})
         self.configurations[project.id] = changed
-        return changed
+        return self.configuration(project)
 
     def without_conflict(self, wanted: ProjectApprovalConfiguration) -> ProjectApprovalConfiguration:
         """Never let code owner removals be selective while pushes reset all approvals.

@@ -1,0 +1,77 @@
+"""
+Approval rules of groups.
+
+No operation takes one away again: what is created stays, and what is changed is a rule that the suite itself has made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.arrange.approval_rules import group_rules, own_rule, standings
+from conformance.arrange.recipes import Area, Recipe, Values
+from conformance.arrange.reviews import created, fresh_name
+
+if TYPE_CHECKING:
+    from conformance.arrange.places import Place
+    from conformance.expectations import Caller, Path
+
+_FEWEST = 3
+
+
+def _rules(place: Place) -> Path:
+    return group_rules(place.fixture("group"))
+
+
+def _state(caller: Caller, place: Place) -> dict[Any, Any]:
+    return standings(caller, _rules(place))
+
+
+def _with_rule(caller: Caller, place: Place) -> Values:
+    return {"approval_rule_id": own_rule(caller, _rules(place))["id"]}
+
+
+def _fill(caller: Caller, place: Place) -> list[Any]:
+    missing = _FEWEST - len(caller.list(_rules(place)).entries)
+    for _ in range(missing):
+        created(caller, _rules(place))
+    return caller.list(_rules(place)).ids()
+
+
+def _approvers(place: Place) -> dict[str, Any]:
+    """Name those who may approve in the group of the stories; they need not be known in the one set aside."""
+    if place.is_aside:
+        return {}
+    return {"user_ids": [place.value("approver.id")], "group_ids": [place.value("approver_group")]}
+
+
+def _new(place: Place) -> dict[str, Any]:
+    return {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **_approvers(place)}
+
+
+def _change(place: Place) -> dict[str, Any]:
+    return {"name": fresh_name(), "approvals_required": 3, **_approvers(place)}
+
+
+def _nothing(_: Caller, __: Place) -> None:
+    return None
+
+
+def _left_as_it_is(_: Caller, __: Place, ___: Any) -> None:
+    return None
+
+
+AREA = Area(
+    keeper="owner",
+    remember=_nothing,
+    put_back=_left_as_it_is,
+    unknown={
+        "id": "group-approval-rules.unknown-group",
+        "updateGroupApprovalRule.approval_rule_id": "group-approval-rules.update.unknown-rule",
+    },
+    recipes={
+        "listGroupApprovalRules": Recipe(before=_with_rule, fill=_fill),
+        "createGroupApprovalRule": Recipe(body=_new, state=_state),
+        "updateGroupApprovalRule": Recipe(before=_with_rule, body=_change, state=_state),
+    },
+)

@@ -1,0 +1,94 @@
+"""Approval rules of projects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.arrange.approval_rules import project_rules, standings
+from conformance.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
+from conformance.arrange.reviews import created, fresh_name, rule_in
+
+if TYPE_CHECKING:
+    from conformance.arrange.places import Place
+    from conformance.expectations import Answer, Caller, Path
+
+_SHOWS = {"name": "name", "approvals_required": "approvals_required"}
+
+
+def _rules(place: Place) -> Path:
+    return project_rules(place.fixture("project"))
+
+
+def _ids(caller: Caller, place: Place) -> list[Any]:
+    return caller.list(_rules(place)).ids()
+
+
+def _state(caller: Caller, place: Place) -> dict[Any, Any]:
+    return standings(caller, _rules(place))
+
+
+def _with_rule(caller: Caller, place: Place) -> Values:
+    return {"approval_rule_id": created(caller, _rules(place))["id"]}
+
+
+def _fill(caller: Caller, place: Place) -> list[Any]:
+    return [created(caller, _rules(place))["id"] for _ in range(3)]
+
+
+def _approvers(place: Place) -> dict[str, Any]:
+    """Name those who may approve in the project of the stories; they need not be known in the one set aside."""
+    if place.is_aside:
+        return {}
+    return {"user_ids": [place.value("approver.id")], "group_ids": [place.value("approver_group")]}
+
+
+def _new(place: Place) -> dict[str, Any]:
+    return {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **_approvers(place)}
+
+
+def _change(place: Place) -> dict[str, Any]:
+    return {"name": fresh_name(), "approvals_required": 3, **_approvers(place)}
+
+
+def _put_back(caller: Caller, place: Place, before: list[Any]) -> None:
+    for number in set(_ids(caller, place)) - set(before):
+        caller.delete(_rules(place) / number)
+
+
+def _made(call: Prepared, answer: Answer) -> str:
+    return f"{call.path}/{rule_in(answer)['id']}"
+
+
+def _same(call: Prepared, _: Answer) -> str:
+    return call.path
+
+
+AREA = Area(
+    keeper="maintainer",
+    remember=_ids,
+    put_back=_put_back,
+    unknown={
+        "listProjectApprovalRules.id": "project-approval-rules.unknown-project",
+        "createProjectApprovalRule.id": "project-approval-rules.unknown-project",
+        "getProjectApprovalRule.id": "project-approval-rules.unknown-project",
+        "updateProjectApprovalRule.id": "project-approval-rules.unknown-project",
+        "getProjectApprovalRule.approval_rule_id": "project-approval-rules.read.unknown-rule",
+        "updateProjectApprovalRule.approval_rule_id": "project-approval-rules.update.unknown-rule",
+    },
+    recipes={
+        "listProjectApprovalRules": Recipe(before=_with_rule, fill=_fill),
+        "createProjectApprovalRule": Recipe(
+            body=_new,
+            state=_state,
+            read_back=ReadBack(lambda _: "project-approval-rules.create.readable", path=_made, shows=_SHOWS),
+        ),
+        "getProjectApprovalRule": Recipe(before=_with_rule),
+        "updateProjectApprovalRule": Recipe(
+            before=_with_rule,
+            body=_change,
+            state=_state,
+            read_back=ReadBack(lambda _: "project-approval-rules.update.stored", path=_same, shows=_SHOWS),
+        ),
+        "deleteProjectApprovalRule": Recipe(before=_with_rule, state=_state),
+    },
+)

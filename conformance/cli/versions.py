@@ -1,0 +1,217 @@
+"""`conformance readiness` and `conformance lint-traffic`: what an upgrade would meet, and who uses what is old."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from conformance import pytest_plugin
+from conformance.cli.run import suite_arguments
+from conformance.contract import Contract, Version
+from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.readiness import Readiness, Ready, affected, assess, in_words, interval
+from conformance.record import RunRecord, add_readiness, read_record
+from conformance.reports import render_all
+from conformance.reports.text import one_line, plural
+from conformance.session import Options, Session
+from conformance.traffic import Found, TrafficLint, TrafficReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CODES = {Ready.READY: ExitCode.CONFORMANT, Ready.NOT_READY: ExitCode.NON_CONFORMANT, Ready.OPEN: ExitCode.INCOMPLETE}
+_ERRORS = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.INTERRUPTED)
+
+
+# -- readiness -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One target and where to write what it shows as of two versions."""
+
+    options: Options
+    folder: Path
+
+    def run_as_of(self, version: Version, requirements: tuple[str, ...]) -> RunRecord | None:
+        """Run the tests of these requirements as of a version; None when there is none for them at that version."""
+        folder = self.folder / f"as-of-{version}"
+        record = folder / "results.jsonl"
+        record.unlink(missing_ok=True)
+        arguments = [f"--{name}={value}" for name, value in self._target().items() if value is not None]
+        arguments += [
+            f"--as-of={version}",
+            f"--out={folder}",
+            "-q",
+            *(f"--requirement={name}" for name in requirements),
+        ]
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            code = pytest.main(suite_arguments(*arguments), plugins=[pytest_plugin])
+        if code in _ERRORS:
+            raise UsageError(output.getvalue().strip().removeprefix("ERROR: "))
+        if not record.is_file():
+            return None
+        read = read_record(record)
+        if read.footer is not None and read.footer.detail:
+            raise TargetError(read.footer.detail)
+        return read
+
+    def _target(self) -> dict[str, object]:
+        options = self.options
+        return {
+            "target": options.target,
+            "base-url": options.base_url,
+            "target-version": options.version,
+            "seed": options.seed,
+        }
+
+
+def readiness_of(comparison: Comparison, start: Version, end: Version, before: RunRecord | None = None) -> Readiness:
+    """
+    Run what the rows between two versions touch as of both, and compare; `before` is a run as of the older one.
+
+    Raise UsageError when no test touches what changes, TargetError when the target cannot be tested.
+    """
+    requirements = affected(Contract.load(), start, end)
+    older = before or comparison.run_as_of(start, requirements)
+    newer = comparison.run_as_of(end, requirements)
+    if newer is None:
+        raise UsageError(f"The suite has no test for anything that changes between {start} and {end}.")
+    return assess(older, newer, start, end)
+
+
+def write_readiness(readiness: Readiness, folder: Path) -> Path:
+    """Write `readiness.json` into a folder; raise UsageError when that is not possible."""
+    file = folder / "readiness.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(readiness.as_data(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"Cannot write {file}: {error.strerror or error}.") from error
+    return file
+
+
+@click.command()
+@click.option("--target", type=click.Path(path_type=Path), help="Target profile. Without one: the embedded reference.")
+@click.option("--base-url", help="Address of the service, above /api/v4. Needs a profile too.")
+@click.option("--from", "start", metavar="V", help="Version the service has. By default: what profile or service say.")
+@click.option("--to", "end", metavar="V", required=True, help="Version to be ready for, such as 18.0.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default reports/TARGET/TIME.")
+@click.option("--seed", type=int, help="Repeats the random choices of an earlier run.")
+def readiness(  # noqa: PLR0913 - the options of the command
+    *,
+    target: Path | None,
+    base_url: str | None,
+    start: str | None,
+    end: str,
+    out: Path | None,
+    seed: int | None,
+) -> int:
+    """
+    Tell what an upgrade of the service to a newer version of the interface would meet.
+
+    Which deprecated items it still serves, which documented changes it has not made yet, and what it does today that
+    the newer version rules out. Ends with 0 when nothing stands against the newer version, 1 when something would be
+    violated, 6 when something that will be owed could not be verified.
+    """
+    session = Session.prepare(Options(target=target, base_url=base_url, version=start, out=out, seed=seed))
+    for warning in session.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    older, newer = interval(session.version, end)
+    options = Options(target=target, base_url=base_url, version=str(older), seed=session.seed)
+    found = readiness_of(Comparison(options, session.folder), older, newer)
+    file = write_readiness(found, session.folder)
+    page = session.folder / f"as-of-{newer}" / "results.jsonl"
+    render_all(add_readiness(page, found.as_data()), page.parent)
+    click.echo(in_words(found))
+    click.echo(f"\nReport: {page.parent / 'index.html'}, {file}")
+    return _CODES[found.verdict]
+
+
+def after_run(session: Session, end: str) -> None:
+    """Add to a finished run what an upgrade of its target would meet, in the terminal, as JSON and in its reports."""
+    if session.record is None or session.recorder is None or session.recorder.moved:
+        return
+    if session.record.footer is None or session.record.footer.detail:
+        raise TargetError("The run stopped early, so that nobody can tell what an upgrade would meet.")
+    older, newer = interval(session.version, end)
+    file = session.recorder.file
+    # A run of a part says nothing about the rest: then both versions are run.
+    whole = not session.options.areas and not session.options.requirements
+    before = session.record if whole else None
+    found = readiness_of(Comparison(session.options, file.parent), older, newer, before)
+    write_readiness(found, file.parent)
+    render_all(add_readiness(file, found.as_data()), file.parent)
+    click.echo(f"\n{in_words(found)}")
+
+
+# -- traffic ---------------------------------------------------------------------------------------------------------
+
+
+@click.command("lint-traffic")
+@click.argument("har", type=click.Path(path_type=Path), metavar="FILE.har")
+@click.option("--as-of", metavar="V", help="Version of the service that the traffic is meant for. By default: any.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def lint_traffic(har: Path, as_of: str | None, form: str) -> int:
+    """
+    Name what recorded traffic uses that is deprecated or removed, and hold its answers against the contract.
+
+    Ends with 0 when there is nothing to name, 1 when there is, 4 when the file cannot be read.
+    """
+    version = Version.parse_known(as_of) if as_of else None
+    report = TrafficLint(Contract.load(), version).read(har)
+    if form == "json":
+        click.echo(json.dumps(_as_data(report), ensure_ascii=False, indent=2))
+    else:
+        click.echo("\n".join(_lines(report)))
+    return ExitCode.NON_CONFORMANT if report.findings else ExitCode.CONFORMANT
+
+
+def _as_data(report: TrafficReport) -> dict[str, object]:
+    return {
+        "as_of": report.as_of,
+        "entries": report.entries,
+        "calls": report.calls,
+        "judged": report.judged,
+        "unreadable": report.unreadable,
+        "found": [
+            {**asdict(found), "times": times, "entries": report.examples[found]}
+            for found, times in report.found.items()
+        ],
+    }
+
+
+def _lines(report: TrafficReport) -> Iterator[str]:
+    for found, times in report.found.items():
+        yield f"{found.use}: {one_line(found.what)}"
+        yield f"    {one_line(found.detail)}"
+        if found.replacement:
+            yield f"    use instead: {found.replacement}"
+        if found.requirement:
+            yield f"    requirement: {found.requirement}"
+        yield f"    {_times(report, found, times)}"
+    if report.found:
+        yield ""
+    findings, hints = len(report.findings), len(report.found) - len(report.findings)
+    yield (
+        f"{plural(findings, 'finding')} and {plural(hints, 'hint')} in {plural(report.calls, 'call')} of the API "
+        f"(as of {report.as_of}); {report.judged} answers held against the contract."
+    )
+    elsewhere = report.entries - report.calls - report.unreadable
+    yield (
+        f"{report.entries} entries: {elsewhere} call something else, {report.unreadable} are not whole "
+        "and were passed over."
+    )
+
+
+def _times(report: TrafficReport, found: Found, times: int) -> str:
+    places = ", ".join(str(place) for place in report.examples[found])
+    return f"{plural(times, 'time')}, in {'entry' if times == 1 else 'entries'} {places}{' ...' if times > 3 else ''}"  # noqa: PLR2004 - as many examples as are kept

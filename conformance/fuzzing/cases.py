@@ -1,0 +1,139 @@
+"""One drawn call, as a value that can be stored, compared, sent, and made smaller."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from conformance.arrange import ABSENT, Prepared
+from conformance.client import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.contract import Operation
+    from conformance.target import Actor
+
+Pairs = tuple[tuple[str, str], ...]
+
+_JSON_TYPE = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """What is wrong with one parameter of a case, on purpose."""
+
+    name: str | None
+    """The parameter; None for the body as a whole."""
+    place: str
+    """`path`, `query` or `body`."""
+    description: str
+    is_fatal: bool = False
+    """Whether no reading of the text lets the call succeed: missing though required, or beyond any conversion."""
+    is_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCase:
+    """A call of an operation, drawn from its schema: one that it allows, or one that breaks it in a known place."""
+
+    operation: str
+    """operationId."""
+    method: str
+    template: str
+    """Path with the names of its parameters in braces."""
+    path_values: Pairs = ()
+    query: Pairs = ()
+    body: Any = ABSENT
+    """JSON; ABSENT when nothing or raw bytes are sent."""
+    raw: bytes | None = None
+    """Bytes that are no JSON."""
+    headers: Pairs = ()
+    is_positive: bool = True
+    description: str = ""
+    """What was drawn, in words."""
+    mutated: tuple[Mutation, ...] = field(default=())
+
+    @property
+    def path(self) -> str:
+        """Path below /api/v4, each value encoded as one segment."""
+        path = self.template
+        for name, value in self.path_values:
+            path = path.replace(f"{{{name}}}", quote(value, safe=""))
+        return path
+
+    @property
+    def content(self) -> bytes | None:
+        """The bytes of the body."""
+        return json.dumps(self.body).encode() if self.body is not ABSENT else self.raw
+
+    @property
+    def wire(self) -> tuple[Any, ...]:
+        """What goes over the wire; two cases with the same are one."""
+        return (self.method, self.path, self.query, self.content, self.headers)
+
+    def call(self, actor: Actor | None) -> Call:
+        """Return the call, ready for the client."""
+        headers = dict(self.headers)
+        if self.content is not None:
+            headers.setdefault("Content-Type", _JSON_TYPE)
+        return Call(actor, self.method, self.path, _joined(self.query), self.content, headers)
+
+    def prepared(self, operation: Operation) -> Prepared:
+        """Return the call in the form that recipes know."""
+        return Prepared(operation, dict(self.path_values), dict(self.query), self.body)
+
+    def smaller(self) -> Iterator[DrawnCase]:
+        """Yield every case with one thing less: a query parameter, or a property of the body."""
+        for number in range(len(self.query)):
+            yield replace(self, query=self.query[:number] + self.query[number + 1 :])
+        if isinstance(self.body, dict):
+            for name in self.body:
+                yield replace(self, body={key: value for key, value in self.body.items() if key != name})
+
+    def stored(self) -> dict[str, Any]:
+        """Return the case as JSON data."""
+        data: dict[str, Any] = {
+            "method": self.method,
+            "template": self.template,
+            "path": [list(pair) for pair in self.path_values],
+            "query": [list(pair) for pair in self.query],
+            "headers": [list(pair) for pair in self.headers],
+            "positive": self.is_positive,
+            "description": self.description,
+        }
+        if self.body is not ABSENT:
+            data["body"] = self.body
+        if self.raw is not None:
+            data["raw"] = self.raw.hex()
+        return data
+
+    @classmethod
+    def restored(cls, operation: str, data: Mapping[str, Any]) -> DrawnCase:
+        """Read what `stored` wrote; raise KeyError, TypeError or ValueError when it is something else."""
+        return cls(
+            operation=operation,
+            method=data["method"],
+            template=data["template"],
+            path_values=_pairs(data["path"]),
+            query=_pairs(data["query"]),
+            body=data.get("body", ABSENT),
+            raw=bytes.fromhex(data["raw"]) if "raw" in data else None,
+            headers=_pairs(data["headers"]),
+            is_positive=bool(data["positive"]),
+            description=data["description"],
+        )
+
+
+def _pairs(listed: list[list[str]]) -> Pairs:
+    return tuple((str(name), str(value)) for name, value in listed)
+
+
+def _joined(query: Pairs) -> dict[str, Any]:
+    """Return a query as the client takes it; a parameter given several times has a tuple of values."""
+    found: dict[str, Any] = {}
+    for name, value in query:
+        found[name] = (*found[name], value) if name in found else (value,)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}

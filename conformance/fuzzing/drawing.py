@@ -1,0 +1,254 @@
+"""Draws cases from the OpenAPI document; the only place that speaks to schemathesis and its way of drawing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import hypothesis
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.errors import HypothesisException
+from hypothesis.internal.conjecture import providers
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core import NotSet
+from schemathesis.generation import GenerationMode
+from schemathesis.generation.feedback import NO_FEEDBACK
+
+from conformance.arrange import ABSENT
+from conformance.fuzzing.cases import DrawnCase, Pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from schemathesis.generation.case import Case
+    from schemathesis.schemas import APIOperation, BaseSchema
+
+    from conformance.contract import Contract, Operation, Version
+
+# What Hypothesis keeps from one run to the next has no place in the operator's folder.
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
+
+#: Nothing is read from or written to files, and no method is called that the document does not have.
+_CONFIG: Mapping[str, Any] = {
+    "cache": {"enabled": False},
+    "generation": {"database": "none", "allow-x00": False},
+    "phases": {"coverage": {"unexpected-methods": []}},
+}
+_SEGMENTS_WITH_A_MEANING = frozenset({"", ".", ".."})
+
+
+class _TimeIsUpError(BaseException):
+    """Ends the drawing for an operation; not an Exception, so that it is not taken for a failed test."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What cases are drawn from: the document of one version, as schemathesis reads it."""
+
+    schema: BaseSchema
+
+    def operation(self, operation: Operation) -> APIOperation[Any, Any, Any, Any]:
+        """Return schemathesis' view of an operation."""
+        return self.schema[operation.path][operation.method]
+
+
+def load(contract: Contract, version: Version | None) -> Source:
+    """
+    Read the document of a version into schemathesis.
+
+    Security is left out: who calls is decided by whoever sends a case, and wrong tokens are tested elsewhere.
+    """
+    document = contract.as_of(str(version or "unknown"))
+    document.pop("security", None)
+    for item in document["paths"].values():
+        for node in item.values():
+            if isinstance(node, dict):
+                node.pop("security", None)
+    return Source(schemathesis.openapi.from_dict(document, config=SchemathesisConfig.from_dict(dict(_CONFIG))))
+
+
+def coverage_cases(source: Source, operation: Operation) -> list[DrawnCase]:
+    """Return schemathesis' deterministic cases: each keyword of the schema met and broken once."""
+    view = source.operation(operation)
+    config = view.schema.config.generation_for(operation=view, phase="coverage")
+    modes = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = view.schema.iter_coverage_cases(view, generation_modes=modes, generation_config=config)
+        return list(_drawn(operation, found))
+
+
+def fuzz_cases(
+    source: Source, operation: Operation, *, seed: int, max_examples: int, seconds: float
+) -> list[DrawnCase]:
+    """
+    Return randomly drawn cases, about as many that the schema allows as that break it.
+
+    The same seed and number give the same cases, unless the time (in seconds) ran out before.
+    """
+    view = source.operation(operation)
+    deadline = time.monotonic() + seconds
+    cases: list[DrawnCase] = []
+    for mode, share in (
+        (GenerationMode.POSITIVE, (max_examples + 1) // 2),
+        (GenerationMode.NEGATIVE, max_examples // 2),
+    ):
+        if share:
+            number = _mixed(seed, operation.id, mode.value)
+            cases += _drawn(operation, _examples(view, mode, number, share, deadline))
+    return cases
+
+
+def _examples(
+    view: APIOperation[Any, Any, Any, Any],
+    mode: GenerationMode,
+    number: int,
+    share: int,
+    deadline: float,
+) -> list[Case[Any]]:
+    found: list[Case[Any]] = []
+
+    def remember(case: Case[Any]) -> None:
+        found.append(case)
+        if time.monotonic() > deadline:
+            raise _TimeIsUpError
+
+    strategy = view.as_strategy(generation_mode=mode, feedback=NO_FEEDBACK, path_parameters=_given(view))
+    drawing = hypothesis.seed(number)(hypothesis.given(case=strategy)(remember))
+    limits = settings(
+        max_examples=share,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    with warnings.catch_warnings(), _no_constants_of_loaded_modules():
+        warnings.simplefilter("ignore")
+        try:
+            limits(drawing)()
+        except (_TimeIsUpError, HypothesisException):
+            # Out of time; or nothing can be drawn, as when there is nothing about an operation to get wrong.
+            return found
+    return found
+
+
+def _given(view: APIOperation[Any, Any, Any, Any]) -> dict[str, str]:
+    """Return the path values that are not drawn: any text is right for them, and fixtures take their place."""
+    return {
+        parameter.name: "1"
+        for parameter in view.path_parameters
+        if any(branch.get("type") == "string" for branch in parameter.definition["schema"].get("anyOf", ()))
+    }
+
+
+@contextmanager
+def _no_constants_of_loaded_modules() -> Iterator[None]:
+    """
+    Draw only from the document.
+
+    Hypothesis also draws constants from the source of whichever modules are loaded, so that the same seed would draw
+    other cases in another environment. It has no switch for that.
+    """
+    found = getattr(providers, "_get_local_constants", None)
+    cache = getattr(providers, "CONSTANTS_CACHE", None)
+    if found is None or cache is None:
+        yield
+        return
+    nothing = type(found())()
+    cache.cache.clear()
+    providers._get_local_constants = lambda: nothing  # noqa: SLF001 - see above
+    try:
+        yield
+    finally:
+        providers._get_local_constants = found  # noqa: SLF001 - see above
+        cache.cache.clear()
+
+
+def _mixed(seed: int, *parts: str) -> int:
+    text = ":".join((str(seed), *parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _drawn(operation: Operation, cases: Iterator[Case[Any]] | list[Case[Any]]) -> Iterator[DrawnCase]:
+    for case in cases:
+        drawn = _as_value(operation, case)
+        if drawn is not None:
+            yield drawn
+
+
+def _as_value(operation: Operation, case: Case[Any]) -> DrawnCase | None:
+    """Return a case as a plain value; None for one that would be the call of something else."""
+    meta = case.meta
+    if meta is None or _is_about_headers(meta):
+        return None
+    path_values = tuple((name, unquote(str(value))) for name, value in (case.path_parameters or {}).items())
+    if any(_leads_elsewhere(value) for _, value in path_values):
+        return None
+    body, raw = _body(case.body)
+    if body is not ABSENT and not _is_json(body):
+        return None
+    return DrawnCase(
+        operation=operation.id,
+        method=operation.method,
+        template=operation.path,
+        path_values=path_values,
+        query=_query(case.query or {}),
+        body=body,
+        raw=raw,
+        is_positive=meta.generation.mode is GenerationMode.POSITIVE,
+        description=meta.phase.data.description or "",
+    )
+
+
+def _is_about_headers(meta: Any) -> bool:
+    """Tell whether a header was mutated: the text states none but the token, which is tested elsewhere."""
+    place = getattr(meta.phase.data, "parameter_location", None)
+    return place is not None and str(place.value) in ("header", "cookie")
+
+
+def _leads_elsewhere(value: str) -> bool:
+    """Tell whether a path value would make a client, a proxy or a service see another path."""
+    return value in _SEGMENTS_WITH_A_MEANING or any(mark in value for mark in "/\\?#;") or not value.strip()
+
+
+def _query(query: Mapping[str, Any]) -> Pairs:
+    pairs = [
+        (str(name), entry if isinstance(entry, str) else json.dumps(entry))
+        for name, value in query.items()
+        for entry in (value if isinstance(value, list | tuple) else [value])
+    ]
+    return tuple(pair for pair in pairs if all(map(_is_text, pair)))
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _body(body: Any) -> tuple[Any, bytes | None]:
+    if isinstance(body, NotSet):
+        return ABSENT, None
+    if isinstance(body, bytes | bytearray):
+        return ABSENT, bytes(body)
+    return body, None
+
+
+def _is_json(body: Any) -> bool:
+    try:
+        json.dumps(body, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,188 @@
+"""Makes drawn cases fit a target: fixtures flow in, and it becomes known what is wrong with each case."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.arrange import ABSENT
+from conformance.bookkeeping import NotTested
+from conformance.contract.bundle import resolve
+from conformance.contract.lint import validator
+from conformance.derived import is_validation
+from conformance.fuzzing.cases import DrawnCase, Mutation
+from conformance.fuzzing.coercion import is_beyond_coercion, may_be_dropped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from conformance.arrange import Place
+    from conformance.contract import Operation, Parameter
+
+
+class Fitting:
+    """Knows the parameters of one operation, and what a case of it does to them."""
+
+    def __init__(self, operation: Operation) -> None:
+        """Compile the schemas of the parameters."""
+        self.operation = operation
+        self._validators = {
+            (parameter.place, parameter.name): validator(operation.document, parameter.schema)
+            for parameter in operation.parameters
+        }
+
+    def fitted(self, cases: Iterable[DrawnCase], place: Place, path_values: Mapping[str, Any]) -> list[DrawnCase]:
+        """
+        Return the cases with the values of fixtures in all places that are not wrong on purpose, each call once.
+
+        `path_values` are those of the arranged call. Raise NotTested when the profile lacks a fixture that every call
+        needs.
+        """
+        found: dict[tuple[Any, ...], DrawnCase] = {}
+        for case in cases:
+            fitted = self.moved(self._with_fixtures(case, place), path_values)
+            found.setdefault(fitted.wire, fitted)
+        return list(found.values())
+
+    def moved(self, case: DrawnCase, path_values: Mapping[str, Any]) -> DrawnCase:
+        """Return a case with the path values of the arranged call, but for those that are wrong on purpose."""
+        mutated = self._wrong(case)
+        wrong = {mutation.name for mutation in mutated if mutation.place == "path"}
+        values = tuple(
+            (name, value if name in wrong else str(path_values.get(name, value))) for name, value in case.path_values
+        )
+        return replace(case, path_values=values, mutated=mutated)
+
+    def must_be_refused(self, case: DrawnCase) -> list[str]:
+        """
+        Return the requirements by which a case must be refused under every reading of the text; mostly none.
+
+        A required parameter is missing, or holds what no service could take for its type, and the contract states a
+        requirement for that. Limits of length, size and form never are a reason.
+        """
+        if case.is_positive:
+            return []
+        found = (self._owed(mutation) for mutation in case.mutated if mutation.is_fatal)
+        return [name for name in dict.fromkeys(found) if name is not None]
+
+    def requirement_of(self, case: DrawnCase) -> str | None:
+        """Return the requirement that speaks of what is wrong with a case; None when no requirement does."""
+        for mutation in case.mutated:
+            parameter = self._parameter(mutation)
+            stated = parameter and (parameter.requirement_required if mutation.is_missing else parameter.requirement)
+            if stated:
+                return stated
+        return None
+
+    def _owed(self, mutation: Mutation) -> str | None:
+        parameter = self._parameter(mutation)
+        if parameter is None:
+            return None
+        if mutation.is_missing:
+            stated = parameter.requirement_required
+        else:
+            stated = None if may_be_dropped(parameter) else parameter.requirement
+        return stated if is_validation(stated) else None
+
+    def _parameter(self, mutation: Mutation) -> Parameter | None:
+        return next(
+            (
+                parameter
+                for parameter in self.operation.parameters
+                if (parameter.place, parameter.name) == (mutation.place, mutation.name)
+            ),
+            None,
+        )
+
+    # -- what is wrong -------------------------------------------------------------------------------------------------
+
+    def _wrong(self, case: DrawnCase) -> tuple[Mutation, ...]:
+        found = [mutation for parameter in self.operation.parameters for mutation in self._about(parameter, case)]
+        if self.operation.body is not None and not isinstance(case.body, dict):
+            found.append(Mutation(None, "body", "the body is no JSON object"))
+        if not case.is_positive and not found:
+            found.append(Mutation(None, "body" if case.body is not ABSENT else "query", case.description))
+        return tuple(found)
+
+    def _about(self, parameter: Parameter, case: DrawnCase) -> Iterator[Mutation]:
+        if parameter.place == "body" and case.raw is not None:
+            return  # bytes that are no JSON: some service may read them in a way of its own
+        values = _values(parameter, case)
+        if not values and parameter.required:
+            text = f"{parameter.name} is missing"
+            yield Mutation(parameter.name, parameter.place, text, is_fatal=True, is_missing=True)
+        for value in values:
+            if not self._fits(parameter, value):
+                fatal = is_beyond_coercion(parameter.schema, value)
+                yield Mutation(parameter.name, parameter.place, f"{parameter.name} = {_brief(value)}", is_fatal=fatal)
+
+    def _fits(self, parameter: Parameter, value: Any) -> bool:
+        check = self._validators[parameter.place, parameter.name]
+        if parameter.place == "body":
+            return bool(check.is_valid(value))
+        return any(check.is_valid(form) for form in _read(value))
+
+    # -- what flows in -------------------------------------------------------------------------------------------------
+
+    def _with_fixtures(self, case: DrawnCase, place: Place) -> DrawnCase:
+        wrong = {(mutation.place, mutation.name) for mutation in self._wrong(case)}
+        body, query = case.body, list(case.query)
+        for parameter in self.operation.parameters:
+            if parameter.fixture is None or (parameter.place, parameter.name) in wrong:
+                continue
+            if parameter.place == "body" and isinstance(body, dict) and parameter.name in body:
+                value = _flowing(parameter, body[parameter.name], place)
+                body = {**body, parameter.name: value}
+            elif parameter.place == "query":
+                query = [
+                    (name, str(_flowing(parameter, value, place)) if name == parameter.name else value)
+                    for name, value in query
+                ]
+        return replace(case, body=self._with_settings(body, place, wrong), query=tuple(query))
+
+    def _with_settings(self, body: Any, place: Place, wrong: set[tuple[str, str | None]]) -> Any:
+        """Add what a fixture says of the body as a whole, such as the settings of an integration."""
+        schema = resolve(self.operation.document, self.operation.body) if self.operation.body else {}
+        if "x-fixture" not in schema or not isinstance(body, dict):
+            return body
+        settings: dict[str, Any] = place.value(schema["x-fixture"])
+        return {**body, **{name: value for name, value in settings.items() if ("body", name) not in wrong}}
+
+
+def _values(parameter: Parameter, case: DrawnCase) -> list[Any]:
+    """Return the values that a case gives to a parameter; none when it does not send it."""
+    if parameter.place == "body":
+        return [case.body[parameter.name]] if isinstance(case.body, dict) and parameter.name in case.body else []
+    pairs = case.path_values if parameter.place == "path" else case.query
+    return [value for name, value in pairs if name == parameter.name]
+
+
+def _read(text: str) -> Iterator[Any]:
+    """Yield what text in a path or query may stand for."""
+    yield text
+    yield [text]
+    if text.isascii():
+        try:
+            yield json.loads(text)
+        except ValueError:
+            return
+
+
+def _flowing(parameter: Parameter, drawn: Any, place: Place) -> Any:
+    """Return the value of a parameter's fixture; what was drawn where there is none and a call can do without."""
+    number = drawn if isinstance(drawn, int) else 0
+    try:
+        found = place.value(parameter.fixture or "", number)
+    except NotTested:
+        if parameter.required:
+            raise
+        return drawn
+    if parameter.schema.get("type") == "array" and isinstance(drawn, list):
+        return [found] if drawn else []
+    return found
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:80]} ..."  # noqa: PLR2004 - readable

@@ -1,0 +1,312 @@
+"""Sends drawn cases, many at once, judges each, and makes one small failing call out of many large ones."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.bookkeeping import Unmet, Violation, current_run
+from conformance.expectations import Answer
+from conformance.fuzzing.fitting import Fitting
+from conformance.fuzzing.read_back import must_be_stored, shown_by
+from conformance.record import Outcome, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.arrange import Arranged
+    from conformance.client import Exchange
+    from conformance.expectations import Caller
+    from conformance.fuzzing.cases import DrawnCase
+    from conformance.judge import Finding
+
+_READ_BACK_AT_MOST = 12
+_TRIES_TO_SHRINK = 40
+_TOO_MANY_REQUESTS = 429
+_SERVER_ERROR = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One case whose answer no reading of the text allows."""
+
+    case: DrawnCase
+    requirement: str
+    expected: str
+    actual: str
+    exchanges: tuple[Exchange, ...]
+    place: str = ""
+    """JSON pointer into the body of the answer."""
+    may_be_load: bool = False
+    """Whether many calls at once may be the cause, so that only a call alone can show it."""
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """What makes two failures the same one: requirement, place without positions in lists, what was expected."""
+        return (self.requirement, re.sub(r"/\d+", "/*", self.place), self.expected)
+
+    @property
+    def size(self) -> tuple[int, str]:
+        """How large the call is; of two failures the smaller one is shown."""
+        wire = repr(self.case.wire)
+        return (len(wire), wire)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What came of the cases of one operation."""
+
+    sent: int = 0
+    served: int = 0
+    """Correct calls that were served."""
+    declined: int = 0
+    """Correct calls that were refused; the schema does not know every rule."""
+    refused: int = 0
+    """Calls that must be refused, and were."""
+    unanswered: int = 0
+    failures: tuple[Failure, ...] = ()
+    """One for each group, as small as it could be made."""
+
+
+@dataclass
+class _Sending:
+    arranged: Arranged
+    caller: Caller
+    concurrency: int
+    fitting: Fitting
+    findings: dict[tuple[int | None, bytes], list[Finding]] = field(default_factory=dict)
+
+    def all(self, cases: Sequence[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
+        """Send cases, several at once, and return them with their answers in the order of the cases."""
+        if not cases:
+            return []
+        calls = [case.call(self.caller.actor) for case in cases]
+        run = current_run()
+        with run.apart(), ThreadPoolExecutor(max(1, min(self.concurrency, len(cases)))) as pool:
+            try:
+                exchanges = list(pool.map(run.client.perform, calls))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return list(zip(cases, exchanges, strict=True))
+
+    def alone(self, case: DrawnCase) -> list[Failure]:
+        """Send one case by itself and return what is wrong with its answer and with what it stored."""
+        run = current_run()
+        with run.apart():
+            exchange = run.client.perform(case.call(self.caller.actor))
+        failures = list(self.judged(case, exchange))
+        return failures + self.not_stored(case, exchange)
+
+    def again(self, case: DrawnCase) -> DrawnCase:
+        """Arrange anew, and return a case with the path values that the arrangement now has."""
+        self.arranged.again()
+        return self.fitting.moved(case, self.arranged.call.path_values)
+
+    # -- judging -------------------------------------------------------------------------------------------------------
+
+    def judged(self, case: DrawnCase, exchange: Exchange) -> Iterator[Failure]:
+        """Yield what no reading of the text allows about one answer."""
+        status, operation = exchange.status, self.arranged.operation
+        run = current_run()
+        if status is None or status == _TOO_MANY_REQUESTS or run.judge.is_gateway_error(exchange):
+            return
+        owed = self.fitting.must_be_refused(case)
+        if status >= _SERVER_ERROR:
+            expected = "no server error"
+            for name in owed[:1] or [self.fitting.requirement_of(case) or self.success]:
+                yield Failure(case, name, expected, f"status {status}", (exchange,), may_be_load=True)
+        elif owed and not exchange.is_refusal:
+            for name in owed:
+                yield Failure(case, name, "a refusal (any 4xx)", f"status {status}", (exchange,))
+        elif operation.response_to(status) is None:
+            documented = ", ".join(response.status for response in operation.responses)
+            yield Failure(case, self.success, f"a documented answer: {documented}", f"status {status}", (exchange,))
+        for finding in self.found(exchange):
+            if not finding.holds:
+                yield Failure(case, finding.requirement, finding.expected, finding.actual, (exchange,), finding.place)
+
+    def found(self, exchange: Exchange) -> list[Finding]:
+        """Return what an answer shows of the contract's schemas; the same body is looked at once."""
+        key = (exchange.status, exchange.body)
+        if key not in self.findings:
+            self.findings[key] = current_run().judge.findings(exchange)
+        return self.findings[key]
+
+    def not_stored(self, case: DrawnCase, exchange: Exchange) -> list[Failure]:
+        """Read a served, correct write back and return what is not there."""
+        read_back = self.arranged.recipe.read_back
+        if read_back is None or not case.is_positive or not exchange.is_success or not isinstance(case.body, dict):
+            return []
+        try:
+            must_be_stored(self.arranged, case.prepared(self.arranged.operation), Answer(exchange))
+        except Violation as violation:
+            shown = violation.exchanges or (exchange,)
+            name = read_back.requirement(case.body)
+            return [Failure(case, name, violation.expected, violation.actual, shown)]
+        except Unmet:
+            return []
+        if shown_by(read_back, case.body):
+            current_run().passed(read_back.requirement(case.body))
+        return []
+
+    @property
+    def success(self) -> str:
+        """The requirement that the operation's documented success states."""
+        return self.arranged.operation.success.requirement or "conventions.path-prefix"
+
+
+def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase], *, concurrency: int) -> Tally:
+    """
+    Send the cases of an arranged operation by one actor and record what their answers show.
+
+    First what must be refused, with the state read before and after; then other wrong calls, of which only a server
+    error or an undocumented answer is held against the target; then correct calls, some of them one by one with the
+    resource read back. Failures of the same kind are one, shown by the smallest call that still fails.
+    """
+    fitting = Fitting(arranged.operation)
+    sending = _Sending(arranged, caller, concurrency, fitting)
+    fitted = fitting.fitted(cases, arranged.place, arranged.call.path_values)
+    owed = [case for case in fitted if fitting.must_be_refused(case)]
+    wrong = [case for case in fitted if not case.is_positive and not fitting.must_be_refused(case)]
+    right = [case for case in fitted if case.is_positive]
+    answered = _send_what_must_be_refused(sending, owed)
+    if owed:
+        arranged.again()
+    answered += sending.all([_moved(sending, case) for case in wrong])
+    if wrong:
+        arranged.again()
+    failures = [failure for case, exchange in answered for failure in sending.judged(case, exchange)]
+    served, late = _send_correct_ones(sending, right)
+    failures += late
+    tally = _counted(sending, [*answered, *served], len(owed))
+    shown = tuple(_recorded(sending, failures))
+    _record_what_held(sending, [*answered, *served], tally)
+    return replace(tally, failures=shown)
+
+
+def _moved(sending: _Sending, case: DrawnCase) -> DrawnCase:
+    return sending.fitting.moved(case, sending.arranged.call.path_values)
+
+
+def _send_what_must_be_refused(sending: _Sending, cases: list[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
+    """Send what must be refused; when all of it was, the state must be what it was before."""
+    before = sending.arranged.state() if cases else None
+    answered = sending.all(cases)
+    if cases and all(exchange.is_refusal for _, exchange in answered):
+        after = sending.arranged.state()
+        run = current_run()
+        if after != before:
+            violation = Violation(f"the state as before: {before}", str(after), answered[-1][1])
+            run.failed("errors.refusal.changes-nothing", violation)
+            run.fail_softly(f"errors.refusal.changes-nothing: {violation}")
+    return answered
+
+
+def _send_correct_ones(
+    sending: _Sending,
+    cases: list[DrawnCase],
+) -> tuple[list[tuple[DrawnCase, Exchange]], list[Failure]]:
+    """Send correct calls: some one by one, read back, and the others at once."""
+    cases = [_moved(sending, case) for case in cases]
+    read_back = sending.arranged.recipe.read_back
+    one_by_one = cases[:_READ_BACK_AT_MOST] if read_back else []
+    answered: list[tuple[DrawnCase, Exchange]] = []
+    failures: list[Failure] = []
+    for case in one_by_one:
+        found = sending.all([case])
+        answered += found
+        failures += [failure for one, exchange in found for failure in sending.judged(one, exchange)]
+        failures += sending.not_stored(case, found[0][1])
+    at_once = sending.all(cases[len(one_by_one) :])
+    failures += [failure for case, exchange in at_once for failure in sending.judged(case, exchange)]
+    return answered + at_once, failures
+
+
+def _counted(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], owed: int) -> Tally:
+    right = [exchange for case, exchange in answered if case.is_positive]
+    return Tally(
+        sent=len(answered),
+        served=sum(exchange.is_success for exchange in right),
+        declined=sum(exchange.is_refusal for exchange in right),
+        refused=sum(exchange.is_refusal for case, exchange in answered[:owed] if sending.fitting.must_be_refused(case)),
+        unanswered=sum(exchange.status in (None, _TOO_MANY_REQUESTS) for _, exchange in answered),
+    )
+
+
+def _record_what_held(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], tally: Tally) -> None:
+    """Record every requirement that an answer met; refusals count only beside a correct call that was served."""
+    run = current_run()
+    for case, exchange in answered:
+        for finding in sending.found(exchange):
+            if finding.holds:
+                run.passed(finding.requirement)
+        if tally.served and exchange.is_refusal:
+            for name in sending.fitting.must_be_refused(case):
+                run.passed(name)
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+def grouped(failures: Iterable[Failure]) -> dict[tuple[str, str, str], list[Failure]]:
+    """Return failures by what makes them the same, the smallest call of each group first, whatever their order."""
+    groups: dict[tuple[str, str, str], list[Failure]] = {}
+    for failure in failures:
+        groups.setdefault(failure.group, []).append(failure)
+    return {key: sorted(groups[key], key=lambda failure: failure.size) for key in sorted(groups)}
+
+
+def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
+    """Record one failure for each group, made as small as it can be, and yield it."""
+    run = current_run()
+    for group in grouped(failures).values():
+        smallest = shrunk(group[0], sending.alone, sending.again)
+        if smallest is None and group[0].may_be_load:
+            detail = f"{group[0].actual} to one of many calls at once, and not again to the same call alone"
+            run.open_question(group[0].requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
+            continue
+        shown = smallest or group[0]
+        count = f" ({len(group)} drawn cases show it)" if len(group) > 1 else ""
+        violation = Violation(shown.expected, shown.actual + count, *shown.exchanges)
+        if run.book is not None:
+            run.book.recent.clear()
+        run.failed(shown.requirement, violation, shown.place or None)
+        run.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {_line(shown)}")
+        yield shown
+
+
+def _line(failure: Failure) -> str:
+    run = current_run()
+    return run.client.evidence(failure.exchanges[0]).curl
+
+
+def shrunk(failure: Failure, send: Any, again: Any) -> Failure | None:
+    """
+    Leave out of a failing call one thing after another as long as it fails in the same way.
+
+    `send` sends a case alone and returns its failures, `again` arranges anew and returns the case as it then is.
+    Return the smallest failure seen; None when the call does not fail again.
+    """
+
+    def same(case: DrawnCase) -> Failure | None:
+        found: list[Failure] = send(case)
+        return next((entry for entry in found if entry.group == failure.group), None)
+
+    current = same(failure.case) or same(again(failure.case))
+    tries = _TRIES_TO_SHRINK
+    is_smaller = current is not None
+    while current is not None and is_smaller:
+        is_smaller = False
+        for candidate in current.case.smaller():
+            tries -= 1
+            if tries < 0:
+                return current
+            fitted = again(candidate)
+            found = None if fitted.is_positive and fitted.mutated else same(fitted)
+            if found is not None:
+                current, is_smaller = found, True
+                break
+    return current

@@ -1,0 +1,183 @@
+"""What the items of the version table mean to a target: where they show, who asks for them, how each one stands."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from conformance.arrange.places import Place
+from conformance.bookkeeping import NotTested, Unmet, current_run
+from conformance.contract import Change, ChangeKind, Contract, Operation
+from conformance.contract.bundle import resolve
+from conformance.expectations import Answer, Caller, Path
+from conformance.record import Reason
+from conformance.target import ACTORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.contract import Requirement
+
+#: How a service says that it has no such endpoint. Any other refusal may have other reasons.
+_NOT_OFFERED = (404, 405, 501)
+
+
+def changes(*kinds: ChangeKind, where: Callable[[Change], bool] = lambda _: True) -> list[Change]:
+    """Return the items of these kinds that something holds of, without those that nobody outside can observe."""
+    contract = Contract.load()
+    return [
+        change
+        for change in contract.changes
+        if change.kind in kinds and where(change) and not contract.requirements[change.requirement].not_testable
+    ]
+
+
+def named(item: str) -> Change:
+    """Return an item of the table by its id; raise LookupError when there is none."""
+    found = next((change for change in Contract.load().changes if change.id == item), None)
+    if found is None:
+        raise LookupError(item)
+    return found
+
+
+@dataclass(frozen=True)
+class ItemUnderTest:
+    """One item of the table, and the running target's side of it."""
+
+    change: Change
+
+    @cached_property
+    def requirement(self) -> Requirement:
+        """What the row asks of a target."""
+        return Contract.load().requirements[self.change.requirement]
+
+    @cached_property
+    def caller(self) -> Caller:
+        """Who asks for the item: the first actor that its requirement needs; raise NotTested without one."""
+        run = current_run()
+        name = next(need for need in self.requirement.needs if need in ACTORS)
+        missing = run.profile.missing((name,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        return Caller(run, run.profile.actors[name])
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the row is in effect at the version that the target is judged by."""
+        return self.change.reached(current_run().profile.version)
+
+    def probe(self, **query: str) -> Answer:
+        """Send the item's probe with its own query, or with another one."""
+        probe = self.change.probe
+        if probe is None:
+            raise LookupError(f"{self.change.id} has no probe")
+        path, own = urlsplit(probe.path).path, dict(parse_qsl(urlsplit(probe.path).query))
+        return self.caller.call(probe.method, _filled(path, {"id": "project"}), query=query or own)
+
+    def control(self) -> Answer:
+        """Send the item's probe without the parameter that the row is about: whether the target offers the endpoint."""
+        probe = self.change.probe
+        own = dict(parse_qsl(urlsplit(probe.path).query)) if probe else {}
+        kept = {name: value for name, value in own.items() if probe and name != probe.parameter}
+        return self.probe(**(kept or {"per_page": "20"}))
+
+    def operations(self) -> list[Operation]:
+        """Return the operations that the row names and the target's version has."""
+        return [operation for operation in current_run().judge.operations if operation.id in self.change.places]
+
+    def fields(self) -> list[tuple[str, str]]:
+        """Return record and property of every field that the row names."""
+        records = Contract.load().document["components"]["schemas"]
+        parts = [place.partition(".") for place in self.change.places if "=" not in place]
+        return [(record, name) for record, _, name in parts if record in records]
+
+    def parameters(self) -> list[tuple[Operation, str]]:
+        """Return operation and name of every parameter that the row names and the target's version has."""
+        known = {operation.id: operation for operation in current_run().judge.operations}
+        parts = [place.partition(".") for place in self.change.places if "=" not in place]
+        return [(known[owner], name) for owner, _, name in parts if name and owner in known]
+
+    def records(self, record: str) -> Iterator[tuple[dict[str, Any], Answer]]:
+        """Read what answers a record and yield each record with its answer; what is not served is passed over."""
+        for operation in current_run().judge.operations:
+            if operation.is_read and not operation.alias_of and _answers(operation, record):
+                answer = self.read(operation)
+                for entry in entries(answer) if answer.is_served else ():
+                    yield entry, answer
+
+    def read(self, operation: Operation, **query: str | int) -> Answer:
+        """Call an operation that reads, its path filled from the fixtures; raise NotTested without them."""
+        references = {entry.name: entry.fixture or "" for entry in operation.parameters if entry.place == "path"}
+        return self.caller.get(_filled(operation.path, references), **query)
+
+    def is_readable(self, operation: Operation) -> bool:
+        """Tell whether the fixtures alone make the path of an operation that reads."""
+        return operation.is_read and all(entry.fixture for entry in operation.parameters if entry.place == "path")
+
+    @contextmanager
+    def seen_in_passing(self) -> Iterator[None]:
+        """Leave to the tests of its own area what cannot be seen of an item whose requirement belongs to one."""
+        try:
+            yield
+        except (Unmet, NotTested):
+            book = current_run().book
+            if self.requirement.area == "versions" or book is None:
+                raise
+            book.settled.add(self.requirement.id)
+
+
+def is_offered(answer: Answer) -> bool:
+    """Tell whether an endpoint is there at all; inconclusive when it neither serves nor says that it is not."""
+    if answer.is_served:
+        return True
+    if answer.status in _NOT_OFFERED:
+        return False
+    raise Unmet(Reason.PRECONDITION, f"{called(answer)} was not served: status {answer.status}")
+
+
+def called(answer: Answer) -> str:
+    """Say which call was answered, without what differs from target to target."""
+    call = answer.exchange.call
+    path = "/".join(":id" if part.isdigit() else part for part in urlsplit(call.path).path.split("/"))
+    return f"{call.method} {path}"
+
+
+def entries(answer: Answer) -> list[dict[str, Any]]:
+    """Return the records of an answer: the object, or those of the array; none when it is neither."""
+    try:
+        body = json.loads(answer.exchange.body)
+    except (ValueError, RecursionError):
+        return []
+    return [entry for entry in (body if isinstance(body, list) else [body]) if isinstance(entry, dict)]
+
+
+def is_required(record: str, name: str) -> bool:
+    """Tell whether a record of the target's version must have a property."""
+    document = current_run().contract.at(current_run().profile.version)
+    return name in _required(document, {"$ref": f"#/components/schemas/{record}"})
+
+
+def _required(document: dict[str, Any], schema: Any) -> set[str]:
+    node = resolve(document, schema)
+    own = set(node.get("required", ()))
+    return own.union(*(_required(document, part) for part in node.get("allOf", ())))
+
+
+def _answers(operation: Operation, record: str) -> bool:
+    schema = operation.success.schema or {}
+    wanted = f"#/components/schemas/{record}"
+    return wanted in (schema.get("$ref"), schema.get("items", {}).get("$ref")) and all(
+        entry.fixture for entry in operation.parameters if entry.place == "path"
+    )
+
+
+def _filled(path: str, references: Mapping[str, str]) -> Path:
+    place = Place(current_run().profile)
+    for name, reference in references.items():
+        if f"{{{name}}}" in path:
+            path = path.replace(f"{{{name}}}", str(place.value(reference)))
+    return Path(path)

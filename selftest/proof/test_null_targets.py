@@ -1,0 +1,67 @@
+"""Servers with nothing behind them: whatever they answer to everything, no requirement passes."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b"{}"),
+        (200, b"[]"),
+        (200, b"null"),
+        (201, b"{}"),
+        (204, b""),
+        (403, b"{}"),
+        (404, b'{"message":"404 Not Found"}'),
+        (500, b"{}"),
+    ],
+    ids=str,
+)
+def test_a_server_that_answers_everything_alike_passes_nothing(
+    conformance: Callable[..., Any],
+    answering: Callable[..., str],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    status: int,
+    body: bytes,
+) -> None:
+    service, _ = reference
+    limits = {"timeout_seconds": 5, "deadline_seconds": 0.2}
+    write_profile(service, answering(status, body), limits=limits)
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "3")
+    assert outcome.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE), outcome.text[-3000:]
+    assert passed(tmp_path) == []
+
+
+def test_a_server_that_never_answers_passes_nothing_and_the_run_ends(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    service, _ = reference
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
+        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        write_profile(service, base_url, limits={"timeout_seconds": 0.3})
+        outcome = conformance("run", "--target", "target.yaml", "--out", "out")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "no answer within 0.3 s" in outcome.text
+    assert passed(tmp_path) == []
+
+
+def passed(folder: Path) -> list[str]:
+    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    return [row["id"] for row in report["requirements"] if row["verdict"] == "passed"]

@@ -1,0 +1,261 @@
+"""
+Two readings of one text: every answer of the reference held against the contract, at every version.
+
+Each operation that a version has is called on a seeded world of its own, and the answers together must show every place
+that the contract describes.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange import Place, Recipe, arranged, has_recipe
+from conformance.arrange.recipes import prepare
+from conformance.bookkeeping import Run, running
+from conformance.contract import TABLE, Contract, Kind, Version
+from conformance.derived import caller_named, documents_json, served_caller
+from conformance.embedded import profile_data
+from conformance.expectations import Answer, Caller, group_path, project_path
+from conformance.record import Recorder
+from conformance.reference import Choices, EmbeddedServer, Service, create_service
+from conformance.target.profile import profile_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path as FilePath
+
+    from conformance.arrange import Values
+    from conformance.client import Exchange
+    from conformance.contract import DocumentedResponse, Operation
+
+#: How many operations a version has. 14.4 is a row of the version table in the text; the others are those of the suite.
+OPERATIONS = {
+    **dict.fromkeys(("12.3", "14.3"), 38),
+    **dict.fromkeys(("14.4", "15.2", "15.3", "15.8", "15.9"), 42),
+    **dict.fromkeys(("16.0",), 41),  # the approval configuration is no longer changed
+    **dict.fromkeys(("16.1", "16.4"), 49),
+    **dict.fromkeys(("17.0", "17.1", "17.7", "18.0", "19.0"), 52),
+}
+KEEPER = "owner"
+NO_SUCH_ROUTE = {404, 405}
+
+
+# -- how operations are provoked that have no recipe of the suite ------------------------------------------------------
+
+
+def member_role(_: Place) -> Values:
+    return {"name": "Auditor", "base_access_level": 20}
+
+
+def with_member_role(_: Caller, place: Place) -> Values:
+    made = caller_named("admin").post("/member_roles", member_role(place)).given_served()
+    return {"member_role_id": made.json["id"]}
+
+
+def registration(_: Place) -> Values:
+    answer = caller_named("admin").post("/runners/reset_registration_token").given_served()
+    return {"token": answer.json["token"]}
+
+
+#: The version table names these operations without describing them.
+RECIPES: Mapping[str, Recipe] = {
+    "createMemberRole": Recipe(body=member_role),
+    "deleteMemberRole": Recipe(before=with_member_role),
+    "registerRunner": Recipe(body=registration),
+    **dict.fromkeys(("listUsers", "listMemberRoles", "resetRegistrationToken"), Recipe()),
+    **dict.fromkeys(("resetProjectRegistrationToken", "resetGroupRegistrationToken"), Recipe()),
+}
+
+
+def look_further(run: Run) -> None:
+    """Let answers show what recipes have no need of: rules that hold for some protected branches only."""
+    place, owner = Place(run.profile), caller_named(KEEPER)
+    rules = project_path(place.fixture("project")) / "approval_rules"
+    body = {"name": "Branch", "approvals_required": 1, "protected_branch_ids": [place.value("protected_branch")]}
+    owner.post(rules, body).given_served()
+    owner.get(rules).given_served()
+    owner.get(group_path(place.fixture("branch_rule_group")) / "approval_rules").given_served()
+
+
+#: By operation and code: who gets one of the codes that the text states for a refusal, and for what.
+STATED: Mapping[tuple[str, str], tuple[str, Callable[[Place], Values]]] = {
+    ("approveMergeRequest", "409"): ("approver", lambda _: {"sha": "0" * 40}),
+    ("resetMergeRequestApprovals", "401"): ("maintainer", lambda _: {}),
+    ("checkCodeSuggestionsEnabled", "403"): (
+        KEEPER,
+        lambda place: {"project_path": place.value("disabled_project.path")},
+    ),
+    ("checkCodeSuggestionsEnabled", "404"): (KEEPER, lambda _: {"project_path": ""}),
+}
+
+
+# -- what answers show -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Ledger:
+    """Every answer of a run, held against what the contract documents for its operation."""
+
+    run: Run
+    service: Service
+    answers: dict[str, set[int]] = field(default_factory=dict)
+    """Operation -> the codes that it was answered with when it was called as it should be."""
+    shown: set[str] = field(default_factory=set)
+    """Requirements of the schemas whose places some answer had."""
+    problems: list[str] = field(default_factory=list)
+
+    def see(self, exchange: Exchange) -> None:
+        operation = self.run.judge.operation_of(exchange.call.method, exchange.call.path)
+        if operation is None or exchange.status is None:
+            return
+        what = f"{operation.label} answered {exchange.status}"
+        response = operation.response_to(exchange.status)
+        if response is None:
+            self.problems.append(f"{what}, which is not documented: {exchange.body[:200]!r}")
+            return
+        kind = exchange.headers.get("content-type", "").partition(";")[0]
+        if exchange.body and response.media_types and not any(fnmatch(kind, media) for media in response.media_types):
+            self.problems.append(f"{what} as {kind}, not {' or '.join(response.media_types)}")
+        for finding in self.run.judge.findings(exchange):
+            if finding.holds:
+                self.shown.add(finding.requirement)
+            else:
+                wrong = f"{finding.requirement} at {finding.place}: {finding.expected}; got {finding.actual}"
+                self.problems.append(f"{what}: {wrong}")
+
+    def answered(self, operation: Operation, answer: Answer) -> None:
+        self.answers.setdefault(operation.id, set()).add(answer.status)
+
+    @property
+    def served(self) -> set[str]:
+        return {name for name, codes in self.answers.items() if any(200 <= code < 300 for code in codes)}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    """One server for all versions, which take turns."""
+    with EmbeddedServer(create_service()) as started:
+        yield started
+
+
+@pytest.fixture(params=OPERATIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def book(server: EmbeddedServer, version: str, tmp_path: FilePath) -> Iterator[Ledger]:
+    """Serve a version and begin a run against it."""
+    service = create_service(version, Choices(export_delay_seconds=0))
+    server.serve(service)
+    profile = profile_from(profile_data(service.world, server.base_url, version), "the reference")
+    recorder = Recorder(tmp_path / "results.jsonl")
+    with running(Run(Contract.load(), profile, recorder)) as run:
+        found = Ledger(run, service)
+        run.client.on_exchange(found.see)
+        yield found
+    recorder.close()
+
+
+@contextmanager
+def ready(run: Run, operation: Operation) -> Iterator[Callable[[Caller], Answer]]:
+    """Make the call of an operation right, by the recipe of the suite where it has one."""
+    if has_recipe(operation):
+        with arranged(operation) as prepared:
+            yield prepared.sent_by
+        return
+    place, recipe = Place(run.profile), RECIPES[operation.id]
+    known = recipe.before(caller_named(KEEPER), place)
+    yield prepare(operation, recipe, place, known).sent_by
+
+
+def entitled(operation: Operation) -> Caller:
+    """Who is served; of the operations that the version table only names the text does not say."""
+    return served_caller(operation) if operation.served else caller_named("admin")
+
+
+def of_version(version: str) -> tuple[Operation, ...]:
+    return Contract.load().operations(Version.parse(version))
+
+
+# -- the tests ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_version_of_the_contract_is_looked_at() -> None:
+    assert OPERATIONS.keys() - set(TABLE) == {"14.3", "14.4"}
+    assert set(TABLE) <= OPERATIONS.keys()
+
+
+def test_every_operation_is_served_as_the_contract_documents_it(version: str, book: Ledger) -> None:
+    operations = of_version(version)
+    assert len(operations) == OPERATIONS[version]
+    for operation in operations:
+        book.service.reset()
+        with ready(book.run, operation) as send:
+            book.answered(operation, send(entitled(operation)))
+    look_further(book.run)
+    assert not book.problems, "\n".join(book.problems)
+    assert {operation.id for operation in operations} - book.served == set(), book.answers
+    assert described(operations) - book.shown == set()
+
+
+def described(operations: tuple[Operation, ...]) -> set[str]:
+    """What the documented answers of a version state about their places."""
+    requirements = Contract.load().requirements
+    successes = [
+        (operation, response)
+        for operation in operations
+        for response in operation.responses
+        if response.is_success and documents_json(response)
+    ]
+    named = {name for operation, response in successes for name in operation.response_requirements(response)}
+    return {name for name in named if requirements[name].kind is Kind.SCHEMA}
+
+
+def test_every_refusal_is_one_that_the_contract_documents(version: str, book: Ledger) -> None:
+    seen = set()
+    for operation in of_version(version):
+        for response in filter(is_stated, operation.responses):
+            actor, body = STATED[operation.id, response.status]
+            book.service.reset()
+            call = prepare(operation, Recipe(body=body), Place(book.run.profile), {})
+            seen.add((operation.id, str(call.sent_by(caller_named(actor)).status)))
+        if operation.unsafe is None:
+            refused = called_blindly(book.run, operation, caller_named("anonymous")).status
+            assert refused == 401, operation.label
+    assert not book.problems, "\n".join(book.problems)
+    assert seen == set(STATED)
+
+
+def is_stated(response: DocumentedResponse) -> bool:
+    return response.status.startswith("4") and response.status.isdigit()
+
+
+def test_an_operation_that_a_version_does_not_have_is_nowhere(version: str, book: Ledger) -> None:
+    """Neither its path nor its method: who has no token is not even asked for one, as elsewhere."""
+    here = {operation.id for operation in of_version(version)}
+    absent = [operation for operation in Contract.load().operations(None) if operation.id not in here]
+    assert len(absent) == len(Contract.load().operations(None)) - OPERATIONS[version]
+    for operation in absent:
+        for actor in ("admin", KEEPER, "anonymous"):
+            answer = called_blindly(book.run, operation, caller_named(actor))
+            assert answer.status in NO_SUCH_ROUTE, f"{operation.label} by {actor}"
+    mine = {f"{route.method} {shape(route.path)}" for route in book.service.routes}
+    assert mine & {f"{operation.method} {shape(operation.path)}" for operation in absent} == set()
+    assert {f"{operation.method} {shape(operation.path)}" for operation in of_version(version)} <= mine
+
+
+def called_blindly(run: Run, operation: Operation, caller: Caller) -> Answer:
+    """Call an operation for which nothing was prepared."""
+    named = {parameter.name: 1 for parameter in operation.parameters if parameter.fixture is None}
+    return prepare(operation, Recipe(), Place(run.profile), named).sent_by(caller)
+
+
+def shape(path: str) -> str:
+    """Write a path without the names of its parameters."""
+    return "/".join(":" if part[:1] in (":", "{") else part for part in path.split("/"))

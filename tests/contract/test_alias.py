@@ -1,0 +1,70 @@
+"""Operations that are another name of others: whoever calls, the outcome is the same."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange import Arranged, arranged
+from conformance.arrange.integrations import without_timestamps
+from conformance.derived import ANONYMOUS, caller_named, claims_of, held_against, is_known, takes_part
+from conformance.expectations import Answer, given, must
+
+if TYPE_CHECKING:
+    from conformance.contract import Operation
+    from conformance.session import Session
+
+SAME = {
+    "listServices": "integrations.alias.lists-the-same",
+    "getService": "integrations.alias.reads-the-same",
+    "setUpService": "integrations.alias.set-up-shows",
+    "disableService": "integrations.alias.disable-shows",
+}
+"""The requirement that what is done by an older name comes to the same."""
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and operation.alias_of is not None,
+    claims=lambda operation: claims_of(SAME.get(operation.id)),
+)
+def test_another_name_of_an_operation_comes_to_the_same_for_everybody(operation: Operation, suite: Session) -> None:
+    """Neither may the older name open to anybody what the newer one closes, nor do anything else."""
+    original = next(entry for entry in suite.contract.operations(suite.version) if entry.id == operation.alias_of)
+    with arranged(original) as newer, arranged(operation) as older:
+        for name in (*operation.served, *operation.refused):
+            if is_known(name):
+                expected, actual = outcome(newer, name), outcome(older, name)
+                with held_against([SAME[operation.id]], go_on=True):
+                    must(actual == expected, f"for {name} the same as {original.label}: {expected}", str(actual))
+
+
+def outcome(prepared: Arranged, name: str) -> tuple[str, Any]:
+    """Return whether a call was served, and what it showed or left; times and numbers may differ."""
+    prepared.again()
+    before = prepared.state()
+    answer = prepared.sent_by(caller_named(name))
+    after = prepared.state()
+    served = answer.is_served
+    given(not served or prepared.operation.is_read or before != after, f"{prepared.operation.label} changed nothing")
+    return outcome_of(answer, name), shown(answer) if prepared.operation.is_read else without_numbers(after)
+
+
+def outcome_of(answer: Answer, name: str) -> str:
+    refused = 400 <= answer.status < 500 or (name == ANONYMOUS and 300 <= answer.status < 400)
+    return "served" if answer.is_served else "refused" if refused else f"status {answer.status}"
+
+
+def shown(answer: Answer) -> Any:
+    """Return what a served call shows; the body of a refusal is nobody's business."""
+    try:
+        return without_timestamps(json.loads(answer.exchange.body)) if answer.is_served else None
+    except ValueError:
+        return "no JSON"
+
+
+def without_numbers(state: dict[str, Any]) -> dict[str, Any]:
+    """Return entries without their times and numbers, which every setting up makes anew."""
+    entries = {name: without_timestamps(entry) for name, entry in state.items()}
+    return {name: {key: value for key, value in entry.items() if key != "id"} for name, entry in entries.items()}

@@ -1,0 +1,31 @@
+"""Each keyword of each request schema, met and broken once: nothing breaks, and every answer is a documented one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.arrange import arranged
+from conformance.derived import claims_of, held_against, served_caller, takes_part
+from conformance.expectations import given, must
+from conformance.fuzzing import drawn_for, run_cases
+
+if TYPE_CHECKING:
+    from conformance.contract import Operation
+    from conformance.session import Session
+
+
+@pytest.mark.every_operation(
+    where=takes_part,
+    claims=lambda operation: claims_of(operation.success.requirement),
+)
+def test_whatever_the_schema_says_is_met_or_broken_the_answer_is_documented(
+    operation: Operation, suite: Session
+) -> None:
+    with arranged(operation, aside=True) as prepared:
+        cases = drawn_for(suite, operation, "coverage")
+        tally = run_cases(prepared, served_caller(operation), cases, concurrency=suite.options.concurrency)
+        with held_against([operation.success.requirement]):
+            given(tally.served > 0, f"not one of {tally.served + tally.declined} correct calls was served")
+            must(tally.sent > tally.unanswered, "an answer to some call", "no answer to any")

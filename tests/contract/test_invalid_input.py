@@ -1,0 +1,185 @@
+"""What must not be accepted: a parameter that is missing or of a wrong type, a value or a thing that does not exist."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
+from conformance.derived import (
+    claims_of,
+    held_against,
+    is_validation,
+    note,
+    parameters_where,
+    requirements_of,
+    served_caller,
+    takes_part,
+)
+from conformance.expectations import Answer, must, unchanged
+from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.contract import Operation, Parameter
+
+REFUSAL = ("errors.refusal.is-client-error", "errors.refusal.changes-nothing", "errors.refusal.code-of-invalid-input")
+
+
+def required(operation: Operation) -> list[Parameter]:
+    return parameters_where(
+        operation, lambda parameter: parameter.required and is_validation(parameter.requirement_required)
+    )
+
+
+def typed(operation: Operation) -> list[Parameter]:
+    return parameters_where(
+        operation,
+        lambda parameter: is_validation(parameter.requirement) and bool(wrong_values(parameter.schema)),
+    )
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and bool(required(operation)),
+    claims=lambda operation: claims_of(*requirements_of(required(operation), "requirement_required"), *REFUSAL),
+)
+def test_a_call_without_a_required_parameter_is_refused(operation: Operation) -> None:
+    with arranged(operation) as prepared:
+        for parameter in required(operation):
+            refuse(prepared, prepared.call.without(parameter), parameter.requirement_required, f"no {parameter.name}")
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and bool(typed(operation)),
+    claims=lambda operation: claims_of(*requirements_of(typed(operation), "requirement"), *REFUSAL),
+)
+def test_a_value_that_nobody_could_take_for_the_right_type_is_not_accepted(operation: Operation) -> None:
+    """Values that lenient services convert, such as the text "1" for a number, are never sent."""
+    with arranged(operation) as prepared:
+        for parameter in typed(operation):
+            for value in wrong_values(parameter.schema):
+                call = prepared.call.having(parameter, value)
+                if may_be_dropped(parameter):
+                    refuse_or_drop(prepared, call, parameter, value)
+                else:
+                    refuse(prepared, call, parameter.requirement, f"a wrong {parameter.name}")
+
+
+def refuse(prepared: Arranged, call: Prepared, requirement: str | None, what: str) -> None:
+    """Expect that a call is refused and changes nothing, beside the right call, which is served."""
+    caller = served_caller(prepared.operation)
+    with looking_unchanged(prepared, requirement):
+        answer = call.sent_by(caller)
+    control = prepared.sent_by(caller)
+    with held_against([requirement, "errors.refusal.is-client-error"], go_on=True):
+        answer.must_be_refused(beside=control if not answer.is_served else None)
+    note("errors.refusal.code-of-invalid-input", f"{prepared.operation.id} answers {answer.exchange.status} to {what}")
+    prepared.again()
+
+
+def looking_unchanged(prepared: Arranged, requirement: str | None) -> ExitStack:
+    """Expect that nothing changes while the context lasts; for operations that can change something."""
+    looking = ExitStack()
+    if not prepared.operation.is_read:
+        looking.enter_context(held_against([requirement, "errors.refusal.changes-nothing"], go_on=True))
+        looking.enter_context(unchanged(prepared.state, "the state"))
+    return looking
+
+
+def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, value: Any) -> None:
+    """Expect a refusal, or a served call that does not store the value."""
+    answer = call.sent_by(served_caller(prepared.operation))
+    with held_against([parameter.requirement], go_on=True):
+        answer.must_not_break()
+        shown = shown_after(prepared, call, answer, parameter) if answer.is_served else None
+        must(
+            not shows_value(shown, value),
+            f"{parameter.name} refused or left out of account",
+            f"{parameter.name} stored",
+            answer.exchange,
+        )
+    prepared.again()
+
+
+def shown_after(prepared: Arranged, call: Prepared, answer: Answer, parameter: Parameter) -> Any:
+    """Return what the resource shows of a parameter after a served write; None where it does not show."""
+    read_back = prepared.recipe.read_back
+    if read_back is None or parameter.name not in read_back.shows:
+        return None
+    return prepared.keeper.read(read_back.path(call, answer)).get(read_back.shows[parameter.name])
+
+
+# -- things that do not exist ------------------------------------------------------------------------------------------
+
+
+def naming(operation: Operation) -> Iterator[tuple[Parameter, str | None]]:
+    """Parameters that name a thing, each with the requirement that an unknown one is refused."""
+    unknown = area_of(operation).unknown
+    for parameter in operation.parameters:
+        requirement = unknown.get(f"{operation.id}.{parameter.name}", unknown.get(parameter.name))
+        names_it = parameter.fixture is not None and takes_integer(parameter)
+        if requirement or (parameter.place == "path" and names_it and not is_removed_thing(operation, parameter)):
+            yield parameter, requirement
+
+
+def takes_integer(parameter: Parameter) -> bool:
+    forms = [parameter.schema, *parameter.schema.get("anyOf", ())]
+    return any(form.get("type") == "integer" for form in forms)
+
+
+def is_removed_thing(operation: Operation, parameter: Parameter) -> bool:
+    """Removing what is not there may succeed: it is gone either way."""
+    return operation.method == "DELETE" and operation.path.endswith(f"{{{parameter.name}}}")
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and bool(list(naming(operation))),
+    claims=lambda operation: claims_of(
+        *(requirement for _, requirement in naming(operation)),
+        "errors.refusal.is-client-error",
+        "errors.refusal.changes-nothing",
+        "errors.refusal.code-of-missing-resource",
+    ),
+)
+def test_a_call_that_names_what_does_not_exist_is_refused(operation: Operation) -> None:
+    caller = served_caller(operation)
+    with arranged(operation) as prepared:
+        for parameter, requirement in naming(operation):
+            with looking_unchanged(prepared, requirement):
+                answer = prepared.call.having(parameter, UNUSED_ID).sent_by(caller)
+            control = prepared.sent_by(caller)
+            with held_against([requirement, "errors.refusal.is-client-error"], go_on=True):
+                answer.must_be_refused(beside=control if not answer.is_served else None)
+            note(
+                "errors.refusal.code-of-missing-resource",
+                f"{operation.id} answers {answer.exchange.status} to an unknown {parameter.name}",
+            )
+            prepared.again()
+
+
+# -- values that are not on the list -----------------------------------------------------------------------------------
+
+
+def chosen(operation: Operation) -> list[Parameter]:
+    return parameters_where(
+        operation, lambda parameter: is_validation(parameter.requirement) and bool(parameter.schema.get("enum"))
+    )
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and bool(chosen(operation)),
+    claims=lambda operation: claims_of(*requirements_of(chosen(operation), "requirement")),
+)
+def test_a_value_that_is_not_among_the_stated_ones_is_not_stored(operation: Operation) -> None:
+    with arranged(operation) as prepared:
+        for parameter in chosen(operation):
+            call = prepared.call.having(parameter, "conformance-unknown-value")
+            handle: Callable[..., None] = refuse_or_drop if may_be_dropped(parameter) else refuse_value
+            handle(prepared, call, parameter, "conformance-unknown-value")
+
+
+def refuse_value(prepared: Arranged, call: Prepared, parameter: Parameter, value: Any) -> None:
+    refuse(prepared, call, parameter.requirement, f"{parameter.name} = {value}")

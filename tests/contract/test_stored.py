@@ -1,0 +1,29 @@
+"""What was sent as JSON and accepted is what the resource then holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.arrange import area_of, arranged
+from conformance.derived import claims_of, held_against, served_caller, takes_part
+from conformance.fuzzing import must_be_stored
+
+if TYPE_CHECKING:
+    from conformance.contract import Operation
+
+
+def shows_what_was_sent(operation: Operation) -> bool:
+    return takes_part(operation) and area_of(operation).recipes[operation.id].read_back is not None
+
+
+@pytest.mark.every_operation(
+    where=shows_what_was_sent,
+    claims=lambda _: claims_of("conventions.requests.are-json"),
+)
+def test_what_was_accepted_is_stored(operation: Operation) -> None:
+    with arranged(operation) as prepared:
+        answer = prepared.sent_by(served_caller(operation)).given_served()
+        with held_against(["conventions.requests.are-json"]):
+            must_be_stored(prepared, prepared.call, answer)

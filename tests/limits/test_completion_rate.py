@@ -1,0 +1,65 @@
+"""The rate of completions: so many a minute for one user, whatever others ask for, and as many again afterwards."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.arrange.code_completion import COMPLETIONS, completion
+from conformance.bursts import burst, idle
+from conformance.expectations import given, must, verifies
+
+if TYPE_CHECKING:
+    from conformance.expectations import Answer, Caller
+
+MINUTE = 60
+SERVED_A_MINUTE = 60
+# However a service cuts its minutes, one minute touches two of them at most.
+ADMITTED_AT_MOST = 2 * SERVED_A_MINUTE
+MARGIN = 5
+
+
+@pytest.mark.slow
+def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: Caller) -> None:
+    """Valid requests only, and all within one minute: what falls into a second window is counted in."""
+    given(developer.target_declares("code_completion"), "the target does not declare code_completion")
+    idle(MINUTE + 1)
+    started = time.monotonic()
+    first = burst(developer, COMPLETIONS, completion(), count=SERVED_A_MINUTE)
+    more = burst(developer, COMPLETIONS, completion(), count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
+    neighbour = burst(maintainer, COMPLETIONS, completion())[0]
+    seconds = time.monotonic() - started
+    served = sum(answer.is_served for answer in [*first, *more])
+    given(served > 0, "not one completion was served")
+    codes = {answer.exchange.status for answer in [*first, *more] if is_refused(answer)}
+    with verifies("limits.completions.refused-above-rate"):
+        given(bool(codes) or served > ADMITTED_AT_MOST, f"{len(first) + len(more) - served} requests were not answered")
+        given(bool(codes) or seconds < MINUTE, f"{served} completions took {seconds:.0f} s, longer than a minute")
+        must(bool(codes), f"a refusal among {served} completions in {seconds:.0f} s", "all of them served")
+    with verifies("limits.completions.served-below-rate", go_on=True):
+        early = [answer for answer in first if answer.exchange.status in codes]
+        must(
+            not early,
+            f"the first {SERVED_A_MINUTE} served",
+            f"{len(early)} refused",
+            *(answer.exchange for answer in early[:1]),
+        )
+    with verifies("limits.completions.per-user", go_on=True):
+        must_not_be_over_the_rate(neighbour, codes)
+    idle(MINUTE + 1)
+    with verifies("limits.completions.window"):
+        must_not_be_over_the_rate(burst(developer, COMPLETIONS, completion())[0], codes)
+
+
+def is_refused(answer: Answer) -> bool:
+    status = answer.exchange.status
+    return status is not None and 400 <= status < 500
+
+
+def must_not_be_over_the_rate(answer: Answer, codes: set[int | None]) -> None:
+    """Expect that a call is not refused as those above the rate are; what else may stand in its way is open."""
+    status = answer.exchange.status
+    must(status not in codes, "a completion", f"status {status}, as above the rate", answer.exchange)
+    answer.given_served()

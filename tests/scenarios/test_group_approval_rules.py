@@ -1,0 +1,425 @@
+"""
+Approval rules of a group: creation, change, and what leaves everything as it was.
+
+No operation takes a rule of a group away again. So stories make as few as they can, change one that an earlier story
+or run has made, and try what may leave something odd behind in the group that is set aside.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange.approval_rules import (
+    FLAG,
+    KNOWN_TYPES,
+    UNHEARD_OF,
+    administrator_of,
+    given_owed,
+    group_rules,
+    in_answer,
+    in_list,
+    must_stay,
+    numbers,
+    others_of,
+    own_rule,
+    pages_of,
+    standing,
+    standings,
+)
+from conformance.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, user_id
+from conformance.expectations import Answer, Caller, Path, given, group_path, must, observe, unchanged, verifies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+OBJECT = {UNHEARD_OF: 1}
+
+
+@pytest.fixture
+def rules(owner: Caller, group: Fixture) -> Path:
+    """The rules of the group, of a target that says it has such."""
+    given_declared(owner, "group_approval_rules")
+    return group_rules(group)
+
+
+def given_declared(caller: Caller, feature: str) -> None:
+    """Go on only with a target that says it has a feature: nothing else is owed, and what is made stays for good."""
+    given(caller.target_declares(feature), f"the target does not declare {feature}")
+
+
+@pytest.fixture
+def admin_of_group(owner: Caller, group: Fixture) -> Caller:
+    """Who administrates the group."""
+    return administrator_of(owner, group)
+
+
+@pytest.fixture
+def rule(admin_of_group: Caller, rules: Path) -> Iterator[Rule]:
+    """A regular rule of the suite's own, made in this run or before; put back as it was after a story."""
+    found = own_rule(admin_of_group, rules)
+    before = standing(found)
+    yield found
+    admin_of_group.put(
+        rules / found["id"],
+        {
+            "name": before["name"],
+            "approvals_required": before["approvals_required"],
+            "user_ids": before["users"],
+            "group_ids": before["groups"],
+        },
+    )
+
+
+# -- creation ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claims(
+    "group-approval-rules.rule.fields",
+    "group-approval-rules.rule.contains-hidden-groups",
+    "group-approval-rules.rule.rule-type",
+    "group-approval-rules.rule.eligible-approvers",
+    "group-approval-rules.rule.users",
+    "group-approval-rules.rule.groups",
+    "group-approval-rules.rule.protected-branches",
+)
+def test_a_created_rule_is_answered_and_listed(
+    admin_of_group: Caller,
+    rules: Path,
+    rule: Rule,
+    approver: Caller,
+    approver_group: Fixture,
+) -> None:
+    before = others_of(admin_of_group, rules)
+    values = {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular"}
+    users, groups = [user_id(approver)], [approver_group.id]
+    given(rule["id"] in before, "the list does not show the rules of the group")
+    with verifies("group-approval-rules.create.answers-with-rule", go_on=True):
+        answer = admin_of_group.post(rules, {**values, "user_ids": users, "group_ids": groups})
+        answer.must_be(200, 201).must_be_an(dict)
+    number = rule_in(answer)["id"]
+    stored = in_list(admin_of_group, rules, number)
+    with verifies("group-approval-rules.create.values", go_on=True):
+        answer.must_hold(**values)
+    with verifies("group-approval-rules.create.listed", go_on=True):
+        stored.must_hold(**values)
+        must(number not in before, "an id that the list did not have before", f"id = {number}")
+    with verifies("group-approval-rules.create.leaves-other-rules", go_on=True):
+        must_stay(admin_of_group, rules, before)
+    for reading in (in_answer(answer), stored):
+        with verifies("group-approval-rules.create.user-ids", go_on=True):
+            reading.must_name(users=users)
+        with verifies("group-approval-rules.create.group-ids", go_on=True):
+            reading.must_name(groups=groups)
+    with verifies("group-approval-rules.rule.without-hidden-groups"):
+        stored.given_naming(groups=groups)
+        stored.must_hold(contains_hidden_groups=False)
+
+
+def test_a_name_and_a_number_are_enough(admin_of_group: Caller, rules: Path) -> None:
+    body = {"name": fresh_name(), "approvals_required": 1}
+    with verifies("group-approval-rules.create.minimal"):
+        made = rule_in(admin_of_group.post(rules, body).must_be_served())
+        in_list(admin_of_group, rules, made["id"]).must_hold(**body)
+    observe(
+        "group-approval-rules.create.rule-type-unsent",
+        f"a rule created without rule_type is of type {made.get('rule_type')}",
+    )
+
+
+def test_the_parameters_may_be_sent_in_the_query(admin_of_group: Caller, rules: Path) -> None:
+    """Numbers and texts alone: how a list would be written there is not said."""
+    values: dict[str, str | int] = {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular"}
+    with verifies("group-approval-rules.create.query-parameters"):
+        answer = admin_of_group.call("POST", rules, query=values)
+        answer.must_be_served().must_hold(**values)
+        in_list(admin_of_group, rules, rule_in(answer)["id"]).must_hold(**values)
+    number = rule_in(answer)["id"]
+    values = {"name": fresh_name(), "approvals_required": 3}
+    with verifies("group-approval-rules.update.query-parameters"):
+        admin_of_group.call("PUT", rules / number, query=values).must_be_served().must_hold(**values)
+        in_list(admin_of_group, rules, number).must_hold(**values)
+
+
+# -- change ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_shows_a_new_name_and_keeps_its_number(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
+    change, kept = {"name": fresh_name()}, {"approvals_required": rule["approvals_required"]}
+    with verifies("group-approval-rules.update.answers-with-rule", go_on=True):
+        answer = admin_of_group.put(rules / rule["id"], change)
+        answer.must_be(200, 201).must_hold(id=rule["id"])
+    with verifies("group-approval-rules.update.name-alone", go_on=True):
+        answer.must_be_served()
+    with verifies("group-approval-rules.update.name"):
+        in_answer(answer).must_hold(**change, **kept)
+        in_list(admin_of_group, rules, rule["id"]).must_hold(**change, **kept)
+
+
+def test_a_rule_shows_a_new_number_and_keeps_its_name(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
+    change, kept = {"approvals_required": rule["approvals_required"] + 1}, {"name": rule["name"]}
+    with verifies("group-approval-rules.update.approvals-required-alone", go_on=True):
+        answer = admin_of_group.put(rules / rule["id"], change)
+        answer.must_be_served()
+    with verifies("group-approval-rules.update.approvals-required"):
+        in_answer(answer).must_hold(**change, **kept)
+        in_list(admin_of_group, rules, rule["id"]).must_hold(**change, **kept)
+
+
+def test_a_change_of_a_rule_leaves_the_others(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
+    """With two rules of the suite, so that one beside the changed one could be taken for it."""
+    ours = [entry for entry in admin_of_group.list(rules).having(rule_type="regular") if entry["id"] != rule["id"]]
+    if not ours:
+        created(admin_of_group, rules, rule_type="regular")
+    others = others_of(admin_of_group, rules, rule["id"])
+    change = {"name": fresh_name(), "approvals_required": rule["approvals_required"] + 1}
+    with verifies("group-approval-rules.update.leaves-other-rules"):
+        admin_of_group.put(rules / rule["id"], change).given_served()
+        must_stay(admin_of_group, rules, others)
+
+
+def test_users_and_groups_that_a_change_names_become_approvers_of_the_rule(
+    admin_of_group: Caller,
+    rules: Path,
+    rule: Rule,
+    approver: Caller,
+    second_approver: Caller,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    """What becomes of those whom a change of a group's rule does not name is open, other than in a project."""
+    first = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
+    second = {"user_ids": [user_id(second_approver)], "group_ids": [second_approver_group.id]}
+    path, stored = rules / rule["id"], in_list(admin_of_group, rules, rule["id"])
+    admin_of_group.put(path, first).given_served()
+    stored.given_naming(users=first["user_ids"], groups=first["group_ids"])
+    answer = admin_of_group.put(path, second).given_served()
+    with verifies("group-approval-rules.update.user-ids", go_on=True):
+        in_answer(answer).must_name(users=second["user_ids"])
+        stored.must_name(users=second["user_ids"])
+    with verifies("group-approval-rules.update.group-ids", go_on=True):
+        in_answer(answer).must_name(groups=second["group_ids"])
+        stored.must_name(groups=second["group_ids"])
+    users, groups = (numbers(stored.rule, name) or [] for name in ("users", "groups"))
+    stay = [
+        kind
+        for kind, shown, former in (("users", users, first["user_ids"]), ("groups", groups, first["group_ids"]))
+        if former[0] in shown
+    ]
+    observe(
+        "group-approval-rules.update.former-approvers",
+        f"of the former approvers that a change does not name, {' and '.join(stay) or 'none'} stay",
+    )
+
+
+def test_a_regular_rule_may_be_told_to_be_regular(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
+    with verifies("group-approval-rules.update.rule-type"):
+        admin_of_group.put(rules / rule["id"], {"rule_type": "regular"}).must_be_served()
+        in_list(admin_of_group, rules, rule["id"]).must_hold(rule_type="regular")
+
+
+# -- the list ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_is_walked_page_by_page(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
+    while len(known := set(admin_of_group.list(rules).ids())) < 3:
+        created(admin_of_group, rules)
+    given(rule["id"] in known, "the list does not show the rules of the group")
+    size = min(20, len(known) // 3)
+    pages = pages_of(admin_of_group, rules, per_page=size)
+    lengths, seen = [len(page) for page in pages], [entry.get("id") for page in pages for entry in page]
+    given_owed(admin_of_group, all(length <= size for length in lengths), "pagination, which came with 15.3")
+    with verifies("group-approval-rules.pages", "group-approval-rules.versions.pagination"):
+        must(all(length <= size for length in lengths), f"no page above per_page = {size}", f"pages of {lengths}")
+        must(len(seen) == len(set(seen)), "each rule on one page", f"the ids {seen}")
+        must(known <= set(seen), f"the rules {sorted(known)} on some page", f"the ids {seen}")
+
+
+@pytest.mark.claims("group-approval-rules.rule.applies-to-all-protected-branches")
+def test_every_rule_says_whether_it_holds_for_all_protected_branches(
+    admin_of_group: Caller,
+    rules: Path,
+    rule: Rule,
+) -> None:
+    answer = admin_of_group.put(rules / rule["id"], {"approvals_required": 1}).given_served()
+    given_owed(admin_of_group, FLAG in rule_in(answer), f"{FLAG}, which came with 15.3")
+    with verifies("group-approval-rules.versions.applies-to-all-protected-branches"):
+        for shown in (rule_in(answer), admin_of_group.list(rules).the(id=rule["id"])):
+            must(isinstance(shown.get(FLAG), bool), f"{FLAG} true or false", f"{FLAG} = {shown.get(FLAG, 'nothing')}")
+
+
+def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
+    owner: Caller,
+    admin_of_group: Caller,
+    rules: Path,
+    rule: Rule,
+    fresh_group: Fixture,
+) -> None:
+    """A group need not list such a rule, so a list that does show rules is looked at first."""
+    admin_of_group.list(rules).the(id=rule["id"])
+    untouched = administrator_of(owner, fresh_group).list(group_rules(fresh_group)).having(rule_type="any_approver")
+    with verifies("group-approval-rules.any-approver.asks-for-none"):
+        asked = [entry.get("approvals_required") for entry in untouched]
+        must(all(number == 0 for number in asked), "approvals_required = 0", f"approvals_required = {asked}")
+
+
+def test_a_policy_puts_a_rule_into_the_list(owner: Caller, policy_group: Fixture) -> None:
+    with verifies("group-approval-rules.report-approver.from-policies"):
+        listed = administrator_of(owner, policy_group).list(group_rules(policy_group))
+        listed.must_contain(rule_type="report_approver")
+
+
+# -- special types, and what is refused or left out of account ---------------------------------------------------------
+
+
+@pytest.fixture
+def drawn_rules(owner: Caller, fuzz_group: Fixture) -> Path:
+    """The rules of the group that is set aside; it shows those that are created there."""
+    given_declared(owner, "group_approval_rules")
+    path = group_rules(fuzz_group)
+    if not owner.list(path).entries:
+        created(owner, path)
+    given(bool(owner.list(path).entries), "the list does not show the rules of the group")
+    return path
+
+
+def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
+    """Try to create a rule; return the answer, and whatever rule has come of it."""
+    name = fresh_name()
+    answer = caller.post(rules, {"name": name, "approvals_required": 1, **more})
+    made = caller.list(rules).having(name=name)
+    return answer, [rule_in(answer), *made] if answer.is_served else made
+
+
+def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
+    owner: Caller,
+    drawn_rules: Path,
+) -> None:
+    """Whether callers can make such rules is open; a service that falls over them is not."""
+    created(owner, drawn_rules)
+    with verifies("group-approval-rules.create.any-approver", go_on=True):
+        answer, made = attempt(owner, drawn_rules, rule_type="any_approver")
+        answer.must_not_break()
+        types = [rule.get("rule_type") for rule in made]
+        must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
+    observe("group-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
+    with verifies("group-approval-rules.create.report-approver", go_on=True):
+        answer, _ = attempt(owner, drawn_rules, rule_type="report_approver")
+        answer.must_not_break()
+    observe("group-approval-rules.create.report-approver-answer", f"creating such a rule is answered {answer.status}")
+    with verifies("group-approval-rules.create.code-owner", go_on=True):
+        answer, made = attempt(owner, drawn_rules, rule_type="code_owner")
+        answer.must_not_break()
+        types = [rule.get("rule_type") for rule in made]
+        must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")
+    with verifies("group-approval-rules.create.rule-type-is-known"):
+        answer, made = attempt(owner, drawn_rules, rule_type=UNHEARD_OF)
+        must_be_dropped_or_refused(answer, made)
+        types = [rule.get("rule_type") for rule in made]
+        must(UNHEARD_OF not in types, f"no rule of type {UNHEARD_OF}", f"rule_type = {types}")
+
+
+def must_be_dropped_or_refused(answer: Answer, made: list[Rule]) -> None:
+    """Expect a refusal of which nothing came, or a call served as if the unfit part had not been sent."""
+    if answer.exchange.is_refusal:
+        must(not made, "nothing after a refusal", f"{len(made)} rules", answer.exchange)
+    else:
+        answer.must_be_served()
+
+
+def test_an_object_in_place_of_a_list_gives_nobody_a_say(
+    owner: Caller,
+    drawn_rules: Path,
+    admin_of_group: Caller,
+    rules: Path,
+    rule: Rule,
+) -> None:
+    """The object holds the caller, who could be named in a list."""
+    created(owner, drawn_rules)
+    empty = admin_of_group.put(rules / rule["id"], {"user_ids": [], "group_ids": []}).given_served()
+    sent: dict[str, Any] = {"user_ids": {UNHEARD_OF: user_id(owner)}, "group_ids": OBJECT}
+    with verifies("group-approval-rules.create.approvers-are-lists", go_on=True):
+        for parameter, value in sent.items():
+            answer, made = attempt(owner, drawn_rules, **{parameter: value})
+            must_be_dropped_or_refused(answer, made)
+            for shown in made:
+                named = {name: numbers(shown, name) for name in ("users", "groups")}
+                must(not any(named.values()), "nobody named", str(named))
+    before = standing(rule_in(empty))
+    with verifies("group-approval-rules.update.approvers-are-lists"):
+        for parameter, value in sent.items():
+            must_be_dropped_or_refused(admin_of_group.put(rules / rule["id"], {parameter: value}), [])
+        now = standing(in_list(admin_of_group, rules, rule["id"]).rule)
+        for name in ("users", "groups"):
+            must(set(now[name]) <= set(before[name]), f"{name} = {before[name]}", f"{name} = {now[name]}")
+
+
+def test_an_unknown_type_does_not_show_after_a_change(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
+    admin_of_group.put(rules / rule["id"], {"rule_type": "regular"}).given_served()
+    with verifies("group-approval-rules.update.rule-type-is-known"):
+        must_be_dropped_or_refused(admin_of_group.put(rules / rule["id"], {"rule_type": UNHEARD_OF}), [])
+        shown = in_list(admin_of_group, rules, rule["id"]).rule.get("rule_type")
+        must(shown in KNOWN_TYPES, f"one of {KNOWN_TYPES}", f"rule_type = {shown}")
+
+
+# -- one group and another ---------------------------------------------------------------------------------------------
+
+
+def test_a_rule_is_changed_only_by_way_of_its_own_group(
+    owner: Caller,
+    admin_of_group: Caller,
+    rules: Path,
+    rule: Rule,
+    sibling_group: Fixture,
+) -> None:
+    foreign = group_rules(sibling_group)
+    administrator_of(owner, sibling_group).list(foreign)
+    control = admin_of_group.put(rules / rule["id"], {"approvals_required": 1})
+    before = standings(admin_of_group, rules)
+    given(rule["id"] in before, "the list does not show the rule")
+    with verifies("group-approval-rules.update.rule-of-another-group", go_on=True):
+        administrator_of(owner, sibling_group).put(foreign / rule["id"], {"name": fresh_name()}).must_be_refused(
+            beside=control
+        )
+        must_stay(admin_of_group, rules, before)
+    with verifies("group-approval-rules.update.rule-id-is-integer", go_on=True):
+        admin_of_group.put(rules / "abc", {"name": fresh_name()}).must_be_refused(beside=control)
+        must_stay(admin_of_group, rules, before)
+    with verifies("group-approval-rules.update.unknown-rule"):
+        admin_of_group.put(rules / UNUSED_ID, {"name": fresh_name()}).must_be_refused(beside=control)
+        must_stay(admin_of_group, rules, before)
+
+
+def test_a_change_in_one_group_leaves_the_other_groups(
+    owner: Caller,
+    admin_of_group: Caller,
+    rules: Path,
+    rule: Rule,
+    sibling_group: Fixture,
+) -> None:
+    neighbour, reader = group_rules(sibling_group), administrator_of(owner, sibling_group)
+    with (
+        verifies("group-approval-rules.groups-are-separate"),
+        unchanged(lambda: standings(reader, neighbour), "the rules of the sibling group"),
+    ):
+        number = created(admin_of_group, rules)["id"]
+        admin_of_group.list(rules).the(id=number)
+        admin_of_group.put(rules / rule["id"], {"name": fresh_name(), "approvals_required": 2}).given_served()
+
+
+# -- the feature flag --------------------------------------------------------------------------------------------------
+
+
+def test_while_the_flag_is_off_nothing_is_served(owner: Caller, group: Fixture) -> None:
+    """Only where the profile says that it is off; another resource of the group shows that the owner is served."""
+    given_declared(owner, "group_approval_rules_flag_off")
+    rules = group_rules(group)
+    control = owner.get(group_path(group) / "merge_request_approval_setting")
+    body = {"name": fresh_name(), "approvals_required": 1}
+    with verifies("group-approval-rules.flag-off-is-refused"):
+        owner.get(rules, page=1, per_page=1).must_be_refused(beside=control)
+        owner.post(rules, body).must_be_refused(beside=control)
+        owner.put(rules / 1, body).must_be_refused(beside=control)

@@ -1,0 +1,264 @@
+"""Merge request approvals, explored: rules and approvals of two merge requests follow a model in any order of moves."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from conformance.arrange.reviews import (
+    approvals_put_back,
+    approvers_of,
+    created,
+    essences,
+    fresh_name,
+    given_open,
+    merge_request_path,
+    rule_in,
+    rules_put_back,
+    settled,
+    user_id,
+)
+from conformance.expectations import Caller, Path, given, must, verifies
+from conformance.models import Model, explore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.session import Session
+    from conformance.target import Fixture
+
+PREFIX = "merge-request-approvals"
+#: How many approvals a rule asks for.
+NUMBERS = (1, 2, 3)
+#: How many rules a merge request is given at most.
+MOST_RULES = 4
+#: How long a reset may take until it shows.
+RESET_SECONDS = 3.0
+
+
+@pytest.fixture
+def places(
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+    reset_merge_request: Fixture,
+) -> Iterator[tuple[Path, Path]]:
+    """Two open merge requests with a rule that names both approvers, left as they were found."""
+    found = merge_request_path(project, reset_merge_request), merge_request_path(project, merge_request)
+    users = [user_id(approver), user_id(second_approver)]
+    with ExitStack() as stack:
+        for path in found:
+            given_open(maintainer, path)
+            stack.enter_context(rules_put_back(maintainer, path / "approval_rules"))
+            stack.enter_context(approvals_put_back(maintainer, path, approver, second_approver))
+            created(maintainer, path / "approval_rules", user_ids=users)
+        yield found
+
+
+@pytest.mark.claims(
+    f"{PREFIX}.approve.lists-caller",
+    f"{PREFIX}.approve.keeps-others",
+    f"{PREFIX}.unapprove.caller-is-gone",
+    f"{PREFIX}.unapprove.keeps-others",
+    f"{PREFIX}.reset.clears-all",
+    f"{PREFIX}.approvals-are-separate",
+)
+def test_approvals_follow_the_model_in_any_order_of_moves(
+    suite: Session,
+    places: tuple[Path, Path],
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project_bot: Caller,
+) -> None:
+    explore(suite, approvals(places, maintainer, (approver, second_approver), project_bot))
+
+
+def approvals(  # noqa: C901 - a machine is its rules, and they share what they are drawn from
+    places: tuple[Path, Path],
+    reader: Caller,
+    callers: tuple[Caller, ...],
+    bot: Caller,
+) -> type[Model]:
+    """Make a state machine of who has approved which merge request; the first one may also be reset."""
+    people, numbers = st.sampled_from(callers), st.integers(0, 1)
+
+    class Approvals(Model):
+        @initialize()
+        def start(self) -> None:
+            for path in places:
+                approved = approvers_of(reader, path)
+                for caller in callers:
+                    if user_id(caller) in approved:
+                        caller.post(path / "unapprove").given_served()
+            self.model = [set(approvers_of(reader, path)) for path in places]
+            given(
+                not any({user_id(caller) for caller in callers} & found for found in self.model),
+                "the approvals cannot be taken back before the moves",
+            )
+
+        @rule(caller=people, place=numbers)
+        def approve(self, caller: Caller, place: int) -> None:
+            answer = caller.post(places[place] / "approve")
+            if user_id(caller) not in self.model[place]:
+                answer.given_served()
+            self.model[place].add(user_id(caller))
+            self.compare(place, user_id(caller), "approve.lists-caller", "approve.keeps-others")
+
+        @rule(caller=people, place=numbers)
+        def unapprove(self, caller: Caller, place: int) -> None:
+            answer = caller.post(places[place] / "unapprove")
+            if user_id(caller) in self.model[place]:
+                answer.given_served()
+            self.model[place].discard(user_id(caller))
+            self.compare(place, user_id(caller), "unapprove.caller-is-gone", "unapprove.keeps-others")
+
+        @rule()
+        def reset(self) -> None:
+            bot.put(places[0] / "reset_approvals").given_served()
+            self.model[0] = set()
+            left = settled(lambda: approvers_of(reader, places[0]), [], within=patience[0])
+            # Who waited in vain once does so no more while the failure is being shrunk.
+            patience[0] = 0 if left else patience[0]
+            self.compare(0, None, "reset.clears-all", "reset.clears-all")
+
+        def compare(self, changed: int, who: int | None, of_caller: str, of_others: str) -> None:
+            """Hold both merge requests against the model, each difference against the requirement that it breaks."""
+            expected = [sorted(found) for found in self.model]
+            found = settled(lambda: [approvers_of(reader, path) for path in places], expected)
+            shown, other, wanted = found[changed], found[1 - changed], self.model[changed]
+            with verifies(f"{PREFIX}.{of_caller}"):
+                holds = (who in shown) is (who in wanted)
+                must(holds, f"user {who} {'in' if who in wanted else 'not in'} approved_by", str(shown))
+            with verifies(f"{PREFIX}.{of_others}"):
+                must(shown == sorted(wanted), f"approved_by of {sorted(wanted)}", str(shown))
+            with verifies(f"{PREFIX}.approvals-are-separate"):
+                unmoved = sorted(self.model[1 - changed])
+                must(other == unmoved, f"approved_by of {unmoved} in the other merge request", str(other))
+
+    patience = [RESET_SECONDS]
+    return Approvals
+
+
+@pytest.mark.claims(
+    f"{PREFIX}.rules.create.listed",
+    f"{PREFIX}.rules.create.name-and-number",
+    f"{PREFIX}.rules.create.users",
+    f"{PREFIX}.rules.update.name",
+    f"{PREFIX}.rules.update.approvals-required",
+    f"{PREFIX}.rules.update.users-are-replaced",
+    f"{PREFIX}.rules.delete.gone",
+    f"{PREFIX}.rules.delete.leaves-others",
+    f"{PREFIX}.rules.are-separate",
+)
+def test_rules_follow_the_model_in_any_order_of_moves(
+    suite: Session,
+    places: tuple[Path, Path],
+    maintainer: Caller,
+    owner: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    users = (user_id(approver), user_id(second_approver))
+    explore(suite, rules(places, (maintainer, owner), users))
+
+
+def rules(  # noqa: C901 - a machine is its rules, and they share what they are drawn from
+    places: tuple[Path, Path],
+    callers: tuple[Caller, ...],
+    users: tuple[int, ...],
+) -> type[Model]:
+    """Make a state machine of the rules of two merge requests, whose moves several callers take in turns."""
+    people, numbers, wanted = st.sampled_from(callers), st.integers(0, 1), st.sampled_from(NUMBERS)
+    named = st.sets(st.sampled_from(users), min_size=1).map(sorted)
+    lists = tuple(path / "approval_rules" for path in places)
+
+    class Rules(Model):
+        @initialize()
+        def start(self) -> None:
+            for path, keep in zip(lists, self.foreign(), strict=True):
+                for number in set(essences(callers[0], path)) - keep:
+                    callers[0].delete(path / number).given_served()
+            self.model = [essences(callers[0], path) for path in lists]
+            self.own: list[list[int]] = [[], []]
+
+        def foreign(self) -> tuple[set[Any], ...]:
+            """The rules that were there before the first example, in each list."""
+            if not untouched:
+                untouched.extend(set(essences(callers[0], path)) for path in lists)
+            return tuple(untouched)
+
+        @precondition(lambda self: all(len(own) < MOST_RULES for own in self.own))
+        @rule(caller=people, place=numbers, number=wanted, approvers=named)
+        def create(self, caller: Caller, place: int, number: int, approvers: list[int]) -> None:
+            sent = {"name": fresh_name(), "approvals_required": number, "user_ids": approvers, "group_ids": []}
+            made = rule_in(caller.post(lists[place], sent))["id"]
+            self.model[place][made] = as_essence(sent)
+            self.own[place].append(made)
+            self.compare(place, made, "rules.create.listed", "rules.create.name-and-number", "rules.create.users")
+
+        @precondition(lambda self: any(self.own))
+        @rule(caller=people, data=st.data(), number=wanted, approvers=named)
+        def update(self, caller: Caller, data: st.DataObject, number: int, approvers: list[int]) -> None:
+            place, target = data.draw(st.sampled_from(self.all_own()))
+            sent = {"name": fresh_name(), "approvals_required": number, "user_ids": approvers, "group_ids": []}
+            caller.put(lists[place] / target, sent).given_served()
+            self.model[place][target] = as_essence(sent)
+            values = "rules.update.approvals-required", "rules.update.name"
+            self.compare(place, target, "rules.create.listed", values, "rules.update.users-are-replaced")
+
+        @precondition(lambda self: any(self.own))
+        @rule(caller=people, data=st.data())
+        def delete(self, caller: Caller, data: st.DataObject) -> None:
+            place, target = data.draw(st.sampled_from(self.all_own()))
+            caller.delete(lists[place] / target).given_served()
+            del self.model[place][target]
+            self.own[place].remove(target)
+            self.compare(place, target, "rules.delete.gone", "", "")
+
+        def all_own(self) -> list[tuple[int, int]]:
+            return [(place, number) for place in (0, 1) for number in self.own[place]]
+
+        def compare(self, place: int, target: int, there: str, values: str | tuple[str, ...], approvers: str) -> None:
+            """Hold both lists against the model, each difference against the requirement that it breaks."""
+            found = settled(lambda: [essences(callers[0], path) for path in lists], self.model)
+            shown, other, expected = found[place], found[1 - place], self.model[place].get(target)
+            with verifies(f"{PREFIX}.{there}"):
+                stays = expected is not None
+                must((target in shown) is stays, f"rule {target} {'there' if stays else 'gone'}", f"{sorted(shown)}")
+            if expected is not None:
+                compare_rule(shown[target], expected, values, approvers)
+            rest = {number: rule for number, rule in shown.items() if number != target}
+            unmoved = {number: rule for number, rule in self.model[place].items() if number != target}
+            with verifies(f"{PREFIX}.rules.delete.leaves-others"):
+                must(rest == unmoved, f"the other rules as before: {unmoved}", str(rest))
+            with verifies(f"{PREFIX}.rules.are-separate"):
+                must(other == self.model[1 - place], "the rules of the other merge request as before", str(other))
+
+    untouched: list[set[Any]] = []
+    return Rules
+
+
+def compare_rule(
+    shown: dict[str, Any], expected: dict[str, Any], values: str | tuple[str, ...], approvers: str
+) -> None:
+    """Hold one rule against the model."""
+    number, name = (values, values) if isinstance(values, str) else values
+    for requirement, field in ((number, "approvals_required"), (name, "name"), (approvers, "users")):
+        with verifies(f"{PREFIX}.{requirement}"):
+            must(shown[field] == expected[field], f"{field} = {expected[field]}", str(shown[field]))
+
+
+def as_essence(sent: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": sent["name"],
+        "approvals_required": sent["approvals_required"],
+        "users": sorted(sent["user_ids"]),
+        "groups": sorted(sent["group_ids"]),
+    }

@@ -1,0 +1,390 @@
+"""Project approval configuration: read at every version, changed before 16.0, and what it says about authors."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange.approval_settings import AUTHOR as AUTHOR_SETTING
+from conformance.arrange.approval_settings import COMMITTER as COMMITTER_SETTING
+from conformance.arrange.approval_settings import of_project
+from conformance.arrange.reviews import (
+    UNUSED_ID,
+    approvers_in,
+    approvers_of,
+    merge_request_path,
+    must_be_approved_by,
+    must_become,
+    status_of,
+    under_review,
+    user_id,
+)
+from conformance.contract import Version
+from conformance.expectations import Answer, Caller, Path, given, must, observe, project_path, unchanged, verifies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+RESET = "reset_approvals_on_push"
+SELECTIVE = "selective_code_owner_removals"
+AUTHOR = "merge_requests_author_approval"
+COMMITTERS = "merge_requests_disable_committers_approval"
+SETTINGS = (
+    RESET,
+    SELECTIVE,
+    "disable_overriding_approvers_per_merge_request",
+    AUTHOR,
+    COMMITTERS,
+    "require_password_to_approve",
+)
+NUMBER = "approvals_before_merge"
+REMOVED = (404, 405, 410)
+REMOVAL = Version.parse("16.0")
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The configuration of one project, for one caller."""
+
+    caller: Caller
+    project: Fixture
+
+    @property
+    def path(self) -> Path:
+        return project_path(self.project) / "approvals"
+
+    def settings(self) -> dict[str, bool]:
+        """Return the six settings; inconclusive when they cannot be read."""
+        return settings_in(self.caller.read(self.path))
+
+    def change(self, **values: Any) -> Answer:
+        """Change these and send no others."""
+        return self.caller.post(self.path, values)
+
+    def must_hold(self, **values: bool) -> None:
+        """Expect these settings on the next reading."""
+        must_become(
+            self.settings, lambda found: all(found[name] is value for name, value in values.items()), f"{values}"
+        )
+
+    def bring_to(self, wanted: dict[str, bool]) -> None:
+        """Change what differs, so that the excluded pair is never asked for on the way."""
+        now = self.settings()
+        different = {name: value for name, value in wanted.items() if now[name] is not value}
+        for name in sorted(different, key=lambda name: name == SELECTIVE and different[name]):
+            if name == RESET and different[name] and now[SELECTIVE]:
+                self.change(**{SELECTIVE: False})
+            self.change(**{name: different[name]})
+
+
+def settings_in(body: Any) -> dict[str, bool]:
+    shown = body if isinstance(body, dict) else {}
+    unread = [name for name in SETTINGS if not isinstance(shown.get(name), bool)]
+    given(not unread, f"the configuration does not say {', '.join(unread)}")
+    return {name: shown[name] for name in SETTINGS}
+
+
+@pytest.fixture
+def configuration(maintainer: Caller, project: Fixture) -> Iterator[Configuration]:
+    """The configuration of a project whose change is owed; put back as it was after a story."""
+    found = Configuration(maintainer, project)
+    before = found.settings()
+    if maintainer.target_version is None:
+        taken = found.change(**{COMMITTERS: before[COMMITTERS]}).is_served
+        given(taken, "the version is not known, and the target takes no change, as from 16.0 on")
+    locked = [name for name, entry in of_project(maintainer, project).entries().items() if entry.get("locked")]
+    given(not locked, f"a group may prescribe what the project does: {', '.join(locked)} are locked")
+    yield found
+    found.bring_to(before)
+
+
+def may_be_removed(caller: Caller) -> bool:
+    """From 16.0 on an operation on the configuration may be gone; of an unknown version that may hold too."""
+    return caller.target_version is None or caller.target_version >= REMOVAL
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_configuration_can_be_read_unless_it_was_removed(maintainer: Caller, project: Fixture) -> None:
+    """Whether the removal of 16.0 is one of reading as well, the text does not say."""
+    maintainer.get(project_path(project) / "approval_rules").given_served()
+    answer = maintainer.get(Configuration(maintainer, project).path)
+    with verifies("project-approval-configuration.read"):
+        if answer.is_served or not may_be_removed(maintainer):
+            answer.must_be(200).must_be_an(dict)
+        else:
+            answer.must_be(*REMOVED)
+    if may_be_removed(maintainer):
+        observe(
+            "project-approval-configuration.read-since-removal",
+            f"reading the configuration from 16.0 on answers {answer.status}",
+        )
+
+
+@pytest.mark.claims("project-approval-configuration.record.settings")
+def test_the_configuration_says_how_the_project_treats_approvals(maintainer: Caller, project: Fixture) -> None:
+    """The six settings are held against the contract as the answer comes; the rest is deprecated and may be absent."""
+    body = maintainer.read(Configuration(maintainer, project).path)
+    given(isinstance(body, dict) and any(name in body for name in SETTINGS), "what is read is no configuration")
+    with verifies("project-approval-configuration.record.approvers", go_on=True):
+        must(body.get("approvers", []) == [], "an empty list of approvers, or none", repr(body.get("approvers")))
+    with verifies("project-approval-configuration.record.approver-groups", go_on=True):
+        groups = body.get("approver_groups", [])
+        must(groups == [], "an empty list of approver_groups, or none", repr(groups))
+    with verifies("project-approval-configuration.record.approvals-before-merge"):
+        must(is_a_number(body.get(NUMBER, 0)), f"{NUMBER} as an integer, or none", repr(body.get(NUMBER)))
+
+
+def is_a_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def test_whether_somebody_without_a_role_may_read(maintainer: Caller, outsider: Caller, project: Fixture) -> None:
+    path = Configuration(maintainer, project).path
+    maintainer.get(path).given_served()
+    observe(
+        "project-approval-configuration.authorization.outsider-reading",
+        f"reading without a role in a private project answers {outsider.get(path).status}",
+    )
+
+
+# -- changing, before 16.0 ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claims("project-approval-configuration.change.result-settings")
+def test_each_setting_changes_alone_and_stays_changed(configuration: Configuration) -> None:
+    """The excluded pair is off throughout; each setting goes to its other value and back."""
+    configuration.bring_to({RESET: False, SELECTIVE: False})
+    base = configuration.settings()
+    given(not base[RESET] and not base[SELECTIVE], "the settings cannot be brought to where each may change")
+    for name in SETTINGS:
+        for value in (not base[name], base[name]):
+            answer = configuration.change(**{name: value})
+            with verifies("project-approval-configuration.change.needs-no-parameter", go_on=True):
+                answer.must_be_served()
+            with verifies("project-approval-configuration.change.answer"):
+                answer.must_be(200, 201).must_be_an(dict)
+            with verifies("project-approval-configuration.change.shown", go_on=True):
+                answer.must_hold(**{name: value})
+            with verifies("project-approval-configuration.change.stored", go_on=True):
+                configuration.must_hold(**{name: value})
+            with verifies("project-approval-configuration.change.leaves-unsent", go_on=True):
+                configuration.must_hold(**{other: base[other] for other in SETTINGS if other != name})
+
+
+def test_the_answer_to_a_change_names_no_approvers(configuration: Configuration) -> None:
+    """Not even as the empty lists that reading gives."""
+    before = configuration.settings()
+    body = configuration.change(**{COMMITTERS: not before[COMMITTERS]}).given_served().json
+    given(isinstance(body, dict) and COMMITTERS in body, "the answer is not the configuration")
+    with verifies("project-approval-configuration.change.result-without-approvers", go_on=True):
+        must("approvers" not in body, "no approvers", repr(body.get("approvers")))
+    with verifies("project-approval-configuration.change.result-without-approver-groups", go_on=True):
+        must("approver_groups" not in body, "no approver_groups", repr(body.get("approver_groups")))
+    with verifies("project-approval-configuration.change.result-approvals-before-merge"):
+        must(is_a_number(body.get(NUMBER, 0)), f"{NUMBER} as an integer, or none", repr(body.get(NUMBER)))
+
+
+def test_the_deprecated_number_is_taken_alone(configuration: Configuration, maintainer: Caller) -> None:
+    before = maintainer.read(configuration.path).get(NUMBER)
+    wanted = 2 if before != 2 else 1
+    with verifies("project-approval-configuration.change.needs-no-parameter"):
+        answer = configuration.change(**{NUMBER: wanted}).must_be_served()
+    stored = maintainer.read(configuration.path).get(NUMBER) == wanted
+    observe(
+        "project-approval-configuration.change.approvals-before-merge-stored",
+        f"{NUMBER} {'is' if stored else 'is not'} found on the next reading",
+    )
+    with verifies("project-approval-configuration.change.answer"):
+        answer.must_be(200, 201).must_be_an(dict)
+    if before is not None:
+        configuration.change(**{NUMBER: before})
+
+
+def test_a_change_without_any_parameter_changes_nothing(configuration: Configuration, maintainer: Caller) -> None:
+    with (
+        verifies("project-approval-configuration.change.empty"),
+        unchanged(lambda: maintainer.read(configuration.path), "the configuration"),
+    ):
+        answer = configuration.change().must_not_break()
+    observe(
+        "project-approval-configuration.change.empty-answer",
+        f"a change without any parameter answers {answer.status}",
+    )
+
+
+def test_removals_are_selective_only_while_pushes_do_not_reset(configuration: Configuration) -> None:
+    configuration.bring_to({SELECTIVE: False, RESET: True})
+    given(configuration.settings()[RESET], f"{RESET} cannot be switched on")
+    with verifies("project-approval-configuration.change.selective-while-resetting", go_on=True):
+        configuration.change(**{SELECTIVE: True}).must_not_break()
+        must_not_store_both(configuration)
+        configuration.bring_to({SELECTIVE: False, RESET: False})
+        configuration.change(**{SELECTIVE: True, RESET: True}).must_not_break()
+        must_not_store_both(configuration)
+    configuration.bring_to({SELECTIVE: False, RESET: False})
+    given(not configuration.settings()[RESET], f"{RESET} cannot be switched off")
+    with verifies("project-approval-configuration.change.selective-without-resetting"):
+        configuration.change(**{SELECTIVE: True}).must_be_served()
+        configuration.must_hold(**{SELECTIVE: True})
+
+
+def must_not_store_both(configuration: Configuration) -> None:
+    found = configuration.settings()
+    must(not (found[RESET] and found[SELECTIVE]), f"{RESET} and {SELECTIVE} not both true", str(found))
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        ("approvals-before-merge-is-integer", {NUMBER: "abc"}),
+        *(("settings-are-boolean", {name: "maybe"}) for name in SETTINGS),
+        *(("settings-are-boolean", {name: {"conformance": True}}) for name in (RESET, AUTHOR)),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value,
+)
+def test_a_value_of_the_wrong_type_is_refused(
+    kind: str, wrong: Record, configuration: Configuration, maintainer: Caller
+) -> None:
+    """Beside a change of the same parameter to what it is already, which is served."""
+    name = next(iter(wrong))
+    right = maintainer.read(configuration.path).get(name, 0)
+    control = configuration.change(**{name: right})
+    with (
+        verifies(f"project-approval-configuration.change.{kind}"),
+        unchanged(lambda: maintainer.read(configuration.path), "the configuration"),
+    ):
+        configuration.change(**wrong).must_be_refused(beside=control)
+
+
+def test_a_change_of_one_project_leaves_the_others(
+    configuration: Configuration,
+    maintainer: Caller,
+    sibling_project: Fixture,
+) -> None:
+    sibling, before = Configuration(maintainer, sibling_project), configuration.settings()
+    with (
+        verifies("project-approval-configuration.change.other-project"),
+        unchanged(lambda: maintainer.read(sibling.path), "the configuration of the sibling project"),
+    ):
+        for name in (COMMITTERS, AUTHOR, "disable_overriding_approvers_per_merge_request"):
+            configuration.change(**{name: not before[name]}).given_served()
+
+
+# -- since 16.0 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def found(maintainer: Caller, project: Fixture) -> Iterator[Configuration]:
+    """The configuration where its change may be gone; put back as it was where it is not."""
+    configuration = Configuration(maintainer, project)
+    before = configuration.settings() if maintainer.get(configuration.path).is_served else None
+    yield configuration
+    if before is not None and configuration.settings() != before:
+        configuration.bring_to(before)
+
+
+def test_a_change_is_gone_from_16_0_on_or_still_does_what_it_did(
+    found: Configuration, maintainer: Caller, project: Fixture
+) -> None:
+    reading = maintainer.get(found.path)
+    before = found.settings() if reading.is_served else {}
+    # Where reading is gone as well, another operation shows that this caller is not simply refused everywhere.
+    control = reading if reading.is_served else maintainer.get(project_path(project) / "approval_rules")
+    wanted = not before.get(COMMITTERS, False)
+    answer = found.change(**{COMMITTERS: wanted})
+    with verifies("project-approval-configuration.change.removed"):
+        if answer.is_served:
+            answer.must_be(200, 201).must_hold(**{**before, COMMITTERS: wanted})
+            must(not {"approvers", "approver_groups"} & answer.json.keys(), "no approvers in the answer", "some")
+            found.must_hold(**{COMMITTERS: wanted})
+        else:
+            answer.must_be_refused(beside=control)
+            if before:
+                now = found.settings()
+                must(now == before, f"the configuration as before: {before}", str(now))
+    observe(
+        "project-approval-configuration.change.still-served",
+        f"a change of the configuration from 16.0 on answers {answer.status}",
+    )
+
+
+def test_a_project_that_does_not_exist_has_no_configuration(maintainer: Caller, project: Fixture) -> None:
+    here, nowhere = Configuration(maintainer, project).path, Path(f"/projects/{UNUSED_ID}") / "approvals"
+    read = maintainer.get(here)
+    given(read.is_served, "the configuration cannot be read")
+    same = {COMMITTERS: settings_in(read.json)[COMMITTERS]}
+    with verifies("project-approval-configuration.unknown-project"):
+        maintainer.get(nowhere).must_be_refused(beside=read)
+        changed = maintainer.post(here, same)
+        # Where changes are gone altogether, the refusal of this one shows no more than that.
+        maintainer.post(nowhere, same).must_be_refused(beside=changed if changed.is_served else read)
+
+
+# -- authors -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> Iterator[None]:
+    """
+    Let authors approve, or not; committers may throughout.
+
+    The configuration and the approval settings both speak of it, and no sentence links them: go on only where both
+    say the same.
+    """
+    configuration, settings = Configuration(maintainer, project), of_project(maintainer, project)
+    before, settings_before = configuration.settings(), settings.values()
+    try:
+        configuration.bring_to({AUTHOR: allowed, COMMITTERS: False})
+        settings.restore({AUTHOR_SETTING: allowed, COMMITTER_SETTING: True})
+        now, settings_now = configuration.settings(), settings.values()
+        agreed = now[AUTHOR] is allowed and settings_now[AUTHOR_SETTING] is allowed
+        given(agreed, f"configuration and settings cannot both be brought to author approval = {allowed}")
+        given(
+            not now[COMMITTERS] and settings_now[COMMITTER_SETTING], "committers may not approve, and authors are some"
+        )
+        yield
+    finally:
+        configuration.bring_to(before)
+        settings.restore(settings_before)
+
+
+def test_authors_approve_their_own_merge_request_where_the_project_allows_it(
+    maintainer: Caller,
+    author: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    with author_approval(maintainer, project, allowed=True), under_review(maintainer, path, author):
+        others = approvers_of(maintainer, path)
+        with verifies("project-approval-configuration.author-approval.allowed"):
+            author.post(path / "approve").must_be_served()
+            must_be_approved_by(maintainer, path, *others, user_id(author))
+
+
+def test_authors_do_not_approve_their_own_merge_request_where_the_project_forbids_it(
+    maintainer: Caller,
+    author: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """Approving one's own work defeats the point of approval."""
+    path = merge_request_path(project, merge_request)
+    with author_approval(maintainer, project, allowed=False), under_review(maintainer, path, author, approver):
+        others = approvers_of(maintainer, path)
+        answer = author.post(path / "approve")
+        after = approvers_in(status_of(maintainer, path))
+        control = approver.post(path / "approve")
+        with verifies("project-approval-configuration.author-approval.forbidden"):
+            answer.must_be_refused(beside=control)
+            must(after == others, f"approved_by as before: {others}", str(after))

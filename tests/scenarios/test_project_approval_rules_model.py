@@ -1,0 +1,155 @@
+"""Approval rules of a project, explored: they follow a model, in whatever order they are created and changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from conformance.arrange.approval_rules import project_rules, standings, standings_when
+from conformance.arrange.reviews import fresh_name, rule_in, rules_put_back, user_id
+from conformance.expectations import Caller, Path, must, verifies
+from conformance.models import Model, explore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.session import Session
+    from conformance.target import Fixture
+
+AREA = "project-approval-rules"
+
+
+@pytest.fixture
+def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
+    """The rules of the project; whichever comes to them is gone afterwards."""
+    path = project_rules(project)
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+@pytest.mark.claims(
+    *(
+        f"{AREA}.{move}"
+        for move in (
+            "create.listed",
+            "create.user-ids",
+            "create.group-ids",
+            "create.leaves-other-rules",
+            "update.stored",
+            "update.user-ids",
+            "update.user-ids.removes-others",
+            "update.group-ids",
+            "update.group-ids.removes-others",
+            "update.leaves-other-rules",
+            "delete.unlisted",
+            "delete.leaves-other-rules",
+        )
+    ),
+)
+def test_rules_follow_the_model_in_any_order_of_moves(
+    suite: Session,
+    maintainer: Caller,
+    owner: Caller,
+    rules: Path,
+    approver: Caller,
+    second_approver: Caller,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    users = [user_id(approver), user_id(second_approver)]
+    groups = [approver_group.id, second_approver_group.id]
+    explore(suite, machine(rules, users, groups, (maintainer, owner)))
+
+
+def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Caller, ...]) -> type[Model]:
+    """Make a state machine for the rules of one project, which several callers change in turns."""
+    people = st.sampled_from(callers)
+    numbers = st.integers(1, 4)
+    # What an empty list in a change does is open.
+    some_users = st.lists(st.sampled_from(users), min_size=1, unique=True)
+    some_groups = st.lists(st.sampled_from(groups), min_size=1, unique=True)
+    places = st.integers(0, 9)
+
+    class ProjectApprovalRules(Model):
+        @initialize()
+        def start(self) -> None:
+            self.made: list[int] = []
+            self.known = standings(callers[0], rules)
+
+        @precondition(lambda self: len(self.made) < 4)
+        @rule(number=numbers, users=some_users, groups=some_groups, caller=people)
+        def create(self, number: int, users: list[int], groups: list[int], caller: Caller) -> None:
+            body = sent(number, users, groups)
+            made = rule_in(caller.post(rules, body))["id"]
+            self.made.append(made)
+            now = standings_when(callers[0], rules, lambda rules: made in rules)
+            with verifies(f"{AREA}.create.listed"):
+                must(made in now, f"rule {made} in the list", f"the rules {sorted(now, key=str)}")
+                must_show(now[made], body)
+            must_name("create.user-ids", now[made]["users"], users)
+            must_name("create.group-ids", now[made]["groups"], groups)
+            self.compare("create", now, made)
+
+        @precondition(lambda self: self.made)
+        @rule(place=places, number=numbers, users=some_users, groups=some_groups, caller=people)
+        def change(self, place: int, number: int, users: list[int], groups: list[int], caller: Caller) -> None:
+            changed = self.made[place % len(self.made)]
+            body = sent(number, users, groups)
+            caller.put(rules / changed, body).given_served()
+            now = standings_when(callers[0], rules, lambda rules: rules.get(changed, {}).get("name") == body["name"])
+            with verifies(f"{AREA}.update.stored"):
+                must(changed in now, f"rule {changed} in the list", f"the rules {sorted(now, key=str)}")
+                must_show(now[changed], body)
+            must_name("update.user-ids", now[changed]["users"], users)
+            must_name("update.group-ids", now[changed]["groups"], groups)
+            must_not_name_others("update.user-ids.removes-others", now[changed]["users"], users)
+            must_not_name_others("update.group-ids.removes-others", now[changed]["groups"], groups)
+            self.compare("update", now, changed)
+
+        @precondition(lambda self: self.made)
+        @rule(place=places, caller=people)
+        def delete(self, place: int, caller: Caller) -> None:
+            deleted = self.made.pop(place % len(self.made))
+            caller.delete(rules / deleted).given_served()
+            now = standings_when(callers[0], rules, lambda rules: deleted not in rules)
+            with verifies(f"{AREA}.delete.unlisted"):
+                must(deleted not in now, f"no rule {deleted} in the list", f"the rules {sorted(now, key=str)}")
+            self.compare("delete", now, deleted)
+
+        def compare(self, move: str, now: dict[Any, dict[str, Any]], touched: int) -> None:
+            """Hold every rule but the one that was touched against what it was before."""
+            others = {number: said for number, said in self.known.items() if number != touched}
+            with verifies(f"{AREA}.{move}.leaves-other-rules"):
+                left = {number: said for number, said in now.items() if number != touched}
+                must(left == others, f"the other rules as before: {others}", f"{left}")
+            self.known = now
+
+        def teardown(self) -> None:
+            for number in self.made:
+                callers[0].delete(rules / number)
+
+    return ProjectApprovalRules
+
+
+def sent(number: int, users: list[int], groups: list[int]) -> dict[str, Any]:
+    return {"name": fresh_name(), "approvals_required": number, "user_ids": users, "group_ids": groups}
+
+
+def must_show(said: dict[str, Any], body: dict[str, Any]) -> None:
+    """Expect name and number of a rule as they were sent."""
+    wanted = {name: body[name] for name in ("name", "approvals_required")}
+    shown = {name: said[name] for name in wanted}
+    must(shown == wanted, str(wanted), str(shown))
+
+
+def must_name(requirement: str, shown: list[int], wanted: list[int]) -> None:
+    with verifies(f"{AREA}.{requirement}"):
+        must(set(wanted) <= set(shown), f"{sorted(wanted)} named", f"{shown} named")
+
+
+def must_not_name_others(requirement: str, shown: list[int], wanted: list[int]) -> None:
+    with verifies(f"{AREA}.{requirement}"):
+        must(set(shown) <= set(wanted), f"nobody but {sorted(wanted)} named", f"{shown} named")

@@ -1,0 +1,172 @@
+"""Records that approval rules, approval status and approval state share: users, groups and protected branches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.arrange.approval_rules import administrator_of, group_rules, project_rules
+from conformance.arrange.reviews import (
+    Rule,
+    approvals_put_back,
+    created,
+    given_open,
+    merge_request_path,
+    rules_put_back,
+    state_of,
+    status_of,
+    user_id,
+)
+from conformance.expectations import Caller, Path, given, must, verifies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target import Fixture
+
+SIX_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "id": int,
+    "name": str,
+    "username": str,
+    "state": str,
+    "avatar_url": (str, type(None)),
+    "web_url": str,
+}
+
+
+@pytest.fixture
+def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
+    """The rules of the project; whichever comes to them in a story is gone after it."""
+    path = project_rules(project)
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+def the_one(rule: Rule, name: str, number: int) -> dict[str, Any]:
+    """Return what a rule shows of one of those it names; inconclusive when it does not show it."""
+    found = [entry for entry in rule.get(name) or () if isinstance(entry, dict) and entry.get("id") == number]
+    given(bool(found), f"the rule does not show {number} among its {name}")
+    return dict(found[0])
+
+
+# -- users and groups --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claims(
+    "records.user-reference.fields",
+    "records.user-reference.web-url",
+    "records.user-reference.avatar-url",
+)
+def test_an_approver_is_described_as_a_user_reference(maintainer: Caller, rules: Path, approver: Caller) -> None:
+    """The answer is held against the contract in passing; here it is seen that it names somebody."""
+    rule = created(maintainer, rules, user_ids=[user_id(approver)])
+    the_one(rule, "users", user_id(approver))
+
+
+@pytest.mark.claims(
+    "records.group-reference.fields",
+    "records.group-reference.avatar-url",
+    "records.group-reference.parent-id",
+    "records.group-reference.ldap",
+)
+def test_an_approver_group_is_described_as_a_group_reference(
+    maintainer: Caller,
+    rules: Path,
+    approver_group: Fixture,
+) -> None:
+    """The fixture has a description, so that its reference must show one."""
+    rule = created(maintainer, rules, group_ids=[approver_group.id])
+    shown = the_one(rule, "groups", approver_group.id)
+    with verifies("records.group-reference.description", go_on=True):
+        must(
+            isinstance(shown.get("description"), str) and bool(shown["description"]),
+            "a description as text",
+            f"description = {shown.get('description', 'nothing')!r}",
+        )
+    path = approver_group.get("path")
+    given(isinstance(path, str) and "/" not in path, "the profile does not say that the group is at the top level")
+    with verifies("records.group-reference.top-level-has-no-parent"):
+        parent = shown.get("parent_id", "nothing")
+        must(parent is None, "parent_id = null", f"parent_id = {parent}")
+
+
+def test_a_user_is_described_alike_wherever_one_stands(
+    maintainer: Caller,
+    approver: Caller,
+    rules: Path,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """As approver and eligible one in a rule, as author of an approval in the status and in the state."""
+    number = user_id(approver)
+    path = merge_request_path(project, merge_request)
+    given_open(maintainer, path)
+    rule = created(maintainer, rules, user_ids=[number], approvals_required=1)
+    with approvals_put_back(maintainer, path, approver):
+        approver.post(path / "approve").given_served()
+        status, state = status_of(maintainer, path), state_of(maintainer, path)
+    in_state = [entry for entry in state["rules"] if isinstance(entry, dict)]
+    places = {
+        "users of a rule": [the_one(rule, "users", number)],
+        "eligible_approvers of a rule": rule.get("eligible_approvers"),
+        "approved_by of the status": [entry.get("user") for entry in status["approved_by"]],
+        "users in the state": [user for entry in in_state for user in entry.get("users") or ()],
+        "approved_by in the state": [user for entry in in_state for user in entry.get("approved_by") or ()],
+    }
+    for where in ("users of a rule", "approved_by of the status"):
+        given(any(user.get("id") == number for user in places[where] or ()), f"there is no user in {where}")
+    given(bool(places["approved_by in the state"]), "no rule of the approval state shows who approved")
+    with verifies("records.user-reference.same-everywhere"):
+        for where, users in places.items():
+            for user in users or ():
+                missing = [name for name in SIX_FIELDS if not is_there(user, name)]
+                must(not missing, f"six fields in {where}", f"without, or of another type: {', '.join(missing)}")
+
+
+def is_there(user: Any, name: str) -> bool:
+    return isinstance(user, dict) and name in user and isinstance(user[name], SIX_FIELDS[name])
+
+
+# -- protected branches ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claims(
+    "records.project-protected-branch.fields",
+    "records.project-protected-branch.push-access-levels",
+    "records.project-protected-branch.merge-access-levels",
+    "records.project-protected-branch.unprotect-access-levels",
+    "records.project-protected-branch.code-owner-approval-required",
+)
+def test_a_branch_in_a_rule_of_a_project_is_described(
+    maintainer: Caller,
+    rules: Path,
+    protected_branch: Fixture,
+) -> None:
+    """A branch without levels of access would leave open how such a level is described."""
+    rule = created(maintainer, rules, protected_branch_ids=[protected_branch.id])
+    branch = the_one(rule, "protected_branches", protected_branch.id)
+    for levels in ("push_access_levels", "merge_access_levels"):
+        given(levels not in branch or bool(branch[levels]), f"the branch has no {levels}")
+
+
+@pytest.mark.claims(
+    "records.group-protected-branch.fields",
+    "records.group-protected-branch.push-access-levels",
+    "records.group-protected-branch.merge-access-levels",
+    "records.group-protected-branch.unprotect-access-levels",
+    "records.group-protected-branch.push-entry-identifiers",
+    "records.group-protected-branch.merge-entry-identifiers",
+    "records.group-protected-branch.code-owner-approval-required",
+    "records.group-protected-branch.allow-force-push",
+    "records.group-protected-branch.inherited",
+)
+def test_a_branch_in_a_rule_of_a_group_is_described(owner: Caller, branch_rule_group: Fixture) -> None:
+    """No parameter gives a rule of a group a branch, so the profile has to name a group where one has some."""
+    given(owner.target_declares("group_approval_rules"), "the target does not declare group_approval_rules")
+    listed = administrator_of(owner, branch_rule_group).list(group_rules(branch_rule_group)).entries
+    branches = [branch for rule in listed if isinstance(rule, dict) for branch in rule.get("protected_branches") or ()]
+    given(bool(branches), "no rule of the group lists a protected branch")
+    for levels in ("push_access_levels", "merge_access_levels"):
+        shown = [branch[levels] for branch in branches if isinstance(branch, dict) and levels in branch]
+        given(not shown or any(shown), f"no branch has {levels}")

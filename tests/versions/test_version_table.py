@@ -1,0 +1,319 @@
+"""Every item of the version table: what came is there, what was deprecated still works, what was removed is gone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import Change, ChangeKind
+from conformance.expectations import (
+    Caller,
+    Path,
+    does_not_apply,
+    eventually,
+    given,
+    must,
+    must_settle,
+    observe,
+    project_path,
+    sees,
+    verifies,
+)
+from conformance.record import ItemState, Reason
+from conformance.version_table import ItemUnderTest, called, changes, entries, is_offered, is_required, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.expectations import Answer
+    from conformance.target import Actor, Fixture
+
+
+def every(items: list[Change]) -> pytest.MarkDecorator:
+    assert items, "the version table has no such item"
+    return pytest.mark.parametrize("change", items, ids=lambda change: change.id)
+
+
+@pytest.fixture
+def item(change: Change) -> ItemUnderTest:
+    return ItemUnderTest(change)
+
+
+# -- what the specification describes ----------------------------------------------------------------------------------
+
+
+@every(changes(ChangeKind.INTRODUCED, where=lambda change: change.described))
+def test_what_was_introduced_is_there(change: Change, item: ItemUnderTest) -> None:
+    """What a call must send beyond its path is for the stories of the area; what can be read shows here."""
+    with item.seen_in_passing():
+        shown = [*operations_are_there(item), *fields_are_there(item), *pages_are_there(item)]
+        given(bool(shown), "nothing of it can be read by the fixtures alone")
+        missing = [what for what, there in shown if not there]
+        given(not missing or item.caller.target_version is not None, "the version is unknown, and it may be older")
+        state = ItemState.NOT_MADE if missing else ItemState.MADE
+        sees(change.id, state, f"not there: {', '.join(missing)}" if missing else "there")
+        with verifies(change.requirement):
+            must(not missing, f"from {change.version} on: {change.item}", f"not there: {', '.join(missing)}")
+
+
+def operations_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
+    for operation in item.operations():
+        if item.is_readable(operation):
+            yield operation.label, 200 <= item.read(operation).status < 300
+
+
+def fields_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
+    for record, name in item.fields():
+        for entry, answer in item.records(record):
+            yield f"{name} in {called(answer)}", name in entry
+
+
+def pages_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
+    """Only a list of more than one entry shows whether its pages can be made shorter."""
+    for operation, name in item.parameters():
+        if name != "per_page" or not item.is_readable(operation):
+            continue
+        if len(entries(item.read(operation, page=1, per_page=20).given_served())) > 1:
+            short = item.read(operation, page=1, per_page=1)
+            yield f"pages of {operation.label}", short.is_served and len(entries(short)) == 1
+
+
+@every(changes(ChangeKind.DEPRECATED, where=lambda change: change.described and "=" not in change.places[0]))
+def test_a_deprecated_field_is_there_as_long_as_it_is_owed(change: Change, item: ItemUnderTest) -> None:
+    """Deprecated is not removed: clients that still read the field must not break before it may go."""
+    with item.seen_in_passing():
+        found = [(record, name, entry) for record, name in item.fields() for entry, _ in item.records(record)]
+        given(bool(found), "no record that has the field can be read")
+        record, name, _ = found[0]
+        shown = [name in entry for _, name, entry in found]
+        if item.is_reached:
+            there = "still shown" if all(shown) else "no longer shown"
+            sees(change.id, ItemState.STILL_SERVED if all(shown) else ItemState.GONE, f"{name} is {there}")
+        with verifies(change.requirement):
+            owed = is_required(record, name)
+            must(all(shown) or not owed, f"{name}, deprecated and still owed", f"no {name}")
+
+
+@every(changes(ChangeKind.REMOVED, where=lambda change: change.described))
+def test_a_removed_operation_is_refused_and_does_nothing(
+    change: Change,
+    item: ItemUnderTest,
+    configuration: tuple[Path, dict[str, Any]],
+) -> None:
+    """Any 4xx will do. Who still serves it must do what it says: a change that is lost in silence helps nobody."""
+    path, before = configuration
+    wanted = not before["merge_requests_author_approval"]
+    answer = item.caller.post(path, {"merge_requests_author_approval": wanted})
+    state = ItemState.MADE if answer.exchange.is_refusal else ItemState.NOT_MADE
+    sees(change.id, state, f"{change.item} answers {answer.status}")
+    with verifies(change.requirement):
+        answer.must_not_break()
+        expected = wanted if answer.is_served else before["merge_requests_author_approval"]
+        must_settle(
+            lambda: item.caller.read(path)["merge_requests_author_approval"] is expected,
+            f"merge_requests_author_approval = {expected} after status {answer.status}",
+            lambda: str(item.caller.read(path)["merge_requests_author_approval"]),
+        )
+
+
+@pytest.fixture
+def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The approval configuration as it is read, put back afterwards where it can still be changed."""
+    path = project_path(project) / "approvals"
+    before = maintainer.read(path)
+    name = "merge_requests_author_approval"
+    given(isinstance(before, dict) and isinstance(before.get(name), bool), f"the configuration does not show {name}")
+    settings = maintainer.read(project_path(project) / "merge_request_approval_setting")
+    locked = isinstance(settings, dict) and any(entry.get("locked") for entry in settings.values())
+    given(not locked, "a setting of the group may keep the project's configuration from changing")
+    yield path, before
+    if maintainer.read(path)[name] is not before[name]:
+        maintainer.post(path, {name: before[name]})
+
+
+@every(changes(ChangeKind.RENAMED))
+def test_both_names_of_a_renamed_endpoint_answer_alike(
+    change: Change,
+    item: ItemUnderTest,
+    integration: Fixture,
+) -> None:
+    """An empty list under both names would prove nothing, so the integration is set up for as long as it takes."""
+    newer = next(operation for operation in item.operations() if item.is_readable(operation))
+    path = item.read(newer).exchange.call.path
+    older = Path(path.replace("/integrations", "/services"))
+    slug = str(integration["slug"])
+    was_there = slug in slugs(item.caller.get(older).given_served())
+    item.caller.put(f"{older}/{slug}", dict(integration.get("settings") or {})).given_served()
+    try:
+        eventually(lambda: slug in slugs(item.caller.follow(item.caller.get(older))), f"that {slug} is listed")
+        by_older = item.caller.follow(item.caller.get(older))
+        by_newer = item.caller.get(path)
+        both = by_newer.is_served and slugs(by_newer) == slugs(by_older)
+        sees(change.id, ItemState.MADE if both else ItemState.NOT_MADE, "both names" if both else "not both names")
+        with verifies(change.requirement):
+            by_newer.must_be(200)
+            must(slugs(by_newer) == slugs(by_older), "the same integrations by both names", f"{slugs(by_newer)}")
+    finally:
+        if not was_there:
+            item.caller.delete(f"{older}/{slug}")
+
+
+def slugs(answer: Answer) -> set[Any]:
+    return {entry.get("slug") for entry in entries(answer)}
+
+
+REPORT_TYPE = named("15.9-license-scanning")
+
+
+@pytest.fixture
+def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
+    """The approval rules of the project; what was not there before is deleted afterwards."""
+    path = project_path(project) / "approval_rules"
+    before = set(maintainer.list(path).ids())
+    yield path
+    for number in set(maintainer.list(path).ids()) - before:
+        maintainer.delete(path / number)
+
+
+@pytest.mark.parametrize("change", [REPORT_TYPE], ids=lambda change: change.id)
+def test_a_deprecated_report_type_is_still_taken_or_no_longer(change: Change, maintainer: Caller, rules: Path) -> None:
+    """The text both gives report types and forbids rules of reports, so that a refusal may be about the latter."""
+    body = {"name": "conformance-report", "approvals_required": 1, "rule_type": "report_approver"}
+    answers = {
+        name: maintainer.post(rules, {**body, "name": f"conformance-{name}", "report_type": name})
+        for name in ("code_coverage", "license_scanning")
+    }
+    control, deprecated = answers["code_coverage"], answers["license_scanning"]
+    if deprecated.is_served:
+        sees(change.id, ItemState.STILL_SERVED, "a rule with license_scanning can be created")
+    elif control.is_served:
+        sees(change.id, ItemState.GONE, "rules of reports can be created, but not with license_scanning")
+    observe(
+        change.requirement,
+        f"a rule with report_type license_scanning answers {deprecated.status}, with code_coverage {control.status}",
+    )
+
+
+# -- what the version table names without describing -------------------------------------------------------------------
+
+
+def not_offered(change: Change, answer: Answer) -> None:
+    detail = f"{called(answer)} answers {answer.status}: the target does not offer it"
+    does_not_apply(change.requirement, Reason.NOT_OFFERED, detail)
+
+
+@every(changes(*ChangeKind, where=lambda change: bool(change.probe and change.probe.field)))
+def test_whether_a_field_that_goes_is_still_shown(change: Change, item: ItemUnderTest) -> None:
+    answer = item.probe()
+    if not is_offered(answer):
+        not_offered(change, answer)
+        return
+    field = change.probe.field if change.probe else None
+    shown = [field in entry for entry in entries(answer)]
+    given(bool(shown), f"{called(answer)} lists nothing to look at")
+    removed = change.kind is ChangeKind.REMOVED
+    there, gone = (ItemState.NOT_MADE, ItemState.MADE) if removed else (ItemState.STILL_SERVED, ItemState.GONE)
+    text = f"{called(answer)} {'still shows' if any(shown) else 'does not show'} {field}"
+    sees(change.id, there if any(shown) else gone, text)
+    observe(change.requirement, text)
+
+
+@every(changes(*ChangeKind, where=lambda change: bool(change.probe and change.probe.parameter == "page")))
+def test_what_becomes_of_page_where_only_keyset_pagination_is_left(change: Change, item: ItemUnderTest) -> None:
+    control = item.control()
+    if not is_offered(control):
+        not_offered(change, control)
+        return
+    given(bool(entries(control)), f"{called(control)} lists nothing to look at")
+    second = item.probe()
+    if second.exchange.is_refusal:
+        text, state = f"page is refused with {second.status}", ItemState.MADE
+    else:
+        passed_over = entries(second.given_served()) == entries(control)
+        text = "page is passed over" if passed_over else "page still chooses the entries"
+        state = ItemState.MADE if passed_over else ItemState.NOT_MADE
+    sees(change.id, state, f"{called(control)}: {text}")
+    observe(change.requirement, f"{called(control)}: {text}")
+
+
+@every(changes(ChangeKind.INTRODUCED, where=lambda change: not change.described and change.probe is not None))
+def test_whether_an_endpoint_that_is_only_named_is_offered(change: Change, item: ItemUnderTest) -> None:
+    answer = item.probe()
+    offered = is_offered(answer)
+    sees(change.id, ItemState.MADE if offered else ItemState.NOT_MADE, f"{called(answer)} answers {answer.status}")
+    observe(change.requirement, f"{called(answer)} answers {answer.status}")
+
+
+@every(changes(ChangeKind.CHANGED, where=lambda change: bool(change.probe and change.probe.judged)))
+def test_the_tree_of_a_missing_path_is_not_found(change: Change, item: ItemUnderTest) -> None:
+    """The tree of a path that is there tells a service without the endpoint, which answers 404 to everything."""
+    control = item.control()
+    if not is_offered(control):
+        not_offered(change, control)
+        return
+    missing = item.probe()
+    sees(change.id, ItemState.MADE if missing.status == 404 else ItemState.NOT_MADE, f"answers {missing.status}")
+    if item.caller.target_version is None:
+        does_not_apply(change.requirement, Reason.VERSION, "at an unknown version an empty list is right as well")
+        return
+    with verifies(change.requirement):
+        missing.must_be(404)
+
+
+ENFORCED = named("18.0-job-token-allowlist")
+
+
+@pytest.mark.parametrize("change", [ENFORCED], ids=lambda change: change.id)
+def test_a_fresh_project_limits_access_by_its_allowlists(
+    change: Change,
+    maintainer: Caller,
+    fresh_project: Fixture,
+) -> None:
+    settings = maintainer.get(project_path(fresh_project) / "job_token_scope").given_served()
+    limited = settings.json.get("inbound_enabled") is True
+    given(limited or maintainer.target_version is not None, "the version is unknown, and it may be older")
+    sees(change.id, ItemState.MADE if limited else ItemState.NOT_MADE, f"inbound_enabled is {limited}")
+    with verifies(change.requirement):
+        settings.must_hold(inbound_enabled=True)
+
+
+JWT = named("19.0-job-token-jwt")
+
+
+@pytest.mark.parametrize("change", [JWT], ids=lambda change: change.id)
+def test_whether_a_job_token_has_the_form_of_a_jwt(change: Change, job_token: Fixture) -> None:
+    is_jwt = re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", str(job_token["token"]), re.ASCII) is not None
+    text = "job tokens have the form of a JWT" if is_jwt else "job tokens do not have the form of a JWT"
+    sees(change.id, ItemState.MADE if is_jwt else ItemState.NOT_MADE, text)
+    observe(change.requirement, text)
+
+
+PASSWORD_GRANT = named("19.0-password-grant")
+
+
+@pytest.mark.parametrize("change", [PASSWORD_GRANT], ids=lambda change: change.id)
+def test_whether_a_password_still_buys_a_token(
+    change: Change,
+    anonymous: Caller,
+    developer: Caller,
+    oauth_token_endpoint: Fixture,
+) -> None:
+    """A wrong password must be refused: otherwise whatever answers there does not look at passwords."""
+    actor = given_password(developer.actor)
+    form = {"grant_type": "password", "username": actor.username, "password": actor.password}
+    url = str(oauth_token_endpoint["url"])
+    wrong = anonymous.call("POST", url, json={**form, "password": "not-the-password"})
+    given(wrong.exchange.is_refusal, f"a wrong password is not refused: status {wrong.status}")
+    answer = anonymous.call("POST", url, json=form)
+    buys = answer.is_served
+    sees(change.id, ItemState.NOT_MADE if buys else ItemState.MADE, f"answers {answer.status}")
+    observe(change.requirement, f"a name and a password {'still buy' if buys else 'do not buy'} a token")
+
+
+def given_password(actor: Actor | None) -> Actor:
+    given(actor is not None and bool(actor.username and actor.password), "the profile gives developer no password")
+    if actor is None:
+        raise LookupError("no actor")
+    return actor
