@@ -32,17 +32,13 @@ from conformance.reference import create_service
 from conformance.reference.identity import NewSubject
 from conformance.reference.serving import serve
 
-try:
-    import uvloop
-except ImportError:
-    uvloop = None
-
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
     from starlette.requests import Request
 
     from conformance.reference import Service
+    from conformance.reference.identity import Project
 
 T = TypeVar("T")
 
@@ -83,7 +79,7 @@ def serve_bare() -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        print(f"http://127.0.0.1:{listening.getsockname()[1]}", "-", 1, flush=True)
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
         uvicorn.Server(config).run([listening])
 
 
@@ -97,7 +93,7 @@ def serve_reference() -> None:
     serve("17.7", "127.0.0.1", 0, 0, False, lambda url: print(url, token, project.id, flush=True), service)
 
 
-def _new_project(service: Service, path: str):  # noqa: ANN202
+def _new_project(service: Service, path: str) -> Project:
     group = service.identities.groups[service.world.one("group").id]
     return service.identities.create_project(
         NewSubject(path=path, within=group, description="An entry of the allowlist", topics=("automation", "seeded"))
@@ -117,9 +113,11 @@ class Server:
 @contextmanager
 def started(kind: str) -> Iterator[Server]:
     """Start a server of a kind and stop it afterwards."""
-    process = subprocess.Popen([sys.executable, __file__, "--serve", kind], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, __file__, "--serve", kind]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - this file itself
     try:
-        url, token, project = process.stdout.readline().split() if process.stdout else ("", "", "")
+        said = process.stdout.readline().split() if process.stdout else []
+        url, token, project, *_ = [*said, "", "", ""]
         yield Server(process.pid, url, token, project)
     finally:
         process.terminate()
@@ -140,10 +138,12 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the first request."""
         self._transport = transport
         self._send()
 
     def data_received(self, data: bytes) -> None:
+        """Send the next request once the answer is complete."""
         self._buffer += data
         end = self._buffer.find(_HEAD_END)
         if end < 0:
@@ -165,17 +165,21 @@ class Connection(asyncio.Protocol):
         self._transport.write(self._request)  # type: ignore[attr-defined] # it is a stream
 
 
-async def drive(url: str, path: str, token: str, seconds: float, most: int = sys.maxsize) -> tuple[float, dict]:
+async def drive(
+    url: str, path: str, token: str, seconds: float, most: int = sys.maxsize
+) -> tuple[float, dict[bytes, int]]:
     """Send requests for some time, or so many; return how many were answered a second, and their statuses."""
     address = urlsplit(url)
-    header = f"PRIVATE-TOKEN: {token}\r\n" if token != "-" else ""
+    header = f"PRIVATE-TOKEN: {token}\r\n" if token else ""
     request = f"GET /api/v4{path} HTTP/1.1\r\nHost: {address.netloc}\r\n{header}\r\n".encode()
     statuses: dict[bytes, int] = {}
     left, done = [most], asyncio.Event()
     loop = asyncio.get_running_loop()
     begun = time.perf_counter()
     for _ in range(CONNECTIONS):
-        await loop.create_connection(lambda: Connection(request, statuses, left, done), address.hostname, address.port)
+        await loop.create_connection(
+            lambda: Connection(request, statuses, left, done), address.hostname or "", address.port or 80
+        )
     try:
         await asyncio.wait_for(done.wait(), seconds)
     except TimeoutError:
@@ -185,7 +189,8 @@ async def drive(url: str, path: str, token: str, seconds: float, most: int = sys
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run the client on the fastest event loop there is."""
-    with asyncio.Runner(loop_factory=None if uvloop is None else uvloop.new_event_loop) as runner:
+    loops = uvicorn.Config("", loop="auto").get_loop_factory()
+    with asyncio.Runner(loop_factory=loops) as runner:
         return runner.run(main)
 
 
@@ -235,9 +240,9 @@ def measure_reads(rounds: int, seconds: float) -> None:
     by_processor = statistics.median(one.by_processor for one in bare_rates)
     print(f"bare Starlette route: {by_clock:,.0f} requests/s, {by_processor:,.0f} per second of processor time")
     print("share of that, by the clock (lowest to highest) and by processor time:")
-    for name, found in ratios.items():
-        clock = [one.by_clock for one in found]
-        processor = statistics.median(one.by_processor for one in found)
+    for name, measured in ratios.items():
+        clock = [one.by_clock for one in measured]
+        processor = statistics.median(one.by_processor for one in measured)
         spread = f"({min(clock):.2f} to {max(clock):.2f})"
         print(f"  {name:<36} {statistics.median(clock):5.2f} {spread:<16} {processor:5.2f}")
 
@@ -257,7 +262,8 @@ def measure_start() -> None:
     wholes, services, imports = [], [], []
     for _ in range(STARTS):
         begun = time.perf_counter()
-        output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        command = [sys.executable, "-c", script]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603 - the text above
         wholes.append(time.perf_counter() - begun)
         service, imported = map(float, output.split())
         services.append(service)

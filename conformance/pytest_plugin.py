@@ -287,7 +287,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Turn what keeps a test from starting into a reason."""
     if not is_suite(item):
         return (yield)
-    return (yield from _told(item))
+    return (yield from _told(item, ends=False))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -310,7 +310,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         return None
 
 
-def _told(item: pytest.Item) -> Generator[None, object, object]:
+def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, object]:
+    """Tell what came of a test, or of its preparation; what that saw in passing fails the test only at its end."""
     run = current_run()
     try:
         result = yield
@@ -342,7 +343,7 @@ def _told(item: pytest.Item) -> Generator[None, object, object]:
         run.leave_open(Reason.HARNESS_ERROR, f"the suite itself broke: {type(error).__name__}: {error}")
         raise
     else:
-        failures = run.book.soft_failures if run.book else []
+        failures = run.book.soft_failures if run.book and ends else []
         _say(item, "failed" if failures else "passed")
         if failures:
             pytest.fail("\n".join(failures), pytrace=False)

@@ -44,6 +44,10 @@ __all__ = [
 ]
 
 
+#: Actors who belong to what the stories use, so that they are nobody elsewhere.
+_AT_HOME = frozenset({"project_bot", "group_bot"})
+
+
 @cache
 def _areas() -> Mapping[str, Area]:
     """Return the area of every operation that has a recipe."""
@@ -67,7 +71,8 @@ def area_of(operation: Operation) -> Area:
 
 def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
     """Return the things of the target that an operation is to be called on."""
-    if not aside:
+    served = next((name for name in operation.served if name in run.profile.actors), None)
+    if not aside or served in _AT_HOME:
         return Place(run.profile)
     recipes = area_of(operation).recipes
     references = {

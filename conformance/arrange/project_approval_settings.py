@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.arrange.approval_settings import Settings, of_project, with_author_approval
+from conformance.arrange.approval_settings import Settings, of_project, put_back, remembered, with_author_approval
 from conformance.arrange.recipes import Area, Recipe
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ def _settings(caller: Caller, place: Place) -> Settings:
 
 AREA = Area(
     keeper="maintainer",
-    remember=lambda caller, place: _settings(caller, place).values(),
-    put_back=lambda caller, place, before: _settings(caller, place).restore(before),
+    remember=lambda caller, place: remembered(_settings(caller, place)),
+    put_back=lambda caller, place, before: put_back(_settings(caller, place), before),
     unknown={
         "getProjectApprovalSettings.id": "approval-settings.project.read.unknown-project",
         "updateProjectApprovalSettings.id": "approval-settings.project.update.unknown-project",

@@ -123,7 +123,7 @@ def _run(faults: list[Fault], version: str, journal: _Journal) -> list[str]:
             def progress(kill: Kill, number: int, total: int) -> None:
                 del number, total
                 journal.add(kill)
-                bar.update(1)  # noqa: B023 - called while this bar is shown
+                bar.update(1)
 
             matrix = Matrix(shown_at, group, progress)
             _collected(matrix, shown_at)
@@ -150,7 +150,9 @@ def _say(contract: Contract, journal: _Journal, faults: list[Fault], unhealthy: 
     without = _without_fault(contract, faults)
     for area, number in sorted(Counter(contract.requirements[name].area for name in without).items()):
         click.echo(f"{number} tested requirements of {area} have no fault.")
-    click.echo(f"{len(rows) - len(survivors)} of {len(rows)} faults killed (conformance {__version__}). {out / 'proof.html'}")
+    click.echo(
+        f"{len(rows) - len(survivors)} of {len(rows)} faults killed (conformance {__version__}). {out / 'proof.html'}"
+    )
     return ExitCode.NON_CONFORMANT if survivors or unhealthy else ExitCode.CONFORMANT
 
 

@@ -127,6 +127,11 @@ class DrawnCase:
         )
 
 
+def query_text(value: Any) -> str:
+    """Return a value as a query carries it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _pairs(listed: list[list[str]]) -> Pairs:
     return tuple((str(name), str(value)) for name, value in listed)
 

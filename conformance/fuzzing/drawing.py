@@ -147,8 +147,13 @@ def _given(view: APIOperation[Any, Any, Any, Any]) -> dict[str, str]:
     return {
         parameter.name: "1"
         for parameter in view.path_parameters
-        if any(branch.get("type") == "string" for branch in parameter.definition["schema"].get("anyOf", ()))
+        if _takes_any_text(parameter.definition["schema"])
     }
+
+
+def _takes_any_text(schema: Mapping[str, Any]) -> bool:
+    own = schema.get("type") == "string" and not schema.keys() & {"enum", "pattern", "format"}
+    return own or any(map(_takes_any_text, schema.get("anyOf", ())))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.bookkeeping import Unmet, Violation, current_run
 from conformance.expectations import Answer
+from conformance.fuzzing.cases import DrawnCase, query_text
 from conformance.fuzzing.fitting import Fitting
 from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.record import Outcome, Reason
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from conformance.arrange import Arranged
     from conformance.client import Exchange
     from conformance.expectations import Caller
-    from conformance.fuzzing.cases import DrawnCase
     from conformance.judge import Finding
 
 _READ_BACK_AT_MOST = 12
@@ -168,7 +168,7 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase], *,
     """
     fitting = Fitting(arranged.operation)
     sending = _Sending(arranged, caller, concurrency, fitting)
-    fitted = fitting.fitted(cases, arranged.place, arranged.call.path_values)
+    fitted = fitting.fitted([_control(arranged), *cases], arranged.place, arranged.call.path_values)
     owed = [case for case in fitted if fitting.must_be_refused(case)]
     wrong = [case for case in fitted if not case.is_positive and not fitting.must_be_refused(case)]
     right = [case for case in fitted if case.is_positive]
@@ -185,6 +185,20 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase], *,
     shown = tuple(_recorded(sending, failures))
     _record_what_held(sending, [*answered, *served], tally)
     return replace(tally, failures=shown)
+
+
+def _control(arranged: Arranged) -> DrawnCase:
+    """Return the arranged call itself as a case: it shows that the others are asked of somebody who answers."""
+    call = arranged.call
+    return DrawnCase(
+        operation=call.operation.id,
+        method=call.operation.method,
+        template=call.operation.path,
+        path_values=tuple((name, str(value)) for name, value in call.path_values.items()),
+        query=tuple((name, query_text(value)) for name, value in call.query.items() if value is not None),
+        body=call.body,
+        description="the arranged call",
+    )
 
 
 def _moved(sending: _Sending, case: DrawnCase) -> DrawnCase:

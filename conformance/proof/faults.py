@@ -30,6 +30,8 @@ class Fault:
     apply: Apply
     versions: tuple[str, ...] = ()
     """Versions at which it shows; none for the version of the proof."""
+    operation: str = ""
+    """The operation it is about, whose own tests are likely to see it first."""
 
 
 WRITTEN: dict[str, Fault] = {}

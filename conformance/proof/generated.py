@@ -6,13 +6,14 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.contract import Contract, DocumentedResponse, Operation, Parameter, Version
 from conformance.contract.bundle import Json, resolve
 from conformance.proof.faults import Fault, altering
 
 if TYPE_CHECKING:
+    from conformance.contract import Contract, DocumentedResponse, Operation, Parameter, Version
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
@@ -40,7 +41,7 @@ def generated(contract: Contract, version: Version) -> Iterator[Fault]:
         for fault in _of_operation(operation):
             requirement = contract.requirements.get(fault.requirement)
             if requirement and requirement.tested and requirement.level == "must" and requirement.applies_to(version):
-                yield fault
+                yield replace(fault, operation=operation.id)
 
 
 def _of_operation(operation: Operation) -> Iterator[Fault]:
@@ -262,16 +263,22 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
                 f"{operation.id}: does without {parameter.name}",
                 parameter.requirement_required,
                 f"{operation.label} accepts a call without {parameter.name}.",
-                _accepting(operation, lambda sent, name=parameter.name: name not in sent),
+                _accepting(operation, _is_missing(parameter.name)),
             )
         wrong = _is_of_wrong_type(operation.document, parameter)
-        if parameter.requirement and wrong and "dropped" not in parameter.schema.get("x-tolerates", ()):
+        # Of an optional parameter a service may leave out of account what it cannot use.
+        may_drop = not parameter.required or "dropped" in parameter.schema.get("x-tolerates", ())
+        if parameter.requirement and wrong and not may_drop:
             yield Fault(
                 f"{operation.id}: takes any {parameter.name}",
                 parameter.requirement,
                 f"{operation.label} accepts a {parameter.name} of any type.",
                 _accepting(operation, wrong),
             )
+
+
+def _is_missing(name: str) -> Callable[[Json], bool]:
+    return lambda sent: name not in sent
 
 
 def _is_of_wrong_type(document: Json, parameter: Parameter) -> Callable[[Json], bool] | None:
@@ -286,7 +293,7 @@ def _is_of_wrong_type(document: Json, parameter: Parameter) -> Callable[[Json], 
     allowed = tuple(plain[kind] for kind in types if kind in plain)
     if not allowed:
         return None
-    return lambda sent: parameter.name in sent and not isinstance(sent[parameter.name], allowed)  # type: ignore[arg-type]
+    return lambda sent: parameter.name in sent and not isinstance(sent[parameter.name], allowed)
 
 
 def _accepting(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
@@ -325,7 +332,9 @@ def _page_faults(operation: Operation) -> Iterator[Fault]:
         return Fault(f"{operation.id}: {name}", requirement, f"{operation.label} {says}", _paging(key, read))
 
     yield paging("ignores per_page", "takes no notice of per_page.", lambda query: _replace(query, b"per_page", b"100"))
-    yield paging("repeats its first page", "answers every page with the first.", lambda query: _replace(query, b"page", b"1"))
+    yield paging(
+        "repeats its first page", "answers every page with the first.", lambda query: _replace(query, b"page", b"1")
+    )
 
     def skip_last(_: Request, response: Response) -> None:
         if isinstance(response.content, list):

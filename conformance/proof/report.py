@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance import __version__
@@ -13,6 +12,7 @@ from conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from conformance.contract import Contract
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 _JSON = "application/json"
 _NO_BODY_METHODS = frozenset({"GET", "HEAD"})
 _PAGING = ("page=", "per_page=", "cursor=", "private_token=", "access_token=")
+_LONGEST_SURE_ID = 18  # digits that are certainly a 64-bit number
 _SAFE_IN_QUERY = "%=+-._~[]:,/"
 _EMPTY: Mapping[str, object] = {}
 
@@ -165,7 +166,10 @@ class Request:
 
     def path_id(self, name: str) -> int:
         """Read a path parameter that must be an integer. Raise InvalidError otherwise."""
-        return Parameters({name: Text(self.path[name])}, self.choices).integer(name)
+        text = self.path[name]
+        if text.isascii() and text.isdigit() and len(text) <= _LONGEST_SURE_ID:
+            return int(text)
+        return Parameters({name: Text(text)}, self.choices).integer(name)
 
     def collection(self, items: Sequence[T], present: Callable[[T], object]) -> Response:
         """Answer with a list: one page of it where the route is paginated at this version, else all of it.
@@ -240,16 +244,17 @@ class Page:
             "x-next-page": str(following or ""),
             "x-prev-page": str(previous or ""),
         }
-        links = {"prev": previous, "next": following, "first": 1}
+        start, end = f"<{request.link_base()}page=", f"&per_page={self.size}>; rel="
+        links = [f'{start}1{end}"first"']
+        if previous:
+            links.insert(0, f'{start}{previous}{end}"prev"')
+        if following:
+            links.insert(-1, f'{start}{following}{end}"next"')
         if request.choices.pagination_totals:
-            headers |= {"x-total": str(total), "x-total-pages": str(last)}
-            links["last"] = last
-        base = f"<{request.link_base()}"
-        headers["link"] = ", ".join(
-            f'{base}page={number}&per_page={self.size}>; rel="{relation}"'
-            for relation, number in links.items()
-            if number is not None
-        )
+            headers["x-total"] = str(total)
+            headers["x-total-pages"] = str(last)
+            links.append(f'{start}{last}{end}"last"')
+        headers["link"] = ", ".join(links)
         return headers
 
 

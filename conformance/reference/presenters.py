@@ -6,7 +6,7 @@ Specification: Resources and their fields. What a record has beyond that is sent
 from __future__ import annotations
 
 from datetime import timedelta, timezone
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .choices import TimestampStyle
 
@@ -26,21 +26,12 @@ _ELSEWHERE = timezone(timedelta(hours=2))
 _MOST_REMEMBERED = 10_000
 
 
-class _Remembered(NamedTuple):
-    """How a project was shown, and what that was made of: as long as all of it stays, so does the answer."""
-
-    project: Project
-    namespace: Group
-    choices: Choices
-    shown: Json
-    shown_namespace: Json
-
-
 class Presenter:
     """Turns records into JSON objects."""
 
     _moments: dict[tuple[datetime, TimestampStyle], str]
-    _projects: dict[int, _Remembered]
+    # How projects were shown, after what that was made of: as long as all of it stays, so does the answer.
+    _projects: dict[int, tuple[Project, Group, Choices, Json, Json]]
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -120,20 +111,15 @@ class Presenter:
         """Present an allowlist project entry. The answer is the caller's own, to be changed at will."""
         namespace, choices = self._service.identities.namespace_of(project), self._service.choices
         known = self._projects.get(project.id)
-        if (
-            known is None
-            or known.project is not project
-            or known.namespace is not namespace
-            or known.choices is not choices
-        ):
+        if known is None or known[0] is not project or known[1] is not namespace or known[2] is not choices:
             _make_room(self._projects)
-            known = _Remembered(
-                project, namespace, choices, self._limited_project(project, namespace), self.namespace(namespace)
-            )
+            known = project, namespace, choices, self._limited_project(project, namespace), self.namespace(namespace)
             self._projects[project.id] = known
-        topics = project.topics
         # Whatever can be changed in place is given away as a copy.
-        return {**known.shown, "tag_list": [*topics], "topics": [*topics], "namespace": {**known.shown_namespace}}
+        shown = known[3].copy()
+        shown["tag_list"] = shown["topics"] = [*project.topics]
+        shown["namespace"] = known[4].copy()
+        return shown
 
     def _limited_project(self, project: Project, namespace: Group) -> Json:
         web, host, path = self._web, self._web.partition("://")[2], project.full_path

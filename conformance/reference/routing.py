@@ -63,12 +63,13 @@ class Route:
 class _Node:
     """One segment of the tree of paths."""
 
-    __slots__ = ("literals", "names", "parameter", "routes")
+    __slots__ = ("absent", "literals", "names", "parameter", "routes")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
         self.parameter: _Node | None = None
-        self.routes: dict[str, Route] = {}
+        self.routes: dict[str, Route] = {}  # by method
+        self.absent: set[str] = set()  # methods that other versions have here
         self.names: tuple[str, ...] = ()  # of the parameters on the way here
 
 
@@ -123,10 +124,9 @@ class Routes:
             node, values = self._descend(self._outside, segments[1:])
         route = node.routes.get("GET" if method == "HEAD" else method)
         if route is None:
-            allowed = tuple(name for name, known in node.routes.items() if known.exists_at(self._version))
-            raise WrongMethodError(allowed) if allowed else NoRouteError
-        if not route.exists_at(self._version):
-            raise NoRouteError
+            if method in node.absent or not node.routes:
+                raise NoRouteError
+            raise WrongMethodError(tuple(node.routes))
         return Match(route, dict(zip(node.names, values, strict=True)))
 
     def _descend(self, node: _Node, segments: list[str]) -> tuple[_Node, list[str]]:
@@ -152,7 +152,12 @@ class Routes:
             if node.parameter is None:
                 node.parameter = _Node()
             node = node.parameter
-        node.routes[route.method] = route
+        if route.exists_at(self._version):
+            node.routes[route.method] = route
+            node.absent.discard(route.method)
+        else:
+            node.routes.pop(route.method, None)
+            node.absent.add(route.method)
         if node.names and node.names != tuple(names):
             raise ValueError(f"{route.path} names its parameters unlike its neighbours: {node.names}")
         node.names = tuple(names)

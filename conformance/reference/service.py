@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from .access import Access
 from .area import Behaviour
@@ -65,7 +65,8 @@ class Service:
 
     def area(self, kind: type[B]) -> B:
         """Return the object of an area, as it is now, by its class."""
-        return cast("B", getattr(self, kind.name))
+        found: B = getattr(self, kind.name)
+        return found
 
     def settle(self, world: World) -> None:
         """Let every area add its part to a seeded world, and remember this state as the beginning."""

@@ -7,17 +7,18 @@ that the contract describes.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import json
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange import Place, Recipe, arranged, has_recipe
+from conformance.arrange import Place, Recipe, area_of, has_recipe
 from conformance.arrange.recipes import prepare
 from conformance.bookkeeping import Run, running
 from conformance.contract import TABLE, Contract, Kind, Version
+from conformance.contract.bundle import resolve
 from conformance.derived import caller_named, documents_json, served_caller
 from conformance.embedded import profile_data
 from conformance.expectations import Answer, Caller, group_path, project_path
@@ -26,12 +27,13 @@ from conformance.reference import Choices, EmbeddedServer, Service, create_servi
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path as FilePath
 
-    from conformance.arrange import Values
+    from conformance.arrange import Prepared, Values
     from conformance.client import Exchange
     from conformance.contract import DocumentedResponse, Operation
+    from conformance.contract.bundle import Json
 
 #: How many operations a version has. 14.4 is a row of the version table in the text; the others are those of the suite.
 OPERATIONS = {
@@ -97,6 +99,53 @@ STATED: Mapping[tuple[str, str], tuple[str, Callable[[Place], Values]]] = {
 # -- what answers show -------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Shape:
+    """What one place of an answer may be by the contract: a schema with all that it is composed of."""
+
+    document: Json
+    schemas: tuple[Json, ...]
+
+    @classmethod
+    def composed(cls, document: Json, schemas: Iterable[Any]) -> Shape:
+        found: list[Json] = []
+        waiting = list(schemas)
+        while waiting:
+            schema = resolve(document, waiting.pop())
+            found.append(schema)
+            waiting += [part for word in ("allOf", "anyOf", "oneOf") for part in schema.get(word, ())]
+        return cls(document, tuple(found))
+
+    def entries(self) -> Shape:
+        return Shape.composed(self.document, (schema["items"] for schema in self.schemas if "items" in schema))
+
+    def under(self, name: str) -> Shape:
+        named = (schema.get("properties", {}) for schema in self.schemas)
+        return Shape.composed(self.document, (properties[name] for properties in named if name in properties))
+
+
+def shape_of(operation: Operation, status: int) -> Shape:
+    response = operation.response_to(status)
+    assert response is not None
+    return Shape.composed(operation.document, [response.schema] if response.schema else [])
+
+
+def untimely(value: Any, known: Shape, ever: Shape) -> Iterator[str]:
+    """Name the properties in an answer that some version has, but not this one."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from untimely(entry, known.entries(), ever.entries())
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if ever.under(name).schemas and not known.under(name).schemas:
+                yield name
+            yield from untimely(inner, known.under(name), ever.under(name))
+
+
+#: The operations of all versions, with everything that any version has.
+EVER: Mapping[str, Operation] = {operation.id: operation for operation in Contract.load().operations(None)}
+
+
 @dataclass
 class Ledger:
     """Every answer of a run, held against what the contract documents for its operation."""
@@ -121,6 +170,10 @@ class Ledger:
         kind = exchange.headers.get("content-type", "").partition(";")[0]
         if exchange.body and response.media_types and not any(fnmatch(kind, media) for media in response.media_types):
             self.problems.append(f"{what} as {kind}, not {' or '.join(response.media_types)}")
+        if exchange.is_success and documents_json(response):
+            body = json.loads(exchange.body)
+            known, ever = (shape_of(entry, exchange.status) for entry in (operation, EVER[operation.id]))
+            self.problems += [f"{what} with {name}, too early or too late" for name in untimely(body, known, ever)]
         for finding in self.run.judge.findings(exchange):
             if finding.holds:
                 self.shown.add(finding.requirement)
@@ -162,16 +215,12 @@ def book(server: EmbeddedServer, version: str, tmp_path: FilePath) -> Iterator[L
     recorder.close()
 
 
-@contextmanager
-def ready(run: Run, operation: Operation) -> Iterator[Callable[[Caller], Answer]]:
-    """Make the call of an operation right, by the recipe of the suite where it has one."""
-    if has_recipe(operation):
-        with arranged(operation) as prepared:
-            yield prepared.sent_by
-        return
-    place, recipe = Place(run.profile), RECIPES[operation.id]
-    known = recipe.before(caller_named(KEEPER), place)
-    yield prepare(operation, recipe, place, known).sent_by
+def ready(run: Run, operation: Operation) -> Prepared:
+    """Make the call of an operation right, by the recipe of the suite where it has one; nothing is put back."""
+    area = area_of(operation) if has_recipe(operation) else None
+    recipe, keeper = (area.recipes[operation.id], area.keeper) if area else (RECIPES[operation.id], KEEPER)
+    place = Place(run.profile)
+    return prepare(operation, recipe, place, recipe.before(caller_named(keeper), place))
 
 
 def entitled(operation: Operation) -> Caller:
@@ -196,8 +245,7 @@ def test_every_operation_is_served_as_the_contract_documents_it(version: str, bo
     assert len(operations) == OPERATIONS[version]
     for operation in operations:
         book.service.reset()
-        with ready(book.run, operation) as send:
-            book.answered(operation, send(entitled(operation)))
+        book.answered(operation, ready(book.run, operation).sent_by(entitled(operation)))
     look_further(book.run)
     assert not book.problems, "\n".join(book.problems)
     assert {operation.id for operation in operations} - book.served == set(), book.answers
@@ -225,9 +273,7 @@ def test_every_refusal_is_one_that_the_contract_documents(version: str, book: Le
             book.service.reset()
             call = prepare(operation, Recipe(body=body), Place(book.run.profile), {})
             seen.add((operation.id, str(call.sent_by(caller_named(actor)).status)))
-        if operation.unsafe is None:
-            refused = called_blindly(book.run, operation, caller_named("anonymous")).status
-            assert refused == 401, operation.label
+        assert called_blindly(book.run, operation, caller_named("anonymous")).status == 401, operation.label
     assert not book.problems, "\n".join(book.problems)
     assert seen == set(STATED)
 
@@ -239,15 +285,15 @@ def is_stated(response: DocumentedResponse) -> bool:
 def test_an_operation_that_a_version_does_not_have_is_nowhere(version: str, book: Ledger) -> None:
     """Neither its path nor its method: who has no token is not even asked for one, as elsewhere."""
     here = {operation.id for operation in of_version(version)}
-    absent = [operation for operation in Contract.load().operations(None) if operation.id not in here]
-    assert len(absent) == len(Contract.load().operations(None)) - OPERATIONS[version]
+    absent = [operation for name, operation in EVER.items() if name not in here]
+    assert len(absent) == len(EVER) - OPERATIONS[version]
     for operation in absent:
         for actor in ("admin", KEEPER, "anonymous"):
             answer = called_blindly(book.run, operation, caller_named(actor))
             assert answer.status in NO_SUCH_ROUTE, f"{operation.label} by {actor}"
-    mine = {f"{route.method} {shape(route.path)}" for route in book.service.routes}
-    assert mine & {f"{operation.method} {shape(operation.path)}" for operation in absent} == set()
-    assert {f"{operation.method} {shape(operation.path)}" for operation in of_version(version)} <= mine
+    mine = {f"{route.method} {unnamed(route.path)}" for route in book.service.routes}
+    assert mine & {f"{operation.method} {unnamed(operation.path)}" for operation in absent} == set()
+    assert {f"{operation.method} {unnamed(operation.path)}" for operation in of_version(version)} <= mine
 
 
 def called_blindly(run: Run, operation: Operation, caller: Caller) -> Answer:
@@ -256,6 +302,6 @@ def called_blindly(run: Run, operation: Operation, caller: Caller) -> Answer:
     return prepare(operation, Recipe(), Place(run.profile), named).sent_by(caller)
 
 
-def shape(path: str) -> str:
+def unnamed(path: str) -> str:
     """Write a path without the names of its parameters."""
     return "/".join(":" if part[:1] in (":", "{") else part for part in path.split("/"))

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode, urlsplit
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from conftest import Served
 
 VERSIONS = ("12.3", "15.8", "17.7", "19.0")
-DRAWN_PER_ROUTE = 30
+DRAWN_PER_ROUTE = 20
 ACTORS = (*("admin",) * 5, *("owner",) * 3, *("maintainer", "approver") * 2, "guest", "outsider", "project_bot")
 
 # Parameters that some operation reads, with a value that it could take.
@@ -390,6 +390,26 @@ def test_what_a_client_began_to_send_before_it_went_away_is_not_acted_on(wire: C
     assert tried.service.store.snapshot() == before
     assert tried.send(call) == (204, b"")
     assert tried.service.store.snapshot() != before
+
+
+def test_what_the_presenter_remembers_never_hides_a_change(wire: Callable[[str], Wire]) -> None:
+    tried = wire("17.7")
+    service, project = tried.service, tried.service.identities.projects[1]
+    shown = service.present.limited_project(project)
+    untouched = json.dumps(shown)
+    shown["namespace"].clear()  # type: ignore[attr-defined] # an object
+    shown["topics"].append("other")  # type: ignore[attr-defined] # an array
+    assert json.dumps(service.present.limited_project(project)) == untouched
+
+    service.identities.projects[1] = renamed = replace(project, name="Renamed")
+    assert service.present.limited_project(renamed)["name"] == "Renamed"
+    service.identities.groups[1] = replace(service.identities.groups[1], name="Moved")
+    assert service.present.limited_project(renamed)["name_with_namespace"] != shown["name_with_namespace"]
+
+    service.present.timestamp = lambda _: "never"  # type: ignore[method-assign] # as a fault does it
+    assert service.present.limited_project(renamed)["created_at"] == "never"
+    del service.present.timestamp
+    assert service.present.limited_project(renamed)["created_at"] == shown["created_at"]
 
 
 # -- over the network ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from conformance.arrange.approval_settings import (
 from conformance.expectations import Caller, Path, given, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from conformance.target import Fixture
 
@@ -184,18 +184,32 @@ def test_an_update_without_any_setting_changes_none(place: str, settings: Settin
 
 @both_places
 def test_an_update_of_one_setting_keeps_the_others(place: str, settings: Settings) -> None:
-    """A client that switches one thing must not silently loosen another."""
+    """
+    A client that switches one thing must not silently loosen another.
+
+    All others are looked at with the values that were found and with the opposite ones: what falls back to a value of
+    its own, or follows the setting that was sent, shows in one of the two.
+    """
     given(bool(settings.free()), f"every setting in {settings.path} is locked")
+    single = [name for name in settings.free() if name not in (RETAIN, SELECTIVE)]
     with verifies(f"approval-settings.{place}.update.leaves-unsent"):
-        expected = settings.values()
-        for name, value in settings.moves():
-            settings.move(name, value=value)
-            shown = settings.values()
-            may_move = {name, *{REAUTHENTICATION: (PASSWORD,), RETAIN: (SELECTIVE,)}.get(name, ())}
-            others = {other: expected[other] for other in expected.keys() - may_move}
-            found = {other: shown.get(other) for other in others}
-            must(found == others, f"after {name} = {value}: {others}", str(found))
-            expected = shown
+        change_one_by_one(settings, settings.moves())
+        found = settings.values()
+        change_one_by_one(settings, ((name, not found[name]) for name in single))
+        change_one_by_one(settings, settings.moves())
+
+
+def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> None:
+    """Make each move, and expect every other setting to be as before."""
+    expected = settings.values()
+    for name, value in moves:
+        settings.move(name, value=value)
+        shown = settings.values()
+        may_move = {name, *{REAUTHENTICATION: (PASSWORD,), RETAIN: (SELECTIVE,)}.get(name, ())}
+        others = {other: expected[other] for other in expected.keys() - may_move}
+        found = {other: shown.get(other) for other in others}
+        must(found == others, f"after {name} = {value}: {others}", str(found))
+        expected = shown
 
 
 @both_places
@@ -205,6 +219,9 @@ def test_what_is_no_truth_value_is_refused(place: str, setting: str, settings: S
     name = NAMES.get(setting, SELECTIVE)
     given_free(settings, name, SELECTIVE)
     settings.change(**{SELECTIVE: False}).given_served()
+    if name == SELECTIVE:
+        # Beside kept approvals it may be refused for another reason.
+        settings.change(**{RETAIN: False}).given_served()
     with verifies(f"approval-settings.{place}.update.{setting}.is-boolean"):
         for value in (False,) if name == SELECTIVE else (True, False):
             control = settings.change(**{name: value})

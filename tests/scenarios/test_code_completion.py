@@ -113,14 +113,14 @@ WRONG_FILES: Mapping[str, Any] = {
     "content-above-cursor.is-string": {**FILE, "content_above_cursor": NO_TEXT},
     "content-below-cursor.is-string": {**FILE, "content_below_cursor": NO_TEXT},
 }
-WRONG: Mapping[str, Any] = {
-    "current-file.is-required": {},
-    **{name: {"current_file": file} for name, file in WRONG_FILES.items()},
-    "intent.allows-no-other": completion(intent="conformance-unknown-intent"),
-    "stream.is-boolean": completion(stream="maybe"),
-    "project-path.is-string": completion(project_path=NO_TEXT),
+WRONG: Mapping[str, tuple[Any, ...]] = {
+    "current-file.is-required": ({},),
+    **{name: ({"current_file": file},) for name, file in WRONG_FILES.items()},
+    "intent.allows-no-other": (completion(intent="conformance-unknown-intent"), completion(intent=NO_TEXT)),
+    "stream.is-boolean": (completion(stream="maybe"), completion(stream=NO_TEXT)),
+    "project-path.is-string": (completion(project_path=NO_TEXT),),
 }
-"""The last part of a requirement's id, and a request that it rules out."""
+"""The last part of a requirement's id, and requests that it rules out."""
 
 
 @pytest.mark.usefixtures("completes")
@@ -128,8 +128,9 @@ WRONG: Mapping[str, Any] = {
 def test_a_request_that_cannot_be_read_is_refused(maintainer: Caller) -> None:
     """One completion that is served is the control of all of them."""
     control = complete(maintainer)
-    for name, body in WRONG.items():
-        must_refuse(f"code-completion.request.{name}", maintainer.post(COMPLETIONS, body), control)
+    for name, bodies in WRONG.items():
+        for body in bodies:
+            must_refuse(f"code-completion.request.{name}", maintainer.post(COMPLETIONS, body), control)
 
 
 def must_refuse(requirement: str, answer: Answer, control: Answer) -> None:

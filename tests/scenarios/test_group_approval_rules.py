@@ -29,7 +29,19 @@ from conformance.arrange.approval_rules import (
     standings,
 )
 from conformance.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, user_id
-from conformance.expectations import Answer, Caller, Path, given, group_path, must, observe, unchanged, verifies
+from conformance.expectations import (
+    Answer,
+    Caller,
+    Path,
+    does_not_apply,
+    given,
+    group_path,
+    must,
+    observe,
+    unchanged,
+    verifies,
+)
+from conformance.record import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -267,6 +279,11 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
 
 
 def test_a_policy_puts_a_rule_into_the_list(owner: Caller, policy_group: Fixture) -> None:
+    """Policies are a feature of their own; without the rules of groups there is no list that could show theirs."""
+    if not owner.target_declares("group_approval_rules"):
+        detail = "the target does not declare group_approval_rules"
+        does_not_apply("group-approval-rules.report-approver.from-policies", Reason.FEATURE_NOT_DECLARED, detail)
+        return
     with verifies("group-approval-rules.report-approver.from-policies"):
         listed = administrator_of(owner, policy_group).list(group_rules(policy_group))
         listed.must_contain(rule_type="report_approver")

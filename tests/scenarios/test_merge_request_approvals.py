@@ -210,9 +210,13 @@ def test_approving_another_commit_conflicts(
     merge_request: Fixture,
 ) -> None:
     """What was reviewed is not what would be merged."""
-    given(not approvers_of(maintainer, review), "somebody else has approved the merge request")
-    conflicts = [approver.post(review / "approve", {"sha": sha}) for sha in other_shas(merge_request)]
     approver.post(review / "approve").given_served()
+    conflicts = []
+    for sha in other_shas(merge_request):
+        approver.post(review / "unapprove").given_served()
+        given(not approvers_of(maintainer, review), "the merge request cannot be brought to have no approval")
+        conflicts.append(approver.post(review / "approve", {"sha": sha}))
+        approver.post(review / "approve")
     with verifies(
         "merge-request-approvals.approve.other-sha-conflicts",
         "merge-request-approvals.approve.other-sha-conflicts-without-approvals",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,6 +10,7 @@ from conformance.arrange.reviews import (
     UNUSED_ID,
     approvers_of,
     created,
+    fresh_name,
     given_open,
     merge_request_path,
     must_be_approved_by,
@@ -128,7 +129,7 @@ def test_every_operation_refuses_a_project_that_does_not_exist(
 ) -> None:
     """Deleting a rule where there is no project may succeed as well: there is none afterwards."""
     rule = created(maintainer, approved / "approval_rules", user_ids=[user_id(approver)])
-    new = {"name": rule["name"], "approvals_required": 2, "user_ids": [user_id(approver)]}
+    new = {"name": fresh_name(), "approvals_required": 2, "user_ids": [user_id(approver)]}
     calls = (
         (maintainer, "GET", "approvals", None),
         (maintainer, "GET", "approval_state", None),
@@ -143,10 +144,24 @@ def test_every_operation_refuses_a_project_that_does_not_exist(
     nowhere = Path(f"/projects/{UNUSED_ID}/merge_requests") / reset_merge_request["iid"]
     with verifies("merge-request-approvals.unknown-project"):
         for caller, method, below, body in calls:
-            sent = {} if body is None else {"json": body}
+            sent: dict[str, Any] = {} if body is None else {"json": body}
             control = caller.call(method, approved / below, **sent)
             caller.call(method, nowhere / below, **sent).must_be_refused(beside=control)
         maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()
+
+
+def test_maintainers_and_owners_may_read(
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    for what in ("approvals", "approval_state", "approval_rules"):
+        with verifies("merge-request-approvals.authorization.maintainer-is-served", go_on=True):
+            maintainer.get(path / what).must_be_served()
+        with verifies("merge-request-approvals.authorization.owner-is-served", go_on=True):
+            owner.get(path / what).must_be_served()
 
 
 def test_whether_somebody_without_a_role_may_read(

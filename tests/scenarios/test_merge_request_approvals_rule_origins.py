@@ -165,7 +165,7 @@ def test_a_rule_works_under_its_own_merge_request_only(
     controls = maintainer.get(rules / rule["id"]), maintainer.put(rules / rule["id"], {"approvals_required": 3})
     with (
         verifies("merge-request-approvals.rules.belong-to-their-merge-request"),
-        unchanged(lambda: essence(maintainer.list(rules).the(id=rule["id"])), "the rule"),
+        unchanged(lambda: essences(maintainer, rules), "the rules"),
     ):
         read = maintainer.get(other_rules / rule["id"])
         updated = maintainer.put(other_rules / rule["id"], {"approvals_required": 4})
@@ -187,10 +187,11 @@ def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
     with verifies("merge-request-approvals.unknown-merge-request.reading", go_on=True):
         for below in ("approvals", "approval_state", "approval_rules", f"approval_rules/{rule['id']}"):
             maintainer.get(nowhere / below).must_be_refused(beside=maintainer.get(here / below))
-    change: Rule = {"name": fresh_name(), "approvals_required": 3, "user_ids": [user_id(approver)], "group_ids": []}
+    values: Rule = {"approvals_required": 3, "user_ids": [user_id(approver)], "group_ids": []}
+    new, change = {**values, "name": fresh_name()}, {**values, "name": fresh_name()}
     with verifies("merge-request-approvals.unknown-merge-request.changing-rules"):
-        control = maintainer.post(rules, change)
-        maintainer.post(nowhere / "approval_rules", change).must_be_refused(beside=control)
+        control = maintainer.post(rules, new)
+        maintainer.post(nowhere / "approval_rules", new).must_be_refused(beside=control)
         control = maintainer.put(rules / rule["id"], change)
         maintainer.put(nowhere / "approval_rules" / rule["id"], change).must_be_refused(beside=control)
         maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()
@@ -216,8 +217,8 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
         system = maintainer.list(path).the(rule_type=rule_type)
         change = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)], "group_ids": []}
 
-        def rule() -> Rule:
-            return essence(maintainer.list(path).the(id=system["id"]))
+        def rule() -> Rule | None:
+            return essences(maintainer, path).get(system["id"])
 
         with verifies(f"merge-request-approvals.rules.{kind}.cannot-be-updated", go_on=True), unchanged(rule, "it"):
             refused = maintainer.put(path / system["id"], change)

@@ -159,25 +159,32 @@ def test_whether_somebody_without_a_role_may_read(maintainer: Caller, outsider: 
 # -- changing, before 16.0 ---------------------------------------------------------------------------------------------
 
 
+def moves() -> Iterator[tuple[str, bool]]:
+    """Yield changes from all off: resetting on and off, then the others on one by one, and off again."""
+    others = [name for name in SETTINGS if name != RESET]
+    yield from ((RESET, True), (RESET, False))
+    yield from ((name, True) for name in others)
+    yield from ((name, False) for name in others)
+
+
 @pytest.mark.claims("project-approval-configuration.change.result-settings")
 def test_each_setting_changes_alone_and_stays_changed(configuration: Configuration) -> None:
-    """The excluded pair is off throughout; each setting goes to its other value and back."""
-    configuration.bring_to({RESET: False, SELECTIVE: False})
-    base = configuration.settings()
-    given(not base[RESET] and not base[SELECTIVE], "the settings cannot be brought to where each may change")
-    for name in SETTINGS:
-        for value in (not base[name], base[name]):
-            answer = configuration.change(**{name: value})
-            with verifies("project-approval-configuration.change.needs-no-parameter", go_on=True):
-                answer.must_be_served()
-            with verifies("project-approval-configuration.change.answer"):
-                answer.must_be(200, 201).must_be_an(dict)
-            with verifies("project-approval-configuration.change.shown", go_on=True):
-                answer.must_hold(**{name: value})
-            with verifies("project-approval-configuration.change.stored", go_on=True):
-                configuration.must_hold(**{name: value})
-            with verifies("project-approval-configuration.change.leaves-unsent", go_on=True):
-                configuration.must_hold(**{other: base[other] for other in SETTINGS if other != name})
+    """What a change switches off or on beside what it sends, nobody asked for."""
+    expected = dict.fromkeys(SETTINGS, False)
+    configuration.bring_to(expected)
+    given(configuration.settings() == expected, "the settings cannot all be switched off beforehand")
+    for name, value in moves():
+        answer, expected[name] = configuration.change(**{name: value}), value
+        with verifies("project-approval-configuration.change.needs-no-parameter", go_on=True):
+            answer.must_be_served()
+        with verifies("project-approval-configuration.change.answer"):
+            answer.must_be(200, 201).must_be_an(dict)
+        with verifies("project-approval-configuration.change.shown", go_on=True):
+            answer.must_hold(**{name: value})
+        with verifies("project-approval-configuration.change.stored", go_on=True):
+            configuration.must_hold(**{name: value})
+        with verifies("project-approval-configuration.change.leaves-unsent", go_on=True):
+            configuration.must_hold(**{other: shown for other, shown in expected.items() if other != name})
 
 
 def test_the_answer_to_a_change_names_no_approvers(configuration: Configuration) -> None:

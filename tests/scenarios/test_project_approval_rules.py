@@ -112,7 +112,8 @@ def test_all_protected_branches_outweigh_single_ones(
         by_id(maintainer, rules, rule_in(answer)["id"]).must_hold(**{FLAG: True})
     rule = created(maintainer, rules)
     with verifies("project-approval-rules.update.applies-to-all-protected-branches.over-branch-ids"):
-        changed = maintainer.put(rules / rule["id"], {**both, "user_ids": [], "group_ids": []}).must_be_served()
+        change = {**both, "name": rule["name"], "user_ids": [], "group_ids": []}
+        changed = maintainer.put(rules / rule["id"], change).must_be_served()
         in_answer(changed).must_hold(**{FLAG: True})
         by_id(maintainer, rules, rule["id"]).must_hold(**{FLAG: True})
 

@@ -219,12 +219,12 @@ def test_a_rule_that_the_project_does_not_have(maintainer: Caller, rules: Path) 
 def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Caller, rules: Path) -> None:
     """What deleting there is answered is open, as long as nothing breaks."""
     rule = created(maintainer, rules)
-    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    body = {"approvals_required": 1, "user_ids": [], "group_ids": []}
     calls: tuple[tuple[str, str, Any], ...] = (
         ("GET", "?page=1&per_page=1", None),
-        ("POST", "", body),
+        ("POST", "", {**body, "name": fresh_name()}),
         ("GET", f"/{rule['id']}", None),
-        ("PUT", f"/{rule['id']}", body),
+        ("PUT", f"/{rule['id']}", {**body, "name": fresh_name()}),
     )
     elsewhere = f"/projects/{UNUSED_ID}/approval_rules"
     with verifies("project-approval-rules.unknown-project"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,8 @@ from conformance.proof.faults import altering, does_nothing, fault
 from conformance.reference.identity import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
 
@@ -98,8 +99,8 @@ def _twice(service: Service, kind: str) -> None:
 
     def adding(project: Any, target: Any) -> None:
         scope = scopes.of(project)
-        listed = getattr(scope, kind)
-        scopes.scopes[project.id] = replace(scope, **{kind: (*listed, target.id)})
+        more: dict[str, Any] = {kind: (*getattr(scope, kind), target.id)}
+        scopes.scopes[project.id] = replace(scope, **more)
 
     setattr(scopes, "add_project" if kind == "projects" else "add_group", adding)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.reference.identity import Group, Project
 from conformance.reference.versions import Version
@@ -43,8 +43,7 @@ class Level(StrEnum):
     MERGE_REQUEST = "merge request"
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(NamedTuple):
     """The one group, project or merge request that a rule belongs to, by its id."""
 
     level: Level

@@ -1,0 +1,84 @@
+"""Many failing cases become one small call for each thing that is wrong, whatever the order of their answers."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from conformance.client import Call, Exchange
+from conformance.fuzzing.cases import DrawnCase
+from conformance.fuzzing.running import Failure, grouped, shrunk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def case_with(**body: Any) -> DrawnCase:
+    return DrawnCase("setSomething", "PUT", "/things/1", body=body)
+
+
+def failure(case: DrawnCase, requirement: str = "a.b", place: str = "/0/name", expected: str = "text") -> Failure:
+    exchange = Exchange(Call(None, "PUT", "/things/1"), 200, {}, b"", 0.0)
+    return Failure(case, requirement, expected, "7", (exchange,), place)
+
+
+def failing_if(holds: Callable[[dict[str, Any]], bool]) -> Callable[[DrawnCase], list[Failure]]:
+    """A target that answers wrongly to some bodies."""
+
+    def send(case: DrawnCase) -> list[Failure]:
+        return [failure(case)] if holds(case.body) else []
+
+    return send
+
+
+def as_it_is(case: DrawnCase) -> DrawnCase:
+    return case
+
+
+def test_failures_of_one_place_are_one_whatever_entry_of_a_list_shows_them() -> None:
+    found = [failure(case_with(a=number), place=f"/{number}/name") for number in range(9)]
+    assert list(grouped(found)) == [("a.b", "/*/name", "text")]
+
+
+def test_another_place_requirement_or_expectation_is_another_failure() -> None:
+    case = case_with(a=1)
+    found = [failure(case), failure(case, "a.c"), failure(case, place="/0/path"), failure(case, expected="a number")]
+    assert len(grouped(found)) == 4
+
+
+def test_groups_do_not_depend_on_the_order_of_answers() -> None:
+    found = [failure(case_with(a="x" * number), place=f"/{number % 2}/name") for number in range(1, 20)]
+    found += [failure(case_with(b="y" * number), "a.c") for number in range(1, 20)]
+    shuffled = random.Random(3).sample(found, len(found))  # noqa: S311 - an order, no secret
+    assert grouped(found) == grouped(shuffled)
+    assert list(grouped(found)) == list(grouped(shuffled))
+    assert grouped(shuffled)["a.b", "/*/name", "text"][0].case.body == {"a": "x"}
+
+
+def test_a_failing_call_loses_everything_that_does_not_matter() -> None:
+    case = case_with(a=1, b=2, c=3, d=4, e=5)
+    smallest = shrunk(failure(case), failing_if(lambda body: "b" in body and "d" in body), as_it_is)
+    assert smallest is not None
+    assert smallest.case.body == {"b": 2, "d": 4}
+
+
+def test_a_call_that_fails_only_as_a_whole_stays_whole() -> None:
+    case = case_with(a=1, b=2)
+    smallest = shrunk(failure(case), failing_if(lambda body: len(body) == 2), as_it_is)
+    assert smallest is not None
+    assert smallest.case.body == {"a": 1, "b": 2}
+
+
+def test_a_call_that_does_not_fail_again_is_said_to_be_one() -> None:
+    assert shrunk(failure(case_with(a=1)), failing_if(lambda _: False), as_it_is) is None
+
+
+def test_shrinking_ends_after_a_bounded_number_of_calls() -> None:
+    calls: list[DrawnCase] = []
+
+    def send(case: DrawnCase) -> list[Failure]:
+        calls.append(case)
+        return [failure(case)] if len(case.body) > 90 else []
+
+    shrunk(failure(case_with(**{f"p{number}": number for number in range(100)})), send, as_it_is)
+    assert len(calls) < 60

@@ -1,0 +1,122 @@
+"""Only what is wrong under every reading is held against a service: nothing that some service would convert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.arrange import ABSENT
+from conformance.contract import Contract, Kind, Operation, Version
+from conformance.fuzzing import DrawnCase, Fitting, Mutation
+from conformance.fuzzing.coercion import is_beyond_coercion, kind_of, may_be_dropped
+
+VERSION = Version.parse("17.7")
+REQUIRED = "job-token-scope.switch.enabled-is-required"
+BOOLEAN = "job-token-scope.switch.enabled-is-boolean"
+BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minProperties", "pattern", "additionalProperties", "format")
+
+
+def operation_named(name: str) -> Operation:
+    return next(operation for operation in Contract.load().operations(VERSION) if operation.id == name)
+
+
+def owed(body: Any, raw: bytes | None = None, *, is_positive: bool = False) -> list[str]:
+    """What the switch of the limit must be refused for, with this body."""
+    operation = operation_named("updateJobTokenScope")
+    fitting = Fitting(operation)
+    case = DrawnCase(operation.id, "PATCH", operation.path, (("id", "1"),), (), body, raw, (), is_positive)
+    return fitting.must_be_refused(fitting.moved(case, {}))
+
+
+@pytest.mark.parametrize("value", ["maybe", "abc", {"a": 1}, [True, False], [None, None]])
+def test_what_nobody_takes_for_a_truth_value_must_be_refused(value: object) -> None:
+    assert owed({"enabled": value}) == [BOOLEAN]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, 1, "0", "1", "true", "FALSE", "yes", "no", "on", "off", "t", "", " ", None, [True], [], {}, 0.5, "1x", "null"],
+)
+def test_what_some_service_converts_proves_nothing(value: object) -> None:
+    assert owed({"enabled": value}) == []
+
+
+@pytest.mark.parametrize("body", [{}, {"other": 1}, [], "text", 7, None, ABSENT])
+def test_a_required_parameter_that_is_missing_must_be_refused(body: object) -> None:
+    assert owed(body) == [REQUIRED]
+
+
+def test_bytes_that_are_no_json_prove_nothing() -> None:
+    assert owed(ABSENT, b"\xff\x00") == []
+
+
+def test_a_correct_call_owes_no_refusal() -> None:
+    assert owed({"enabled": True}, is_positive=True) == []
+    assert owed({"enabled": True, "extra": {"a": [1]}}) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["12", "-3", "1.0", "1e3", "0x1f", "\u0663", "\u2167", "nan", "true", "", "ab", "12abc"]
+)
+def test_text_that_may_stand_for_a_number_is_not_beyond_conversion(text: str) -> None:
+    assert not is_beyond_coercion({"type": "integer"}, text)
+
+
+@pytest.mark.parametrize("value", ["abc", {"a": 1}, [1, 2]])
+def test_words_objects_and_lists_are_no_numbers(value: object) -> None:
+    assert is_beyond_coercion({"type": "integer"}, value)
+    assert is_beyond_coercion({"type": ["integer", "null"]}, value)
+
+
+@pytest.mark.parametrize("schema", [{"type": "array"}, {"type": "object"}, {}, {"type": ["string", "integer"]}])
+def test_nothing_is_beyond_the_conversion_to_lists_objects_or_mixed_types(schema: dict[str, Any]) -> None:
+    assert not any(is_beyond_coercion(schema, value) for value in (1, "abc", {"a": 1}, [1, 2], None))
+
+
+def test_a_number_is_taken_for_text() -> None:
+    assert not is_beyond_coercion({"type": "string"}, 12)
+    assert is_beyond_coercion({"type": "string"}, {"a": 1})
+
+
+def test_the_type_of_composed_schemas_is_known_where_it_is_one() -> None:
+    assert kind_of({"anyOf": [{"type": "integer"}, {"type": "null"}]}) == "integer"
+    assert kind_of({"anyOf": [{"type": "integer"}, {"type": "string"}]}) is None
+    assert kind_of({"enum": ["a", "b"]}) == "string"
+
+
+@pytest.mark.parametrize("phase", ["coverage", "fuzz"])
+def test_of_all_drawn_cases_only_those_are_judged_that_no_reading_excuses(drawn: Any, phase: str) -> None:
+    """Over all operations: a judged case lacks something required, or holds a value beyond any conversion."""
+    judged = 0
+    for operation, cases in drawn[phase].values():
+        fitting = Fitting(operation)
+        for case in (fitting.moved(case, {}) for case in cases):
+            for name in fitting.must_be_refused(case):
+                judged += 1
+                assert not case.is_positive
+                assert Contract.load().requirements[name].kind is Kind.VALIDATION
+                assert any(reason_for(operation, mutation, name) for mutation in case.mutated), case
+    assert judged >= 10
+
+
+def reason_for(operation: Operation, mutation: Mutation, name: str) -> bool:
+    """Whether a mutation is what the requirement speaks of, and leaves a service no choice."""
+    parameter = next(
+        (entry for entry in operation.parameters if (entry.place, entry.name) == (mutation.place, mutation.name)), None
+    )
+    if parameter is None or not mutation.is_fatal or not parameter.required:
+        return False
+    if mutation.is_missing:
+        return parameter.requirement_required == name
+    return parameter.requirement == name and not may_be_dropped(parameter)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_broken_limit_alone_is_never_judged(drawn: Any, bound: str) -> None:
+    for operation, cases in drawn["fuzz"].values():
+        fitting = Fitting(operation)
+        for case in (fitting.moved(case, {}) for case in cases):
+            is_whole = not any(mutation.is_missing for mutation in case.mutated)
+            if is_whole and case.description.startswith(f"violates `{bound}`") and case.description.count("`") == 2:
+                assert fitting.must_be_refused(case) == [], case
