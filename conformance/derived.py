@@ -128,6 +128,17 @@ def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
+def reads_of_a_project() -> list[str]:
+    """Return what can be read below a project's path without naming more than the project, at the target's version."""
+    start = "/projects/{id}"
+    return [
+        operation.path.removeprefix(start)
+        for operation in current_run().judge.operations
+        if operation.is_read and operation.path.startswith(f"{start}/") and operation.path.count("{") == 1
+        if takes_part(operation) and not operation.feature and not operation.alias_of
+    ]
+
+
 def parameters_where(operation: Operation, holds: Callable[[Parameter], bool]) -> list[Parameter]:
     """Return the parameters of query and body for which something holds."""
     return [parameter for parameter in operation.parameters if parameter.place != "path" and holds(parameter)]

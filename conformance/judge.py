@@ -253,8 +253,15 @@ def _exercised(document: Json, schema: Any, value: Any) -> set[str]:
 
 
 def _met_by_absence(document: Json, node: Json, value: Json) -> Iterator[str]:
-    """Yield the requirements of properties that are not there, where that is what their requirement asks or allows."""
-    for name, child in node.get("properties", {}).items():
+    """
+    Yield the requirements of properties that are not there, where that is what their requirement asks or allows.
+
+    What has none of the other properties either is not the thing that they belong to, and shows nothing about it.
+    """
+    properties: Json = node.get("properties", {})
+    if not properties.keys() & value.keys():
+        return
+    for name, child in properties.items():
         schema = resolve(document, child) if name not in value else {}
         if schema.get("type") == "null" or schema.get("not") == {} or "absent" in schema.get("x-tolerates", ()):
             requirement = schema.get("x-requirement")

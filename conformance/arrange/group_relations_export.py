@@ -171,7 +171,7 @@ def _file(place: Place) -> Values:
     if place.is_aside:
         return {"relation": export.relation}
     with suppress(Unmet):
-        batch = next(iter(export.finished(batched=True).get("batches") or ()), {})
+        batch: Entry = next(iter(export.finished(batched=True).get("batches") or ()), {})
         return {"relation": export.relation, "batched": True, "batch_number": batch.get("batch_number", 1)}
     return {"relation": export.relation, "batched": True, "batch_number": 1}
 

@@ -6,9 +6,15 @@ from importlib.resources import files
 from pathlib import Path
 
 import click
+import yaml
 
 from conformance.client import Client, TargetGoneError
+from conformance.contract import Version
+from conformance.embedded import profile_data
 from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.reference import create_service
+from conformance.reference.serving import serve as serve_reference
+from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
 from conformance.target.preflight import RoleProof, preflight, prove_roles
 from conformance.target.version import resolved
@@ -73,5 +79,23 @@ def _row(proof: RoleProof, width: int) -> str:
 @click.option("--latency", type=float, default=0.0, show_default=True, metavar="MS", help="Delay of every answer.")
 @click.option("--profile-out", type=click.Path(path_type=Path), help="Write the target profile of this service here.")
 def serve(version: str, host: str, port: int, latency: float, profile_out: Path | None) -> None:
-    """Serve the reference implementation with a seeded world, and say who is who."""
-    raise UsageError(f"not wired yet {version} {host} {port} {latency} {profile_out}")
+    """
+    Serve the reference implementation with a seeded world, and say who is who.
+
+    It answers until it is interrupted, and logs a line per request. Tokens are the same at every start.
+    """
+    known = Version.parse_known(version)
+    if known is None:
+        raise UsageError("The reference needs a version to have, such as 17.7.")
+    service = create_service(version=version)
+
+    def say(base_url: str) -> None:
+        if profile_out is not None:
+            data = profile_data(service.world, base_url, str(known))
+            profile_out.write_text(yaml.safe_dump(data, sort_keys=False, width=110), encoding="utf-8")
+        click.echo(who_is_who(service, base_url))
+        if profile_out is not None:
+            click.echo(f"\nTarget profile: {profile_out}. Test it with: conformance run --target {profile_out}")
+
+    serve_reference(version, host, port, latency, True, say, service)
+    click.echo("Stopped.")

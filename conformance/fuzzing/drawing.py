@@ -145,9 +145,7 @@ def _examples(
 def _given(view: APIOperation[Any, Any, Any, Any]) -> dict[str, str]:
     """Return the path values that are not drawn: any text is right for them, and fixtures take their place."""
     return {
-        parameter.name: "1"
-        for parameter in view.path_parameters
-        if _takes_any_text(parameter.definition["schema"])
+        parameter.name: "1" for parameter in view.path_parameters if _takes_any_text(parameter.definition["schema"])
     }
 
 

@@ -86,7 +86,9 @@ def _places(document: Json, response: DocumentedResponse) -> Iterator[tuple[Plac
         if depth > _DEEPEST:
             return
         if "items" in schema:
+            # Where the contract also allows a bare entry in place of a list of them, the reference answers the list.
             yield from walk(schema["items"], (*place, _ANY_ENTRY), own, depth + 1)
+            return
         for part in schema.get("allOf", ()):
             yield from walk(part, place, own, depth + 1)
         for name, child in schema.get("properties", {}).items():

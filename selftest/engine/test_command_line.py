@@ -150,3 +150,36 @@ def test_plain_pytest_comes_to_the_same_as_the_command(
     ]
     verdicts = [[(row["id"], row["verdict"]) for row in report["requirements"]] for report in reports]
     assert verdicts[0] == verdicts[1]
+
+
+def test_the_reference_is_served_with_a_profile_that_can_be_tested(
+    conformance: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    import signal  # noqa: PLC0415 - only here
+    import subprocess  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+
+    command = [sys.executable, "-m", "conformance", "serve", "--port", "0", "--version", "16.4", "--profile-out"]
+    serving = subprocess.Popen([*command, "target.yaml"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert serving.stdout is not None
+    told = []
+    for line in serving.stdout:
+        told.append(line)
+        if line.startswith("Target profile"):
+            break
+    assert any(line.startswith("maintainer ") for line in told), told
+    outcome = conformance("target", "--check", "target.yaml")
+    assert outcome.code == 0, outcome.text
+    assert "version 16.4" in outcome.out
+    serving.send_signal(signal.SIGINT)
+    rest, _ = serving.communicate(timeout=20)
+    assert serving.returncode == 0
+    assert rest.endswith("Stopped.\n")
+
+
+def test_a_port_that_is_taken_is_said_to_be(conformance: Callable[..., Any], reference: Any) -> None:
+    _, base_url = reference
+    outcome = conformance("serve", "--port", base_url.rpartition(":")[2])
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "cannot listen on" in outcome.text

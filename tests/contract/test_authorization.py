@@ -17,11 +17,12 @@ from conformance.derived import (
     claims_of,
     held_against,
     note,
+    reads_of_a_project,
     served_caller,
     takes_part,
     token_in,
 )
-from conformance.expectations import Answer, Caller, Path, observe, project_path, unchanged, verifies
+from conformance.expectations import Answer, Caller, Path, given, observe, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
@@ -106,7 +107,15 @@ def shape(answer: Answer) -> str:
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 
-SETTINGS = "job_token_scope"
+def paths_open_to(caller: Caller, project: Fixture, *, at_most: int = 1) -> list[Path]:
+    """Return paths of a project that a caller is served at; which ones there are depends on the version."""
+    found: list[Path] = []
+    for below in reads_of_a_project():
+        path = Path(f"{project_path(project)}{below}")
+        if len(found) < at_most and caller.get(path).is_served:
+            found.append(path)
+    given(bool(found), f"{caller.name} is served nowhere in the project")
+    return found
 
 
 def test_the_token_header_may_be_spelled_in_either_way(
@@ -115,14 +124,14 @@ def test_the_token_header_may_be_spelled_in_either_way(
     project: Fixture,
 ) -> None:
     """HTTP takes no account of case in the names of headers, and the text shows both spellings."""
-    path = project_path(project) / SETTINGS
+    path = paths_open_to(maintainer, project)[0]
     with verifies("authentication.private-token-spelling"):
         control = maintainer.call("GET", path, headers=token_in(maintainer, "Private-Token")).must_be_served()
         wrong_token.call("GET", path, headers=token_in(wrong_token, "Private-Token")).must_be_refused(beside=control)
 
 
 def test_a_header_without_a_token_is_refused(maintainer: Caller, anonymous: Caller, project: Fixture) -> None:
-    path = project_path(project) / SETTINGS
+    path = paths_open_to(maintainer, project)[0]
     control = maintainer.get(path)
     with verifies("authentication.empty-token-is-refused"):
         anonymous.call("GET", path, headers={"PRIVATE-TOKEN": ""}).must_be_refused(beside=control)
@@ -134,22 +143,16 @@ def test_without_a_token_even_a_public_project_is_closed(
     public_project: Fixture,
 ) -> None:
     """The text makes no exception for what everybody may see."""
-    for path in paths_of_public(public_project):
+    for path in paths_open_to(maintainer, public_project, at_most=3):
         control = maintainer.get(path)
         with verifies("authentication.anonymous-on-public-project"):
             anonymous.get(path).must_be_refused(beside=control)
 
 
-def paths_of_public(project: Fixture) -> tuple[Path, ...]:
-    scope = project_path(project) / SETTINGS
-    return scope, scope / "allowlist", scope / "groups_allowlist"
-
-
 def test_whether_bearer_tokens_open_other_operations_is_noted(maintainer: Caller, project: Fixture) -> None:
-    path = project_path(project) / SETTINGS
-    maintainer.get(path).given_served()
+    path = paths_open_to(maintainer, project)[0]
     answer = maintainer.call("GET", path, headers=token_in(maintainer, "Authorization", "Bearer "))
     observe(
         "authentication.bearer-elsewhere",
-        f"a bearer token is {'taken' if answer.is_served else 'refused'} where the settings of job tokens are read",
+        f"a bearer token is {'taken' if answer.is_served else 'refused'} where something of a project is read",
     )

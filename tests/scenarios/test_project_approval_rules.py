@@ -42,7 +42,7 @@ def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
 def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, rules: Path) -> None:
     created(maintainer, rules)
     before = others_of(maintainer, rules)
-    body = {"name": fresh_name(), "approvals_required": 2}
+    body = {"name": fresh_name(), "approvals_required": 3}
     with verifies("project-approval-rules.create.answers-with-rule", go_on=True):
         answer = maintainer.post(rules, body)
         answer.must_be(200, 201).must_be_an(dict)

@@ -1,0 +1,151 @@
+"""The suite at every version of the table and its neighbours: green where it must be, and never by looking away."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.contract import OLDEST, Change, ChangeKind, Contract, Version
+from conformance.record import RunRecord, read_record
+from conformance.resources import HOME
+from conformance.timeline import TimelineState, timeline
+from conformance.verdicts import RunResult, Verdict, add_up
+from selftest.versions.suite_runs import SuiteRun, described
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTRACT = Contract.load()
+CHANGED = sorted({change.version for change in CONTRACT.changes if change.version})
+
+#: What a reference of the version before shows no differently, and why.
+NOT_TOLD_APART = {
+    "18.0-job-token-allowlist": "new projects of the reference limit access at every version",
+    "19.0-job-token-jwt": "no job of the reference runs, so it has no job token",
+    "19.0-password-grant": "the seeded world names no OAuth endpoint",
+}
+#: Must-level rows that an older service does not violate: the text leaves room for who still serves it.
+TOLERATED = {"16.0-project-approval-configuration"}
+
+
+def before(version: Version) -> Version:
+    """The release before a release, as services of this kind count them."""
+    return Version(version.major, version.minor - 1) if version.minor else Version(version.major - 1, 11)
+
+
+BOUNDARIES = [(before(version), version) for version in CHANGED if version > OLDEST]
+SAME = [SuiteRun(str(version), str(version)) for version in CHANGED]
+NEIGHBOURS = [SuiteRun(str(old), str(old), str(old), str(new)) for old, new in BOUNDARIES]
+TOO_OLD = [SuiteRun(str(old), str(new), str(old), str(new)) for old, new in BOUNDARIES]
+TOO_NEW = [SuiteRun(str(new), str(old), str(old), str(new)) for old, new in BOUNDARIES]
+
+
+@dataclass(frozen=True)
+class Seen:
+    record: RunRecord
+
+    @cached_property
+    def result(self) -> RunResult:
+        return add_up(self.record)
+
+    def ids(self, *verdicts: Verdict) -> set[str]:
+        return {row.requirement.id for row in self.result.rows_with(*verdicts)}
+
+    @property
+    def states(self) -> dict[str, TimelineState]:
+        return {entry.item.id: entry.state for entry in timeline(self.record, self.result)}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The records of all runs, made in one process."""
+    made = tmp_path_factory.mktemp("versions")
+    finished = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "selftest.versions.suite_runs",
+            str(made),
+            described([*SAME, *NEIGHBOURS, *TOO_OLD, *TOO_NEW]),
+        ],
+        cwd=HOME,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return made
+
+
+def seen(folder: Path, run: SuiteRun) -> Seen:
+    file = folder / run.name / "results.jsonl"
+    assert file.is_file(), (folder / f"{run.name}.txt").read_text(encoding="utf-8")
+    return Seen(read_record(file))
+
+
+def rows_of(version: str) -> list[Change]:
+    """The items of a version that an outsider can observe."""
+    return [
+        change
+        for change in CONTRACT.changes
+        if str(change.version) == version and not CONTRACT.requirements[change.requirement].not_testable
+    ]
+
+
+@pytest.mark.parametrize("run", [*SAME, *NEIGHBOURS], ids=lambda run: run.name)
+def test_the_reference_passes_at_every_version_and_at_the_one_before(folder: Path, run: SuiteRun) -> None:
+    found = seen(folder, run)
+    assert found.ids(Verdict.FAILED, Verdict.INCONCLUSIVE) == set()
+    assert [end.test for end in found.record.tests if end.outcome not in ("passed", "not tested")] == []
+    assert found.ids(Verdict.PASSED)
+
+
+@pytest.mark.parametrize("run", SAME, ids=lambda run: run.played)
+def test_every_owed_item_of_the_table_is_verified_at_its_version(folder: Path, run: SuiteRun) -> None:
+    passed = seen(folder, run).ids(Verdict.PASSED)
+    owed = {
+        change.requirement
+        for change in CONTRACT.changes
+        if change.reached(Version.parse(run.judged))
+        and CONTRACT.requirements[change.requirement].level == "must"
+        and CONTRACT.requirements[change.requirement].applies_to(Version.parse(run.judged))
+        and not CONTRACT.requirements[change.requirement].not_testable
+    }
+    assert owed <= passed
+
+
+@pytest.mark.parametrize("run", TOO_OLD, ids=lambda run: run.name)
+def test_a_service_of_the_version_before_is_told_apart(folder: Path, run: SuiteRun) -> None:
+    found = seen(folder, run)
+    expected = {
+        change.id
+        for change in rows_of(run.judged)
+        if change.kind is not ChangeKind.DEPRECATED and change.id not in NOT_TOLD_APART
+    }
+    assert {item for item, state in found.states.items() if state is TimelineState.NOT_MADE} == expected
+    owed = {
+        change.requirement
+        for change in rows_of(run.judged)
+        if change.id in expected - TOLERATED and CONTRACT.requirements[change.requirement].level == "must"
+    }
+    failed = found.ids(Verdict.FAILED)
+    assert owed <= failed
+    areas = {CONTRACT.requirements[change.requirement].area for change in rows_of(run.judged)}
+    assert {CONTRACT.requirements[name].area for name in failed} <= areas | {"conventions", "integrations"}
+    assert bool(failed) == bool(owed)
+
+
+@pytest.mark.parametrize("run", TOO_NEW, ids=lambda run: run.name)
+def test_a_service_of_the_version_after_fails_only_by_what_was_removed(folder: Path, run: SuiteRun) -> None:
+    failed = seen(folder, run).ids(Verdict.FAILED)
+    removed = {name for name, entry in CONTRACT.requirements.items() if str(entry.removed) == run.played}
+    areas = {CONTRACT.requirements[name].area for name in removed}
+    assert {CONTRACT.requirements[name].area for name in failed} == areas

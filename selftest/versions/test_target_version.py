@@ -1,0 +1,170 @@
+"""Where the version of a target is from, and what is said when that contradicts the target."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.client import Client
+from conformance.embedded import profile_data
+from conformance.errors import ExitCode
+from conformance.reference import create_service
+from conformance.session import Options, Session
+from conformance.target.profile import profile_from
+from conformance.target.version import contradiction, resolved
+from selftest.conftest import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+    from conformance.target import Profile
+
+ONE_TEST = ("--requirement", "job-token-scope.available", "--out", "out")
+
+
+def answering_with(service: Service, body: Any, *keys: str, status: int = 200) -> None:
+    """Let some routes of a service answer something else."""
+
+    def transform(route: Route, request: Request, response: Response) -> Response:
+        del request
+        if route.key in keys:
+            response.status, response.content = status, body
+        return response
+
+    service.transformers.append(transform)
+
+
+def run_of(folder: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    return report
+
+
+def profile(service: Service, base_url: str, version: str = "auto") -> Profile:
+    return profile_from(profile_data(service.world, base_url, version), "test")
+
+
+def test_auto_asks_the_target_and_the_report_says_where_the_version_is_from(
+    conformance: Callable[..., Any],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    with serving(create_service(version="17.7.1-pre")) as (service, base_url):
+        write_profile(service, base_url, version="16.4")
+        outcome = conformance("run", "--target", "target.yaml", "--target-version", "auto", *ONE_TEST)
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    report = run_of(tmp_path)
+    assert (report["run"]["version"], report["run"]["version_source"]) == ("17.7", "GET /version: 17.7.1-pre")
+    assert report["warnings"] == []
+    assert "GET /version: 17.7.1-pre" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("played", "version"), [("12.3", "12.3"), ("18.0", "18.0"), ("16.11.3-ee", "16.11")])
+def test_patch_levels_and_prereleases_are_their_minor_version(played: str, version: str) -> None:
+    with serving(create_service(version=played)) as (service, base_url):
+        found, warnings = resolved(profile(service, base_url))
+        assert (str(found.version), found.version_source) == (version, f"GET /version: {service.version.full}")
+    assert warnings == ()
+
+
+def test_where_version_is_not_served_metadata_is_asked(reference: Any) -> None:
+    answering_with(reference[0], {"message": "404"}, "GET /version", status=404)
+    found, _ = resolved(profile(*reference))
+    assert found.version_source == "GET /metadata: 17.7.0"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({}, 200), ([], 200), ({"version": 17.7}, 200), ({"version": "new"}, 200), ("17.7", 200), ({}, 403), ({}, 500)],
+)
+def test_a_target_that_does_not_say_its_version_is_unknown_with_a_warning(
+    reference: Any,
+    body: Any,
+    status: int,
+) -> None:
+    answering_with(reference[0], body, "GET /version", "GET /metadata", status=status)
+    found, warnings = resolved(profile(*reference))
+    assert found.version is None
+    assert "does not say which version" in warnings[0]
+    assert "--target-version" in warnings[0]
+
+
+@pytest.mark.parametrize("text", ["20.1.0", "11.9"])
+def test_a_version_that_the_specification_does_not_speak_of_is_unknown_with_a_warning(
+    reference: Any,
+    text: str,
+) -> None:
+    answering_with(reference[0], {"version": text}, "GET /version")
+    found, warnings = resolved(profile(*reference))
+    assert (found.version, found.version_source) == (None, f"GET /version: {text}")
+    assert text in warnings[0]
+
+
+@pytest.mark.parametrize("declared", ["17.7", "17.7.9", "unknown"])
+def test_a_declared_version_that_fits_is_no_warning(reference: Any, declared: str) -> None:
+    target = profile(*reference, declared)
+    with Client(target) as client:
+        assert contradiction(target, client) is None
+
+
+def test_a_target_that_does_not_say_its_version_contradicts_nothing(reference: Any) -> None:
+    answering_with(reference[0], {}, "GET /version", "GET /metadata")
+    target = profile(*reference, "16.0")
+    with Client(target) as client:
+        assert contradiction(target, client) is None
+
+
+def test_a_declared_version_that_contradicts_the_target_is_a_warning_of_the_run(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    write_profile(*reference, version="17.1")
+    outcome = conformance("run", "--target", "target.yaml", *ONE_TEST)
+    report = run_of(tmp_path)
+    assert report["run"]["version"] == "17.1"
+    (warning,) = report["warnings"]
+    assert "17.1 (declared in the profile)" in warning
+    assert "17.7.0 (GET /version)" in warning
+    assert "says that it has 17.7.0" in outcome.out
+
+
+def test_auto_at_a_dead_host_ends_as_any_dead_host_does(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        write_profile(reference[0], f"http://127.0.0.1:{probe.getsockname()[1]}", version="auto")
+        outcome = conformance("run", "--target", "target.yaml", *ONE_TEST)
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "does not answer" in outcome.err
+    assert run_of(tmp_path)["verdict"] == "incomplete"
+
+
+def test_the_embedded_reference_always_knows_its_version(tmp_path: Path) -> None:
+    session = Session.prepare(Options(version="auto", out=tmp_path))
+    with session.running({}, ()):
+        pass
+    assert session.record is not None
+    header = session.record.header
+    assert (header.version, header.version_source) == ("17.7", "the embedded reference")
+
+
+def test_checking_a_profile_says_which_version_the_target_has(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+) -> None:
+    write_profile(*reference, version="auto")
+    outcome = conformance("target", "--check", "target.yaml")
+    assert "version 17.7 (GET /version: 17.7.0)" in outcome.out
