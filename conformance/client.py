@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -253,7 +254,12 @@ class Client:
             limits=httpx.Limits(max_connections=128, max_keepalive_connections=128),
             trust_env=False,
             follow_redirects=False,
+            verify=self._certificates(),
         )
+
+    def _certificates(self) -> ssl.SSLContext | bool:
+        known = self.profile.certificates
+        return ssl.create_default_context(cafile=known) if isinstance(known, str) else known
 
     def _no_answer(self, call: Call, error: Exception, seconds: float) -> Exchange:
         if isinstance(error, httpx.ConnectError):

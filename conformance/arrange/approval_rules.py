@@ -57,6 +57,11 @@ def own_rule(caller: Caller, rules: Path) -> Rule:
     return dict(named[0]) if named else created(caller, rules, rule_type="regular")
 
 
+def is_listed(caller: Caller, rules: Path) -> bool:
+    """Tell whether a caller may read a list of rules."""
+    return not caller.get(rules, page=1, per_page=1).exchange.is_refusal
+
+
 def given_owed(caller: Caller, shown: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
     """Go on unless the version is unknown and the target may be too old for what it does not show."""
     given(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.arrange.approval_rules import group_rules, own_rule, standings
+from conformance.arrange.approval_rules import group_rules, is_listed, own_rule, standings
 from conformance.arrange.recipes import Area, Recipe, Values
 from conformance.arrange.reviews import created, fresh_name
 
@@ -29,6 +29,11 @@ def _state(caller: Caller, place: Place) -> dict[Any, Any]:
 
 def _with_rule(caller: Caller, place: Place) -> Values:
     return {"approval_rule_id": own_rule(caller, _rules(place))["id"]}
+
+
+def _with_entry(caller: Caller, place: Place) -> Values:
+    """Let the list have an entry; where it is refused, that is for the test to judge."""
+    return _with_rule(caller, place) if is_listed(caller, _rules(place)) else {}
 
 
 def _fill(caller: Caller, place: Place) -> list[Any]:
@@ -70,7 +75,7 @@ AREA = Area(
         "updateGroupApprovalRule.approval_rule_id": "group-approval-rules.update.unknown-rule",
     },
     recipes={
-        "listGroupApprovalRules": Recipe(before=_with_rule, fill=_fill),
+        "listGroupApprovalRules": Recipe(before=_with_entry, fill=_fill),
         "createGroupApprovalRule": Recipe(body=_new, state=_state),
         "updateGroupApprovalRule": Recipe(before=_with_rule, body=_change, state=_state),
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.arrange.approval_rules import project_rules, standings
+from conformance.arrange.approval_rules import is_listed, project_rules, standings
 from conformance.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
 from conformance.arrange.reviews import created, fresh_name, rule_in
 
@@ -50,9 +50,15 @@ def _change(place: Place) -> dict[str, Any]:
     return {"name": fresh_name(), "approvals_required": 3, **_approvers(place)}
 
 
-def _put_back(caller: Caller, place: Place, before: list[Any]) -> None:
-    for number in set(_ids(caller, place)) - set(before):
-        caller.delete(_rules(place) / number)
+def _remember(caller: Caller, place: Place) -> list[Any] | None:
+    """Return the rules that are there, or None where the list is refused: that is for a test to judge."""
+    return _ids(caller, place) if is_listed(caller, _rules(place)) else None
+
+
+def _put_back(caller: Caller, place: Place, before: list[Any] | None) -> None:
+    if before is not None:
+        for number in set(_ids(caller, place)) - set(before):
+            caller.delete(_rules(place) / number)
 
 
 def _made(call: Prepared, answer: Answer) -> str:
@@ -65,7 +71,7 @@ def _same(call: Prepared, _: Answer) -> str:
 
 AREA = Area(
     keeper="maintainer",
-    remember=_ids,
+    remember=_remember,
     put_back=_put_back,
     unknown={
         "listProjectApprovalRules.id": "project-approval-rules.unknown-project",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from conformance.contract.as_of import at_version, without_extensions
 from conformance.contract.bundle import Json, bundle
 from conformance.contract.changes import Change, ChangeKind, load_changes
+from conformance.contract.open_places import OpenPlace, load_open_places
 from conformance.contract.operations import DocumentedResponse, Operation, Parameter, read_operations
 from conformance.contract.requirements import Kind, Level, Requirement, load_requirements
 from conformance.contract.versions import NEWEST, OLDEST, TABLE, Version
@@ -31,6 +32,7 @@ __all__ = [
     "DocumentedResponse",
     "Kind",
     "Level",
+    "OpenPlace",
     "Operation",
     "Parameter",
     "Requirement",
@@ -46,6 +48,8 @@ class Contract:
     """The OpenAPI document of all versions in one piece, with extensions."""
     requirements: Mapping[str, Requirement]
     changes: tuple[Change, ...]
+    open_places: tuple[OpenPlace, ...]
+    """Where the specification is silent, and what the suite makes of it."""
     digest: str
     """SHA-256 over the contract's files: two runs with the same digest judged by the same text."""
     _views: dict[Version | None, Json] = field(default_factory=dict, repr=False, compare=False)
@@ -100,6 +104,7 @@ def _load(folder: Path) -> Contract:
         document=document,
         requirements=_in_order(load_requirements(folder / "requirements"), [tag["name"] for tag in document["tags"]]),
         changes=load_changes(folder / "changes.yaml"),
+        open_places=load_open_places(folder / "open-places.yaml"),
         digest=_digest(folder),
     )
 

@@ -37,6 +37,7 @@ def problems(contract: Contract) -> Iterator[str]:
     yield from _extension_problems(contract.document, "")
     yield from _id_problems(contract)
     yield from _change_problems(contract)
+    yield from _open_place_problems(contract)
     for text in TABLE:
         version = Version.parse(text)
         yield from _openapi_problems(contract, text)
@@ -96,6 +97,17 @@ def _change_problems(contract: Contract) -> Iterator[str]:
         for place in change.places:
             if place not in places:
                 yield f"change {change.id} names {place}, which the document does not have"
+
+
+def _open_place_problems(contract: Contract) -> Iterator[str]:
+    seen: set[str] = set()
+    for place in contract.open_places:
+        if place.id in seen:
+            yield f"open place {place.id} is listed twice"
+        seen.add(place.id)
+        for name in place.requirements:
+            if name not in contract.requirements:
+                yield f"open place {place.id} names requirement {name}, which does not exist"
 
 
 def _places(contract: Contract) -> set[str]:

@@ -297,11 +297,11 @@ class Identities:
         """Return the effective role: the highest of the direct one and those inherited from groups around."""
         if user.admin:
             return Role.OWNER
-        role = Role.NONE
+        role, roles, user_id = Role.NONE, self.roles, user.id
         if isinstance(subject, Project):
-            role = self.roles.get((Kind.PROJECT, subject.id, user.id), role)
+            role = roles.get((Kind.PROJECT, subject.id, user_id), role)
         for group in self.lineage(subject):
-            role = max(role, self.roles.get((Kind.GROUP, group.id, user.id), Role.NONE))
+            role = max(role, roles.get((Kind.GROUP, group.id, user_id), role))
         return role
 
     def members(self, subject: Subject) -> dict[int, Role]:

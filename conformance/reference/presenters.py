@@ -117,7 +117,7 @@ class Presenter:
             self._projects[project.id] = known
         # Whatever can be changed in place is given away as a copy.
         shown = known[3].copy()
-        shown["tag_list"] = shown["topics"] = [*project.topics]
+        shown["tag_list"], shown["topics"] = [*project.topics], [*project.topics]
         shown["namespace"] = known[4].copy()
         return shown
 

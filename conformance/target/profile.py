@@ -9,16 +9,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from conformance.contract import Version
 from conformance.contract.yaml_files import first_problem, parse_yaml
 from conformance.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: The actors a profile may name, and who each of them must be.
 ACTORS: Mapping[str, str] = MappingProxyType(
@@ -64,19 +62,23 @@ FIXTURES: Mapping[str, str] = MappingProxyType(
         "protected_branch": "protected branch of `project`: id, name",
         "second_protected_branch": "another one: id, name",
         "export_group": "group with some labels or milestones whose export may be scheduled: id, path, relation",
-        "integration": "integration that may be set up on `project`: slug, settings, ...",
-        "integrations": "list of such integrations",
+        "integration": (
+            "integration that may be set up on `project`: slug, settings (values that it takes; active: true where it "
+            "has that), required (the settings that it cannot do without), parameters and events (those that it has), "
+            "distinctive_name and distinctive_value (an optional text that is shown again)"
+        ),
+        "integrations": "list of at least three such integrations, which together have as many parameters as there are",
         "chat_integration": "chat-style integration that needs a webhook: slug, settings",
         "token_integration": "integration that needs a token: slug, settings",
         "email_integration": "email-style integration that needs recipients: slug, settings",
         "issue_tracker_integration": "issue tracker that needs three addresses together: slug, settings",
-        "emails_on_push_integration": "the emails-on-push integration: slug, settings",
+        "emails_on_push_integration": "the emails-on-push integration: slug, settings, required",
         "switchable_integration": "issue tracker with the parameter active: slug, settings",
-        "chat_app_integration": "the chat-app integration, not installed: slug, settings",
-        "installed_chat_app_integration": "the chat-app integration on a project where it is installed: slug, settings",
-        "notified_integration": "integration that notifies `notification_receiver`: slug, settings",
-        "notification_receiver": "where notifications can be seen: url",
-        "push_trigger": "how to make a push happen: url",
+        "chat_app_integration": "the chat-app integration, not installed on `project`: slug, settings",
+        "installed_chat_app_integration": (
+            "the chat-app integration where it is installed: slug, settings, events, project_id (of a project that "
+            "`maintainer` maintains)"
+        ),
         "fresh_group": "group that `owner` owns, its approval rules never touched: id, path",
         "fresh_project": "project made after the installation, its settings never touched: id, path",
         "job_token": "job token of a project: token",
@@ -166,6 +168,8 @@ class Profile:
     features: Mapping[str, bool] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     name: str = ""
+    certificates: str | bool = True
+    """What an https target's certificate is held against: the system's authorities, a file with one, or nothing."""
     version_source: str = "declared in the profile"
     """Where the version is from."""
     asks_version: bool = False
@@ -283,7 +287,14 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         fixtures=_fixtures(data["fixtures"]),
         features=dict(data.get("features", {})),
         limits=Limits(**data.get("limits", {})),
+        certificates=_certificates(data.get("certificates", True), source),
     )
+
+
+def _certificates(given: str | bool, source: str) -> str | bool:  # noqa: FBT001 - what the profile says
+    if isinstance(given, str) and not Path(given).is_file():
+        raise UsageError(f"{source} names the certificate file {given}, which does not exist.")
+    return given
 
 
 def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:

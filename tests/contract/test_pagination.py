@@ -62,6 +62,7 @@ def walk(prepared: Arranged, length: int) -> list[list[Any]]:
             return pages
         with held_against(["conventions.pagination.parameters"]):
             entries = answer.must_be(200).must_be_an(list).json
+            given(bool(entries) or number > 1, "the list is empty although entries were made")
         if not entries or (pages and ids(entries) == pages[-1]):
             return pages if not entries else [*pages, ids(entries)]
         pages.append(ids(entries))

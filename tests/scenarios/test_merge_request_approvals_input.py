@@ -182,11 +182,11 @@ def test_a_rule_is_found_by_a_number_only(rules: Path, maintainer: Caller, appro
         control = maintainer.get(rules / rule["id"])
         for text in ("abc", rule["name"]):
             maintainer.get(rules / text).must_be_refused(beside=control)
+    control = maintainer.put(rules / rule["id"], {"name": rule["name"]})
     with (
         verifies("merge-request-approvals.rules.update.rule-id-is-integer"),
         unchanged(lambda: essences(maintainer, rules), "the rules"),
     ):
-        control = maintainer.put(rules / rule["id"], {"name": rule["name"]})
         for text in ("abc", rule["name"]):
             maintainer.put(rules / text, {"name": fresh_name()}).must_be_refused(beside=control)
 

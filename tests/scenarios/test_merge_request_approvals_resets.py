@@ -14,6 +14,7 @@ from conformance.arrange.reviews import (
     given_open,
     merge_request_path,
     must_be_approved_by,
+    rules_put_back,
     under_review,
     user_id,
 )
@@ -191,12 +192,13 @@ def guarded(maintainer: Caller, approver: Caller, password_merge_request: Fixtur
     given(bool(approver.actor and approver.actor.password), "the profile does not give the password of approver")
     path = Path(f"/projects/{number}/merge_requests") / password_merge_request["iid"]
     given_open(maintainer, path)
-    before = approvers_of(maintainer, path)
-    if user_id(approver) in before:
-        approver.post(path / "unapprove").given_served()
-    yield path
     if user_id(approver) in approvers_of(maintainer, path):
-        approver.post(path / "unapprove")
+        approver.post(path / "unapprove").given_served()
+    with rules_put_back(maintainer, path / "approval_rules"):
+        created(maintainer, path / "approval_rules", approvals_required=1, user_ids=[user_id(approver)])
+        yield path
+        if user_id(approver) in approvers_of(maintainer, path):
+            approver.post(path / "unapprove")
 
 
 def test_where_a_password_is_required_only_the_right_one_approves(

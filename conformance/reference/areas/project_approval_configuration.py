@@ -75,7 +75,10 @@ class ProjectApprovalConfigurations(Behaviour):
         """Return the configuration of a project, also when nobody ever changed it."""
         known = self.configurations.get(project.id)
         own = self.initial_configuration() if known is None else known
-        return replace(own, merge_requests_author_approval=self.author_approval(project, own))
+        approval = self.author_approval(project, own)
+        if approval == own.merge_requests_author_approval:
+            return own
+        return replace(own, merge_requests_author_approval=approval)
 
     def author_approval(self, project: Project, own: ProjectApprovalConfiguration) -> bool:
         """Say whether authors may approve: here or in the approval settings, if the choices make these one."""

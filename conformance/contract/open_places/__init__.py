@@ -1,0 +1,99 @@
+"""Where the specification is silent or contradicts itself, as `openapi/open-places.yaml` lists it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from conformance.contract.yaml_files import read_checked
+from conformance.resources import HOME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+PAGE = HOME / "docs" / "open-places.md"
+"""The page that is made from the data, in a checkout."""
+
+_HEAD = """\
+# Where the specification is silent
+
+The specification leaves some things open, and contradicts itself in others. This page lists these places, and how the
+suite treats each of them: what a service may choose without failing, and what fails whatever it chose. What a service
+chose is *recorded* in the report of a run, where two runs can be compared.
+
+Danger says how likely a test that overlooks the place is to fail a sound service, or to pass a broken one.
+`conformance explain ID` says more about a requirement; those marked with * are recorded and never judged.
+
+Made from `openapi/open-places.yaml` by `python -m conformance.contract.open_places`; change it there.
+"""
+
+
+class Danger(StrEnum):
+    """How likely a test that overlooks an open place is to fail a sound service, or to pass a broken one."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPlace:
+    """One place where the text leaves a choice, and what the suite makes of it."""
+
+    id: str
+    where: str
+    """Headings of the specification, outermost first."""
+    silent_on: str
+    treatment: str
+    danger: Danger
+    requirements: tuple[str, ...]
+    """Where the treatment shows: judged requirements and notes."""
+
+
+def load_open_places(file: Path) -> tuple[OpenPlace, ...]:
+    """Read the open places in the order of the file; raise ContractError or UsageError when it is broken."""
+    return tuple(
+        OpenPlace(
+            id=row["id"],
+            where=row["where"],
+            silent_on=" ".join(row["silent_on"].split()),
+            treatment=" ".join(row["treatment"].split()),
+            danger=Danger(row["danger"]),
+            requirements=tuple(row["requirements"]),
+        )
+        for row in read_checked(file, "open-places.schema.json")["open_places"]
+    )
+
+
+def page(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
+    """Return the page as Markdown: a table for each section; `notes` are the requirements that are never judged."""
+    ordered = tuple(places)
+    return f"{_HEAD}\n{_summary(ordered)}\n" + "".join(
+        f"\n## {where}\n\n{_table(group, notes)}" for where, group in groupby(ordered, key=lambda place: place.where)
+    )
+
+
+def _summary(places: tuple[OpenPlace, ...]) -> str:
+    counts = ", ".join(f"{sum(place.danger is danger for place in places)} {danger}" for danger in Danger)
+    return f"{len(places)} places, by danger: {counts}."
+
+
+def _table(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
+    return "".join(f"{line}\n" for line in _lines(places, notes))
+
+
+def _lines(places: Iterable[OpenPlace], notes: frozenset[str]) -> Iterator[str]:
+    yield "| place | what is open | what the suite does | danger | requirements |"
+    yield "|---|---|---|---|---|"
+    for place in places:
+        named = "<br>".join(f"`{name}`{'*' if name in notes else ''}" for name in place.requirements)
+        cells = (f'<a id="{place.id}"></a>{place.id}', _cell(place.silent_on), _cell(place.treatment), place.danger, named)
+        yield f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    """Keep Markdown from reading field names and bars of a sentence as markup."""
+    return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")

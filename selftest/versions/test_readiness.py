@@ -1,0 +1,211 @@
+"""What an upgrade would meet: told from what the target does, and only from that."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from conformance.contract import Contract, Version
+from conformance.errors import ExitCode, UsageError
+from conformance.readiness import Ready, affected, assess, in_words, interval
+from conformance.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, read_record
+from conformance.resources import SCHEMA_FOLDER
+from selftest.conftest import run_conformance, serving
+from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from selftest.conftest import Outcome as CommandOutcome
+
+SCHEMA = json.loads((SCHEMA_FOLDER / "report.schema.json").read_text(encoding="utf-8"))
+OLD, NEW = Version(17, 1), Version(18, 0)
+
+
+def problems(readiness: object) -> list[str]:
+    schema = {"$ref": "#/$defs/readiness", "$defs": SCHEMA["$defs"]}
+    return [error.message for error in Draft202012Validator(schema).iter_errors(readiness)]
+
+
+# -- worked out from two records ---------------------------------------------------------------------------------------
+
+
+def item(name: str, kind: str, version: str = "17.7", **more: Any) -> TableItem:
+    return TableItem(name, version, kind, f"the {name}", f"What becomes of the {name}.", f"versions.{name}", **more)
+
+
+def record(version: str, *checks: Check, items: tuple[ItemSeen, ...] = (), table: tuple[TableItem, ...]) -> RunRecord:
+    plan = tuple(planned(entry.requirement) for entry in table)
+    return RunRecord(replace(HEADER, version=version), plan, checks, (), FOOTER, table=table, items=items)
+
+
+TREE = item("tree", "changed")
+FIELD = item("field", "deprecated", "15.0", replacement="another field")
+GOING = item("going", "removed", "17.7")
+TABLE = (FIELD, TREE, GOING)
+
+
+def seen(entry: TableItem, state: ItemState) -> ItemSeen:
+    return ItemSeen(entry.id, state, f"{entry.id} was seen", STORY)
+
+
+def test_what_fails_only_as_of_the_newer_version_becomes_a_violation() -> None:
+    before = record("17.1", passed("versions.tree"), failed("versions.going"), table=TABLE)
+    after = record(
+        "18.0",
+        failed("versions.tree", expected="404", actual="200"),
+        failed("versions.going"),
+        passed("versions.field"),
+        items=(seen(TREE, ItemState.NOT_MADE), seen(GOING, ItemState.NOT_MADE), seen(FIELD, ItemState.STILL_SERVED)),
+        table=TABLE,
+    )
+    found = assess(before, after, OLD, NEW)
+    assert found.verdict is Ready.NOT_READY
+    assert [(entry.requirement, entry.expected, entry.actual) for entry in found.violations] == [
+        ("versions.tree", "404", "200")
+    ]
+    assert [entry.id for entry in found.not_made] == ["tree", "going"]
+    assert [(entry.id, entry.replacement) for entry in found.still_served] == [("field", "another field")]
+    assert not problems(json.loads(json.dumps(found.as_data())))
+    text = in_words(found)
+    assert "NOT READY  for an upgrade from 17.1 to 18.0" in text
+    assert "use another field" in text
+
+
+def test_what_was_made_already_and_what_is_gone_is_no_obstacle() -> None:
+    after = record(
+        "18.0",
+        *(passed(entry.requirement) for entry in TABLE),
+        items=(seen(TREE, ItemState.MADE), seen(GOING, ItemState.MADE), seen(FIELD, ItemState.GONE)),
+        table=TABLE,
+    )
+    found = assess(None, after, OLD, NEW)
+    assert (found.verdict, found.not_made, found.still_served, found.unseen) == (Ready.READY, (), (), ())
+    assert [entry.id for entry in found.made] == ["tree", "going"]
+
+
+def test_what_will_be_owed_and_could_not_be_verified_keeps_the_answer_open() -> None:
+    after = record(
+        "18.0",
+        left_open("versions.tree", Reason.PREREQUISITE_MISSING, Outcome.NOT_TESTED),
+        passed("versions.going"),
+        passed("versions.field"),
+        table=TABLE,
+    )
+    found = assess(None, after, OLD, NEW)
+    assert found.verdict is Ready.OPEN
+    assert [gap.requirement for gap in found.unverified] == ["versions.tree"]
+    assert {entry.id for entry in found.unseen} == {"field", "tree"}
+    assert [entry.id for entry in found.made] == ["going"]
+
+
+def test_rows_outside_the_interval_are_left_out() -> None:
+    table = (item("early", "removed", "17.1"), item("late", "removed", "19.0"), item("some-day", "announced", "future"))
+    checks = (failed("versions.early"), passed("versions.late"), passed("versions.some-day"))
+    after = record("18.0", *checks, table=table)
+    found = assess(after, after, OLD, NEW)
+    assert (found.verdict, found.not_made, found.made, found.unseen) == (Ready.READY, (), (), ())
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        (None, "18.0", "--from"),
+        (Version(17, 1), "unknown", "must be known"),
+        (Version(17, 1), "17.1", "nothing to be ready for"),
+        (Version(18, 0), "17.1", "nothing to be ready for"),
+        (Version(17, 1), "21.0", "12.3 to 19.0"),
+    ],
+)
+def test_an_interval_without_anything_in_it_is_refused(start: Version | None, end: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        interval(start, end)
+
+
+def test_an_upgrade_touches_what_its_rows_name_and_what_is_deprecated() -> None:
+    found = affected(Contract.load(), OLD, NEW)
+    assert {"versions.repository-tree.missing-path", "versions.audit-events.keyset-only"} <= set(found)
+    assert "project-approval-configuration.record.approvers" in found
+    assert "job-token-scope.available" not in found
+    assert not [name for name in found if Contract.load().requirements[name].not_testable]
+
+
+# -- asked of a target -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandOutcome, Path]:
+    folder = tmp_path_factory.mktemp("readiness")
+    return run_conformance("readiness", "--from", "17.1", "--to", "18.0", "--out", "out", cwd=folder), folder / "out"
+
+
+def test_the_command_names_what_stands_against_the_newer_version(asked: tuple[CommandOutcome, Path]) -> None:
+    outcome, folder = asked
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+    found = json.loads((folder / "readiness.json").read_text(encoding="utf-8"))
+    assert not problems(found)
+    assert [entry["requirement"] for entry in found["violations"]] == ["versions.repository-tree.missing-path"]
+    assert {entry["id"] for entry in found["not_made"]} == {"17.7-repository-tree", "18.0-audit-event-pagination"}
+    assert "18.0-outbound-enabled" in {entry["id"] for entry in found["still_served"]}
+    assert "Becomes a violation (1)" in outcome.out
+    assert "removal planned for 18.0" in outcome.out
+
+
+def test_its_report_shows_it(asked: tuple[CommandOutcome, Path]) -> None:
+    _, folder = asked
+    report = json.loads((folder / "as-of-18.0" / "report.json").read_text(encoding="utf-8"))
+    assert report["readiness"] == json.loads((folder / "readiness.json").read_text(encoding="utf-8"))
+    page = (folder / "as-of-18.0" / "index.html").read_text(encoding="utf-8")
+    assert "What an upgrade from 17.1 to 18.0 would meet: not ready" in page
+
+
+def test_a_run_tells_beside_its_own_verdict_what_an_upgrade_would_meet(
+    conformance: Callable[..., Any],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    with serving() as (service, base_url):
+        write_profile(service, base_url, version="auto")
+        options = ("--requirement", "versions.repository-tree.missing-path", "--ready-for", "18.0", "--out", "out")
+        outcome = conformance("run", "--target", "target.yaml", *options)
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "READY  for an upgrade from 17.7 to 18.0" in outcome.out
+    found = read_record(tmp_path / "out" / "results.jsonl").readiness
+    assert found == json.loads((tmp_path / "out" / "readiness.json").read_text(encoding="utf-8"))
+    assert found["verdict"] == "ready"
+    assert "Upgrade to 18.0" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("readiness", "--to", "99.0"), "12.3 to 19.0"),
+        (("readiness", "--from", "18.0", "--to", "17.0"), "nothing to be ready for"),
+        (("readiness", "--from", "unknown", "--to", "18.0"), "--from"),
+        (("run", "--ready-for", "soon"), "is not a version"),
+    ],
+)
+def test_a_question_that_makes_no_sense_ends_with_4(
+    conformance: Callable[..., Any],
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    outcome = conformance(*arguments)
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert message in outcome.text
+
+
+def test_the_question_to_a_dead_host_ends_as_a_run_there_does(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+) -> None:
+    write_profile(reference[0], "http://127.0.0.1:1")
+    outcome = conformance("readiness", "--target", "target.yaml", "--to", "18.0", "--out", "out")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "does not answer" in outcome.err

@@ -1,0 +1,349 @@
+"""Recorded traffic: what is old in it is named once, with what to use instead; broken files end with one message."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import Contract, Version
+from conformance.errors import ExitCode, UsageError
+from conformance.traffic import HINTS, TrafficLint, TrafficReport, Use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+API = "https://service.example.com/some/prefix/api/v4"
+SETTINGS = {"inbound_enabled": True, "outbound_enabled": False}
+CONFIGURATION = {
+    "approvers": [],
+    "approver_groups": [],
+    "approvals_before_merge": 0,
+    "reset_approvals_on_push": True,
+    "selective_code_owner_removals": False,
+    "disable_overriding_approvers_per_merge_request": False,
+    "merge_requests_author_approval": False,
+    "merge_requests_disable_committers_approval": True,
+    "require_password_to_approve": False,
+}
+
+
+def call(
+    method: str,
+    path: str,
+    status: int = 200,
+    answer: Any = None,
+    *,
+    sent: Any = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """An entry as browsers write it; `more` goes over its parts."""
+    content: dict[str, Any] = {"size": 0, "mimeType": "application/json"}
+    if answer is not None:
+        content["text"] = answer if isinstance(answer, str) else json.dumps(answer)
+    request: dict[str, Any] = {"method": method, "url": path if "://" in path else f"{API}{path}"}
+    if sent is not None:
+        request["postData"] = sent
+    return {"request": request, "response": {"status": status, "content": content}, **more}
+
+
+def as_json(value: Any) -> dict[str, Any]:
+    return {"mimeType": "application/json", "text": json.dumps(value)}
+
+
+def har(folder: Path, *entries: Any) -> Path:
+    file = folder / "traffic.har"
+    file.write_text(json.dumps({"log": {"version": "1.2", "entries": entries}}), encoding="utf-8")
+    return file
+
+
+def linted(folder: Path, *entries: Any, as_of: str | None = None) -> TrafficReport:
+    version = Version.parse(as_of) if as_of else None
+    return TrafficLint(Contract.load(), version).read(har(folder, *entries))
+
+
+def found(report: TrafficReport) -> set[tuple[Use, str]]:
+    return {(entry.use, entry.what) for entry in report.found}
+
+
+# -- what is old -------------------------------------------------------------------------------------------------------
+
+CASES = {
+    "a removed call": (
+        call("POST", "/projects/7/approvals", 201, sent=as_json({"reset_approvals_on_push": True})),
+        "16.0",
+        (Use.REMOVED, "POST /projects/{id}/approvals"),
+    ),
+    "the same call while it was there": (
+        call("POST", "/projects/7/approvals", 201, sent=as_json({"reset_approvals_on_push": True})),
+        "15.9",
+        None,
+    ),
+    "a deprecated parameter": (
+        call("POST", "/projects/7/approvals", 201, sent=as_json({"approvals_before_merge": 2})),
+        "15.9",
+        (Use.DEPRECATED, "POST /projects/{id}/approvals: parameter approvals_before_merge"),
+    ),
+    "a deprecated field": (
+        call("GET", "/projects/group%2Fproject/approvals", 200, CONFIGURATION),
+        "15.9",
+        (Use.DEPRECATED, "GET /projects/{id}/approvals: approvals_before_merge in the answer"),
+    ),
+    "a deprecated value": (
+        call("POST", "/projects/7/approval_rules", 400, sent=as_json({"report_type": "license_scanning"})),
+        "15.9",
+        (Use.DEPRECATED, "POST /projects/{id}/approval_rules: report_type = license_scanning"),
+    ),
+    "another value of the same parameter": (
+        call("POST", "/projects/7/approval_rules", 400, sent=as_json({"report_type": "code_coverage"})),
+        "15.9",
+        None,
+    ),
+    "a parameter in a form": (
+        call(
+            "POST",
+            "/projects/7/approvals",
+            201,
+            sent={"mimeType": "application/x-www-form-urlencoded", "text": "approvals_before_merge=2"},
+        ),
+        "15.9",
+        (Use.DEPRECATED, "POST /projects/{id}/approvals: parameter approvals_before_merge"),
+    ),
+    "a parameter among the fields of a form": (
+        call(
+            "POST",
+            "/projects/7/approvals",
+            201,
+            sent={"mimeType": "x", "params": [{"name": "approvals_before_merge", "value": "2"}]},
+        ),
+        "15.9",
+        (Use.DEPRECATED, "POST /projects/{id}/approvals: parameter approvals_before_merge"),
+    ),
+    "a removed parameter of an endpoint that is only named": (
+        call("GET", "/users?page=2&per_page=20", 200, []),
+        "17.0",
+        (Use.REMOVED, "GET /users: parameter page"),
+    ),
+    "a changed pagination of an endpoint that is only named": (
+        call("GET", "/audit_events?page=2", 200, []),
+        "18.0",
+        (Use.CHANGED, "GET /audit_events: parameter page"),
+    ),
+    "a deprecated field of a record that is not described": (
+        call("GET", "/projects/7", 200, {"id": 7, "ci_job_token_scope_enabled": True}),
+        "16.1",
+        (Use.DEPRECATED, "GET /projects/{id}: ci_job_token_scope_enabled in the answer"),
+    ),
+    "a removed field of a list that is not described": (
+        call("GET", "/projects/7/packages", 200, [{"id": 1, "pipelines": []}]),
+        "17.0",
+        (Use.REMOVED, "GET /projects/{id}/packages: pipelines in the answer"),
+    ),
+    "a call that the version does not have yet": (
+        call("GET", "/projects/7/job_token_scope", 404),
+        "16.0",
+        (Use.NOT_YET, "GET /projects/{id}/job_token_scope"),
+    ),
+    "a name that the version does not have yet": (
+        call("GET", "/projects/7/integrations", 404),
+        "14.3",
+        (Use.NOT_YET, "GET /projects/{id}/integrations"),
+    ),
+    "a parameter that the version does not have yet": (
+        call("POST", "/projects/7/approval_rules", 201, sent=as_json({"usernames": ["dana"]})),
+        "15.3",
+        (Use.NOT_YET, "POST /projects/{id}/approval_rules: parameter usernames"),
+    ),
+    "the older of two names": (
+        call("GET", "/projects/7/services", 200, []),
+        "17.7",
+        (Use.RENAMED, "GET /projects/{id}/services"),
+    ),
+    "a call whose end is announced": (
+        call("POST", "/runners/reset_registration_token", 201),
+        "17.7",
+        (Use.ANNOUNCED, "POST /runners/reset_registration_token"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_old_in_a_call_is_named(tmp_path: Path, name: str) -> None:
+    entry, as_of, expected = CASES[name]
+    report = linted(tmp_path, entry, as_of=as_of)
+    named = {pair for pair in found(report) if pair[0] is not Use.VIOLATION}
+    if expected is None:
+        assert named == set()
+    else:
+        assert expected in named
+
+
+def test_a_replacement_is_named_where_the_text_names_one(tmp_path: Path) -> None:
+    report = linted(tmp_path, call("GET", "/users?page=1"), call("GET", "/projects/7/services", 200, []))
+    by_use = {entry.use: entry.replacement for entry in report.found}
+    assert by_use == {Use.REMOVED: "keyset pagination", Use.RENAMED: "GET /projects/{id}/integrations"}
+
+
+def test_hints_are_no_findings(tmp_path: Path) -> None:
+    report = linted(tmp_path, call("GET", "/projects/7/services", 200, []), as_of="17.7")
+    assert {entry.use for entry in report.found} <= HINTS
+    assert report.findings == ()
+
+
+def test_without_a_version_everything_that_any_version_ends_is_named(tmp_path: Path) -> None:
+    report = linted(tmp_path, call("POST", "/projects/7/approvals", 201), call("GET", "/projects/7/job_token_scope"))
+    assert (Use.REMOVED, "POST /projects/{id}/approvals") in found(report)
+    assert not {entry.use for entry in report.found} & {Use.NOT_YET}
+
+
+def test_one_thing_is_named_once_with_the_number_of_its_entries(tmp_path: Path) -> None:
+    report = linted(tmp_path, *[call("GET", f"/users?page={number}") for number in range(1, 8)], as_of="17.0")
+    ((entry, times),) = report.found.items()
+    assert (entry.change, times, report.examples[entry]) == ("17.0-users-offset-pagination", 7, (1, 2, 3))
+
+
+# -- answers held against the contract ---------------------------------------------------------------------------------
+
+
+def violations(report: TrafficReport) -> list[tuple[str | None, str]]:
+    return [(entry.requirement, entry.detail) for entry in report.found if entry.use is Use.VIOLATION]
+
+
+def test_an_answer_that_the_contract_rules_out_is_a_finding(tmp_path: Path) -> None:
+    wrong = {**SETTINGS, "inbound_enabled": "yes"}
+    report = linted(tmp_path, call("GET", "/projects/7/job_token_scope", 200, wrong), as_of="17.7")
+    (violation,) = violations(report)
+    assert violation[0] == "job-token-scope.settings.inbound-enabled"
+    assert "/inbound_enabled" in violation[1]
+
+
+def test_a_right_answer_is_none(tmp_path: Path) -> None:
+    report = linted(tmp_path, call("GET", "/projects/7/job_token_scope", 200, SETTINGS), as_of="17.7")
+    assert (report.judged, dict(report.found)) == (1, {})
+
+
+def test_an_answer_with_an_undocumented_success_is_a_finding(tmp_path: Path) -> None:
+    report = linted(tmp_path, call("PATCH", "/projects/7/job_token_scope", 200, {}), as_of="17.7")
+    assert violations(report) == [("job-token-scope.switch.no-content", "status 200; documented are 204")]
+
+
+def test_answers_in_base64_are_read(tmp_path: Path) -> None:
+    entry = call("GET", "/projects/7/job_token_scope", 200, base64.b64encode(b'{"inbound_enabled": 1}').decode())
+    entry["response"]["content"]["encoding"] = "base64"
+    assert violations(linted(tmp_path, entry, as_of="17.7"))
+
+
+def test_an_answer_whose_body_was_not_recorded_is_not_judged(tmp_path: Path) -> None:
+    report = linted(tmp_path, call("GET", "/projects/7/job_token_scope", 200), as_of="17.7")
+    assert (report.calls, report.judged, dict(report.found)) == (1, 0, {})
+
+
+def test_refusals_are_nobodys_business(tmp_path: Path) -> None:
+    refused = [call("GET", "/projects/7/job_token_scope", status, "<html>") for status in (401, 403, 404, 500, 302)]
+    assert not linted(tmp_path, *refused, as_of="17.7").found
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_call_of_the_api_is_passed_over_and_counted(tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    report = linted(
+        tmp_path,
+        call("GET", "https://elsewhere.example.com/index.html"),
+        call("GET", "/unknown/thing", 200, {}),
+        "no object",
+        {},
+        {"request": {"method": "GET", "url": "http://[broken"}, "response": {"status": 200}},
+        {"request": {"method": "GET", "url": 7}, "response": {"status": 200}},
+        call("GET", "/projects/7/job_token_scope", 0),
+        call("GET", "/projects/7/job_token_scope", 200, deep),
+        call("POST", "/projects/7/approvals", 400, sent={"mimeType": "application/json", "text": "{"}),
+    )
+    assert (report.entries, report.unreadable, report.calls) == (9, 4, 3)
+    assert [entry.detail for entry in report.found if entry.use is Use.VIOLATION] == [
+        "a body that is not nested beyond all reason at the answer"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not a HAR file"),
+        (b"not json at all", "is not a HAR file"),
+        (b"[]", "no log.entries"),
+        (b'{"log": {}}', "no log.entries"),
+        (b'{"log": {"entries": {}}}', "no log.entries"),
+        (b'{"log": {"entries": [{}, {}, {"request"', "broken after 2 entries"),
+        (b'{"log": {"entries": [{"a": "\xff\xfe"}]}}', "is not a HAR file"),
+        (b"\x1f\x8b\x08\x00\x00", "is not a HAR file"),
+    ],
+)
+def test_a_file_that_is_no_har_file_ends_with_one_message(
+    conformance: Callable[..., Any],
+    tmp_path: Path,
+    content: bytes,
+    message: str,
+) -> None:
+    (tmp_path / "broken.har").write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        TrafficLint(Contract.load(), None).read(tmp_path / "broken.har")
+    if content.startswith(b"\x1f"):
+        outcome = conformance("lint-traffic", "broken.har")
+        assert outcome.code == ExitCode.USAGE
+        assert len(outcome.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["absent.har", "."])
+def test_a_file_that_cannot_be_read_ends_with_4(conformance: Callable[..., Any], name: str) -> None:
+    outcome = conformance("lint-traffic", name)
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "Cannot read" in outcome.err
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    entry = json.dumps(call("GET", "/projects/7/job_token_scope", 200, SETTINGS, _padding="x" * 20_000))
+
+    def peak(entries: int) -> int:
+        file = tmp_path / "large.har"
+        with file.open("w", encoding="utf-8") as stream:
+            stream.write('{"log": {"entries": [')
+            stream.write(",".join([entry] * entries))
+            stream.write("]}}")
+        lint = TrafficLint(Contract.load(), Version.parse("17.7"))
+        lint.read(file)
+        tracemalloc.start()
+        assert lint.read(file).judged == entries
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    small, large = peak(50), peak(1000)
+    assert large < small + 1_000_000, (small, large)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_ends_with_0_when_nothing_is_found(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    har(tmp_path, call("GET", "/projects/7/job_token_scope", 200, SETTINGS))
+    outcome = conformance("lint-traffic", "traffic.har", "--as-of", "17.7")
+    assert outcome.code == 0, outcome.text
+    assert "0 findings and 0 hints in 1 call" in outcome.out
+
+
+def test_the_command_ends_with_1_and_names_what_it_found(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    har(tmp_path, call("GET", "/users?page=2"), call("GET", "/projects/7/job_token_scope", 200, SETTINGS))
+    outcome = conformance("lint-traffic", "traffic.har", "--as-of", "18.0")
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+    assert "removed: GET /users: parameter page" in outcome.out
+    assert "use instead: keyset pagination" in outcome.out
+    assert "deprecated: GET /projects/{id}/job_token_scope: outbound_enabled in the answer" in outcome.out
+    assert "removal planned for 18.0" in outcome.out
+    data = json.loads(conformance("lint-traffic", "traffic.har", "--as-of", "18.0", "--format", "json").out)
+    assert [entry["use"] for entry in data["found"]] == ["removed", "deprecated"]
+    assert data["found"][0]["entries"] == [1]

@@ -1,0 +1,39 @@
+"""Authentication: how the completion endpoint takes a token; the other endpoints are in tests/contract."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.arrange.code_completion import COMPLETIONS, completion
+from conformance.expectations import given, must, verifies
+
+if TYPE_CHECKING:
+    from conformance.expectations import Answer, Caller
+
+UNKNOWN_TOKEN = "0000-no-such-token-0000"  # noqa: S105 - nobody has it
+
+
+@pytest.fixture
+def completes(developer: Caller) -> None:
+    """Go on only where completions are to be had."""
+    given(developer.target_declares("code_completion"), "the target does not declare code_completion")
+
+
+def complete(caller: Caller, **headers: str) -> Answer:
+    """Ask for a completion with a token where the headers put it, and nowhere else."""
+    return caller.call("POST", COMPLETIONS, json=completion(), headers=headers)
+
+
+@pytest.mark.usefixtures("completes")
+def test_the_completion_endpoint_takes_the_token_in_either_header(developer: Caller, anonymous: Caller) -> None:
+    assert developer.actor is not None
+    token = developer.actor.token
+    with verifies("authentication.private-token-on-completions", go_on=True):
+        complete(anonymous, **{"PRIVATE-TOKEN": token}).must_be(200)
+    with verifies("authentication.bearer-on-completions"):
+        served = complete(anonymous, Authorization=f"Bearer {token}").must_be(200)
+    with verifies("authentication.unknown-bearer-on-completions"):
+        refused = complete(anonymous, Authorization=f"Bearer {UNKNOWN_TOKEN}").must_be_refused(beside=served)
+        must("choices" not in refused.exchange.body.decode("utf-8", "replace"), "no completion", "choices")

@@ -1,0 +1,60 @@
+"""Errors: the few codes that the text fixes, each where it is due."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.arrange.code_completion import CHECK
+from conformance.arrange.reviews import approvals_put_back, given_open, merge_request_path
+from conformance.expectations import group_path, verifies
+
+if TYPE_CHECKING:
+    from conformance.expectations import Caller
+    from conformance.target import Fixture
+
+NO_COMMIT = "5f3a9c1e7b2d4f6081a3c5e7092b4d6f8e0a1c3b"
+NO_PROJECT = "conformance-no-such-group/conformance-no-such-project"
+
+
+def test_scheduling_an_export_answers_202(owner: Caller, export_group: Fixture) -> None:
+    with verifies("errors.scheduled-export"):
+        owner.post(group_path(export_group) / "export_relations").must_be(202)
+
+
+def test_a_reset_by_somebody_who_is_no_bot_answers_401(
+    maintainer: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    path = merge_request_path(project, merge_request)
+    maintainer.get(path / "approvals").given_served()
+    with verifies("errors.reset-by-others"):
+        maintainer.put(path / "reset_approvals").must_be(401)
+
+
+def test_the_enabled_check_tells_switched_off_from_unknown(
+    maintainer: Caller,
+    enabled_project: Fixture,
+    disabled_project: Fixture,
+) -> None:
+    """A check that knows no project at all would tell nothing apart: the enabled one comes first."""
+    maintainer.post(CHECK, {"project_path": enabled_project["path"]}).given_served()
+    with verifies("errors.completion-switched-off", go_on=True):
+        maintainer.post(CHECK, {"project_path": disabled_project["path"]}).must_be(403)
+    with verifies("errors.empty-project-path", go_on=True):
+        maintainer.post(CHECK, {"project_path": ""}).must_be(404)
+    with verifies("errors.unknown-project-path"):
+        maintainer.post(CHECK, {"project_path": NO_PROJECT}).must_be(404)
+
+
+def test_approving_another_commit_answers_409(
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """By somebody who may approve: the order in which a service checks is its own."""
+    path = merge_request_path(project, merge_request)
+    given_open(maintainer, path)
+    with approvals_put_back(maintainer, path, approver), verifies("errors.stale-sha"):
+        approver.post(path / "approve", {"sha": NO_COMMIT}).must_be(409)
