@@ -76,6 +76,8 @@ class Exchange:
     seconds: float
     problem: str | None = None
     """Why no answer came, or why the body is not whole."""
+    throttled: bool = False
+    """Whether the target answered 429 before it answered this."""
 
     @property
     def is_success(self) -> bool:
@@ -186,7 +188,7 @@ class Client:
             if not self._may_wait(pause):
                 break
             time.sleep(pause)
-            exchange = self._once(call)
+            exchange = replace(self._once(call), throttled=True)
         for listener in self._listeners:
             listener(exchange)
         return exchange

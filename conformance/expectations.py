@@ -143,6 +143,11 @@ class Answer:
         return status
 
     @property
+    def was_throttled(self) -> bool:
+        """Whether the target answered 429 before it answered this."""
+        return self.exchange.throttled
+
+    @property
     def is_served(self) -> bool:
         """Whether the call was served, with any 2xx."""
         return self.exchange.is_success

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -85,6 +87,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "claims(*ids): requirements that a test verifies beyond those its source names")
     config.addinivalue_line("markers", "slow: takes minutes or many calls; runs with --include slow")
     config.addinivalue_line("markers", "every_operation(where, claims): one test per operation of the contract")
+    # Hypothesis would otherwise leave a folder of its own where the command was given.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
         config.stash[_SESSION] = Session.prepare(_options(config))
     except ContractError as error:
@@ -325,19 +329,19 @@ def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, ob
         run.leave_open(Reason.NO_ANSWER, str(gone))
         item.config.stash[_SESSION].stopped = f"the target stopped answering: {gone}"
         del item.session.items[item.session.items.index(item) + 1 :]
-        pytest.skip(str(gone))
+        raise pytest.skip.Exception(str(gone)) from None
     except NotTested as missing:
         _say(item, "not tested", missing.detail)
         run.leave_open(missing.reason, missing.detail, Outcome.NOT_TESTED)
-        pytest.skip(f"not tested: {missing.detail}")
+        raise pytest.skip.Exception(f"not tested: {missing.detail}") from None
     except Unmet as unmet:
         _say(item, "inconclusive", unmet.detail)
         run.leave_open(unmet.reason, unmet.detail)
-        pytest.skip(f"inconclusive: {unmet.detail}")
+        raise pytest.skip.Exception(f"inconclusive: {unmet.detail}") from None
     except Violation as violation:
         _say(item, "failed", str(violation))
         run.leave_open(Reason.PRECONDITION, f"an earlier step of the same story failed: {violation}")
-        pytest.fail(_in_words(run, violation), pytrace=False)
+        raise pytest.fail.Exception(_in_words(run, violation), pytrace=False) from None
     except BaseException as error:
         _say(item, "broken", f"{type(error).__name__}: {error}")
         run.leave_open(Reason.HARNESS_ERROR, f"the suite itself broke: {type(error).__name__}: {error}")
@@ -405,6 +409,18 @@ def anonymous() -> Caller:
 def wrong_token() -> Caller:
     """Somebody with a token that nobody was given."""
     return Caller(current_run(), _NOBODY)
+
+
+@pytest.fixture(autouse=True)
+def _is_applicable(request: pytest.FixtureRequest) -> None:
+    """Keep a test from a target that declares none of the features it is about."""
+    if not is_suite(request.node):
+        return
+    run = current_run()
+    features = {run.contract.requirements[name].feature for name in request.node.stash[_CLAIMS]}
+    if not any(feature is None or run.profile.declares(feature) for feature in features):
+        named = ", ".join(sorted(filter(None, features)))
+        raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {named}")
 
 
 @pytest.fixture

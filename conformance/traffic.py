@@ -243,7 +243,6 @@ class TrafficLint:
                 detail = f"{finding.expected} at {where or 'the answer'}"
                 yield Found(Use.VIOLATION, operation.label, detail, requirement=finding.requirement or None)
 
-
     def _findings(self, exchange: Exchange) -> list[Finding]:
         try:
             return self._judge.findings(exchange)

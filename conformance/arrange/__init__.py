@@ -94,7 +94,8 @@ class Arranged:
     keeper: Caller
     call: Prepared
     _area: Area
-    _remembered: Any
+    _remembered: Any = ABSENT
+    """What was there before; not read as long as nothing is changed, lest a list that cannot be read hides why."""
 
     @property
     def recipe(self) -> Recipe:
@@ -111,7 +112,10 @@ class Arranged:
 
     def fill(self) -> list[Any]:
         """Let a paginated list have at least three entries, and return their ids."""
-        return self.recipe.fill(self.keeper, self.place) if self.recipe.fill else []
+        if self.recipe.fill is None:
+            return []
+        self.remember()
+        return self.recipe.fill(self.keeper, self.place)
 
     def unknown(self, name: str) -> str | None:
         """Return the requirement that an unknown value of a parameter is refused."""
@@ -119,12 +123,18 @@ class Arranged:
 
     def again(self) -> None:
         """Undo what was called so far and make the call right once more."""
-        self._area.put_back(self.keeper, self.place, self._remembered)
+        self.put_back()
         self.call = prepare(self.operation, self.recipe, self.place, self.recipe.before(self.keeper, self.place))
 
     def put_back(self) -> None:
         """Undo what was called so far."""
-        self._area.put_back(self.keeper, self.place, self._remembered)
+        if self._remembered is not ABSENT:
+            self._area.put_back(self.keeper, self.place, self._remembered)
+
+    def remember(self) -> None:
+        """Read what is there, before the first change."""
+        if self._remembered is ABSENT:
+            self._remembered = self._area.remember(self.keeper, self.place)
 
 
 @contextmanager
@@ -145,13 +155,15 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
         place = place_for(run, operation, aside=aside)
         keeper = Caller(run, run.profile.actors[area.keeper])
-        remembered = area.remember(keeper, place)
         recipe = area.recipes[operation.id]
+        made = Arranged(operation, place, keeper, Prepared(operation, {}), area)
+        if not (operation.is_read and recipe.changes_nothing_before):
+            made.remember()
         try:
-            call = prepare(operation, recipe, place, recipe.before(keeper, place))
-            yield Arranged(operation, place, keeper, call, area, remembered)
+            made.call = prepare(operation, recipe, place, recipe.before(keeper, place))
+            yield made
         finally:
-            area.put_back(keeper, place, remembered)
+            made.put_back()
     finally:
         _leave_shared_ones(run, operation)
 

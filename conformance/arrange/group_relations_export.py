@@ -144,15 +144,15 @@ def _export(caller: Caller, place: Place) -> Export:
     return of_group(caller, place.fixture("export_group"), str(place.value("export_group.relation")))
 
 
-def _quiet(caller: Caller, place: Place) -> Values:
-    """Let no export be running; what cannot be followed is for the tests to find."""
+def _in_one_piece(caller: Caller, place: Place) -> Values:
+    """Let the last export be one in one piece, so that the call, which asks for batches, changes something."""
     with suppress(Unmet):
-        _export(caller, place).marks()
+        _export(caller, place).finished(batched=False)
     return {}
 
 
 def _exported(caller: Caller, place: Place) -> Values:
-    """Let the relation be exported in batches, so that its entry has all that an entry can have."""
+    """Let the relation be exported in batches, so that its entry has all that an entry can have; if that can be."""
     with suppress(Unmet):
         _export(caller, place).finished(batched=True)
     return {}
@@ -187,7 +187,7 @@ AREA = Area(
     },
     recipes={
         "scheduleGroupRelationsExport": Recipe(
-            before=_quiet,
+            before=_in_one_piece,
             state=lambda caller, place: _export(caller, place).marks(),
         ),
         "getGroupRelationsExportStatus": Recipe(before=_exported),

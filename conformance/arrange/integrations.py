@@ -222,6 +222,18 @@ def _state(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
     return entries(caller, _where(caller, place)[0])
 
 
+def _remember(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
+    """Read the list; it must show an integration that is set up, or nothing that is answered proves anything."""
+    path, integration = _where(caller, place)
+    before = entries(caller, path)
+    if slug_of(integration) not in before:
+        try:
+            given_set_up(caller, path, integration)
+        finally:
+            caller.delete(path / slug_of(integration))
+    return before
+
+
 def _put_back(caller: Caller, place: Place, before: dict[str, dict[str, Any]]) -> None:
     path, integration = _where(caller, place)
     if slug_of(integration) in before:
@@ -236,7 +248,7 @@ _DISABLING = Recipe(before=_with_it, state=_state)
 
 AREA = Area(
     keeper="maintainer",
-    remember=_state,
+    remember=_remember,
     put_back=_put_back,
     unknown={
         "id": "integrations.unknown-project",

@@ -63,6 +63,11 @@ class Recipe:
     """Lets a paginated list have at least three entries; returns their ids."""
     read_back: ReadBack | None = None
 
+    @property
+    def changes_nothing_before(self) -> bool:
+        """Whether the call is right without any preparation."""
+        return self.before is _no_values
+
 
 @dataclass(frozen=True)
 class Area:

@@ -56,9 +56,7 @@ class Access:
         if private:
             return private
         bearer = request.header("authorization")
-        if bearer[: len(_BEARER)].lower() == _BEARER and (
-            choices.bearer_everywhere or request.route.takes_bearer
-        ):
+        if bearer[: len(_BEARER)].lower() == _BEARER and (choices.bearer_everywhere or request.route.takes_bearer):
             return bearer[len(_BEARER) :].strip()
         if choices.token_in_query and b"_token=" in request.query:
             query = read_query(request.query)

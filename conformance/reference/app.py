@@ -81,9 +81,7 @@ class Application:
             match = service.routes.find(method, scope["raw_path"])
             request = Request(service, method, match, scope)
             if method not in _BODILESS:
-                request.body = await _body(
-                    receive, match.route.max_body_bytes or service.choices.max_body_bytes
-                )
+                request.body = await _body(receive, match.route.max_body_bytes or service.choices.max_body_bytes)
                 await _read_multipart(request)
             answer = self._redirect(request) or self._handle(request)
         except _ClientGoneError:

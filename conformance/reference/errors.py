@@ -121,9 +121,7 @@ class ThrottledError(ApiError):
 
     def headers(self, choices: Choices) -> dict[str, str]:
         """Return the Retry-After header, in seconds, when the choices send one."""
-        return (
-            {} if choices.retry_after_seconds is None else {"retry-after": str(choices.retry_after_seconds)}
-        )
+        return {} if choices.retry_after_seconds is None else {"retry-after": str(choices.retry_after_seconds)}
 
 
 class StatedError(ApiError):

@@ -214,9 +214,7 @@ class Page:
     def of(cls, parameters: Parameters, choices: Choices) -> Page:
         """Read `page` and `per_page`. Raise InvalidError for what is no number, or refused by the choices."""
         number = _at_least_one("page", parameters.optional_integer("page"), 1, choices)
-        size = _at_least_one(
-            "per_page", parameters.optional_integer("per_page"), choices.default_per_page, choices
-        )
+        size = _at_least_one("per_page", parameters.optional_integer("per_page"), choices.default_per_page, choices)
         if size > choices.max_per_page and choices.per_page_above_maximum is OutOfRange.REFUSE:
             raise InvalidError("per_page does not have a valid value", parameter="per_page")
         return cls(number, min(size, choices.max_per_page))

@@ -183,9 +183,7 @@ class Identities:
         number = self._store.next_number("bots")
         username = f"{kind}_{subject.id}_bot_{number}"
         password = self.secret(username)
-        user = self.create_user(
-            NewUser(username=username, name=name, password=password, bot=Bot(kind, subject.id))
-        )
+        user = self.create_user(NewUser(username=username, name=name, password=password, bot=Bot(kind, subject.id)))
         self.add_member(subject, user, role)
         return user
 

@@ -93,9 +93,7 @@ class Parameters:
     def optional_integers(self, name: str) -> tuple[int, ...] | None:
         """Read an array of integers that may be missing. Text may list them with commas."""
         value = self._values.get(name)
-        return (
-            None if value is None else tuple(self._integer(name, item) for item in self._items(name, value))
-        )
+        return None if value is None else tuple(self._integer(name, item) for item in self._items(name, value))
 
     def optional_strings(self, name: str) -> tuple[str, ...] | None:
         """Read an array of strings that may be missing. Text may list them with commas."""

@@ -155,9 +155,7 @@ class Repositories:
         self._last_heads[branch.project_id, branch.name] = branch.sha
         del self.branches[branch.project_id, branch.name]
 
-    def protect(
-        self, project: Project, name: str, *, push: int, merge: int, unprotect: int
-    ) -> ProtectedBranch:
+    def protect(self, project: Project, name: str, *, push: int, merge: int, unprotect: int) -> ProtectedBranch:
         """Protect a branch: the least access levels to push, merge and unprotect, such as Role.MAINTAINER."""
         protected = ProtectedBranch(
             id=self._store.next_id("protected_branches"),

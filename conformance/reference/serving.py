@@ -138,9 +138,7 @@ def _row(name: str, fixture: Fixture, number: int | None) -> tuple[str, str, str
 def _table(heading: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> list[str]:
     lines = [heading, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
 def _listen(host: str, port: int) -> socket.socket:

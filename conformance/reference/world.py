@@ -137,9 +137,7 @@ class _Builder:
         for name, path in approvers.items():
             made = self._make_group(path, "People who approve", Visibility.PUBLIC)
             self._places[name] = made
-            self._join(
-                made, {"owner": Role.OWNER, "approver": Role.DEVELOPER, "second_approver": Role.DEVELOPER}
-            )
+            self._join(made, {"owner": Role.OWNER, "approver": Role.DEVELOPER, "second_approver": Role.DEVELOPER})
         self._places["hidden_group"] = self._make_group("board", "Seen by its members only")
         self._join(self._places["hidden_group"], {"owner": Role.OWNER, "second_approver": Role.DEVELOPER})
         self._places["outsider_group"] = self._make_group("elsewhere", "The staff has no role here")
@@ -154,9 +152,7 @@ class _Builder:
         self._make_project("outsider_project", "outsider_group", "island")
         self._make_project("public_project", "public_group", "handbook", Visibility.PUBLIC)
         self._places["empty_project"] = self._identities.create_project(
-            NewSubject(
-                path="vacant", name="Vacant", within=self._group("group"), description="No commits yet"
-            )
+            NewSubject(path="vacant", name="Vacant", within=self._group("group"), description="No commits yet")
         )
 
     def _make_allowlist_targets(self) -> None:
@@ -192,9 +188,7 @@ class _Builder:
     def _make_bots(self) -> None:
         bots = {"project_bot": "project", "group_bot": "group", "foreign_bot": "outsider_project"}
         for name, place in bots.items():
-            bot = self._identities.create_bot(
-                self._places[place], name.replace("_", " ").title(), Role.MAINTAINER
-            )
+            bot = self._identities.create_bot(self._places[place], name.replace("_", " ").title(), Role.MAINTAINER)
             self._name_actor(name, bot, "none" if name == "foreign_bot" else "maintainer")
 
     def _protect_branches(self) -> None:
@@ -248,9 +242,7 @@ class _Builder:
         new = NewSubject(path=path, name=path.title(), description=description, visibility=visibility)
         return self._identities.create_group(new)
 
-    def _make_project(
-        self, name: str, within: str, path: str, visibility: Visibility = Visibility.PRIVATE
-    ) -> None:
+    def _make_project(self, name: str, within: str, path: str, visibility: Visibility = Visibility.PRIVATE) -> None:
         new = NewSubject(
             path=path,
             name=path.title(),

@@ -65,15 +65,21 @@ def refusals(operation: Operation) -> frozenset[str]:
 def test_who_lacks_the_role_is_refused_and_changes_nothing(operation: Operation) -> None:
     """The same call by an actor who must be served comes first: without it a refusal would prove nothing."""
     with arranged(operation) as prepared:
+        before = prepared.state()
         control = prepared.sent_by(served_caller(operation))
+        shows_change = prepared.recipe.state is None or prepared.state() != before
         prepared.again()
         for requirement, actors in cells(operation.refused).items():
             for name in actors:
-                refuse(prepared, name, requirement, control)
+                refuse(prepared, name, requirement, control, shows_change=shows_change)
 
 
-def refuse(prepared: Arranged, name: str, requirement: str, control: Answer) -> None:
-    """Let one actor call; whatever was changed all the same is undone before the next one calls."""
+def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, shows_change: bool) -> None:
+    """
+    Let one actor call; whatever was changed all the same is undone before the next one calls.
+
+    That nothing changed proves something only where the same call, served, does change what is looked at.
+    """
     operation = prepared.operation
     is_anonymous = name == ANONYMOUS
     refused = [requirement, "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"]
@@ -83,6 +89,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer) -> 
         if not operation.is_read:
             looking.enter_context(held_against(untouched, go_on=True))
             looking.enter_context(unchanged(prepared.state, "the state"))
+            given(shows_change, "the same call, served, changes nothing that can be seen either")
         answer = prepared.sent_by(caller_named(name))
         with held_against(refused, go_on=True):
             answer.must_be_refused(beside=control)

@@ -74,6 +74,13 @@ class ApprovalSettings(Model):
     def ask_for_reauthentication(self, place: str, value: bool) -> None:  # noqa: FBT001 - drawn
         self.update(place, REAUTHENTICATION, value=value)
 
+    def tour(self) -> None:
+        """Make each move once that a requirement is about, whatever is drawn later."""
+        self.start()
+        for place in ("project", "group"):
+            for setting in (*INDEPENDENT, RETAIN):
+                self.update(place, setting, value=not self.model[place][setting])
+
     def update(self, place: str, setting: str, *, value: bool) -> None:
         if setting not in self.free[place]:
             return
@@ -153,4 +160,5 @@ def test_settings_follow_the_model_in_any_order_of_updates(suite: Session, place
         pass
 
     Here.places = places
+    Here().tour()
     explore(suite, Here)

@@ -372,6 +372,28 @@ def test_an_object_in_place_of_a_list_gives_nobody_a_say(
             must(set(now[name]) <= set(before[name]), f"{name} = {before[name]}", f"{name} = {now[name]}")
 
 
+@pytest.mark.parametrize(
+    ("what", "values"),
+    [("name-is-string", (OBJECT,)), ("approvals-required-is-integer", ("abc", OBJECT))],
+    ids=["name", "approvals-required"],
+)
+def test_a_rule_stays_after_a_change_that_cannot_be_right(
+    what: str,
+    values: tuple[object, ...],
+    admin_of_group: Caller,
+    rules: Path,
+    rule: Rule,
+) -> None:
+    parameter = what.partition("-is-")[0].replace("-", "_")
+    path = rules / rule["id"]
+    control = admin_of_group.put(path, {parameter: rule.get(parameter)})
+    before = standings(admin_of_group, rules)
+    with verifies(f"group-approval-rules.update.{what}"):
+        for value in values:
+            admin_of_group.put(path, {parameter: value}).must_be_refused(beside=control)
+            must_stay(admin_of_group, rules, before)
+
+
 def test_an_unknown_type_does_not_show_after_a_change(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
     admin_of_group.put(rules / rule["id"], {"rule_type": "regular"}).given_served()
     with verifies("group-approval-rules.update.rule-type-is-known"):

@@ -74,11 +74,14 @@ def test_an_integration_is_listed_from_being_set_up_until_it_is_disabled(
 ) -> None:
     """A disabled integration that stays active goes on telling a third party what happens in the project."""
     slug = slug_of(integration)
+    first = set_up(maintainer, path, integration)
+    listed = maintainer.whole_list(path)
     with verifies("integrations.set-up.accepted", go_on=True):
-        first = set_up(maintainer, path, integration).must_be_served()
+        first.must_be_served()
+        listed.the(slug=slug)
     with verifies("integrations.set-up.listed"):
         first.given_served()
-        listed = maintainer.whole_list(path).must_contain(slug=slug)
+        listed.must_contain(slug=slug)
     with verifies("integrations.disable.accepted", go_on=True):
         disabled = maintainer.delete(path / slug).must_be_served()
     with verifies("integrations.disable.unlisted"):

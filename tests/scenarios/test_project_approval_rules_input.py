@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.arrange.approval_rules import (
+    FLAG,
     KNOWN_TYPES,
     UNHEARD_OF,
     by_id,
+    given_owed,
     must_stay,
     numbers,
     project_rules,
+    standing,
     standings,
 )
 from conformance.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, rules_put_back
@@ -175,6 +178,36 @@ def must_add_nothing(shown: str, rule: Rule, plain: Rule) -> None:
     must(set(now or ()) <= set(without or ()), f"{shown} = {without}", f"{shown} = {now}")
 
 
+NO_TRUTH_VALUES = ("maybe", {UNHEARD_OF: 1})
+
+
+def test_what_is_no_truth_value_gives_a_new_rule_no_branches(maintainer: Caller, rules: Path) -> None:
+    """To take just anything for yes would widen what a rule holds for."""
+    control = maintainer.post(rules, {"name": fresh_name(), "approvals_required": 1, FLAG: False})
+    given_owed(maintainer, FLAG in rule_in(control), f"{FLAG}, which came with 15.3")
+    with verifies("project-approval-rules.create.applies-to-all-protected-branches-is-boolean"):
+        for value in NO_TRUTH_VALUES:
+            name = fresh_name()
+            answer = maintainer.post(rules, {"name": name, "approvals_required": 1, FLAG: value})
+            answer.must_be_refused(beside=control)
+            must(not maintainer.list(rules).having(name=name), "no new rule", f"a rule named {name}")
+
+
+@pytest.mark.parametrize("switch", ["applies-to-all-protected-branches", "remove-hidden-groups"])
+def test_what_is_no_truth_value_changes_no_rule(switch: str, maintainer: Caller, rules: Path) -> None:
+    rule, parameter = created(maintainer, rules), switch.replace("-", "_")
+    given_owed(maintainer, parameter != FLAG or FLAG in rule, f"{FLAG}, which came with 15.3")
+    body = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    control = maintainer.put(rules / rule["id"], {**body, parameter: False})
+    before = standing(by_id(maintainer, rules, rule["id"]).rule)
+    with verifies(f"project-approval-rules.update.{switch}-is-boolean"):
+        for value in NO_TRUTH_VALUES:
+            answer = maintainer.put(rules / rule["id"], {**body, "approvals_required": 3, parameter: value})
+            answer.must_be_refused(beside=control)
+            after = standing(by_id(maintainer, rules, rule["id"]).rule)
+            must(after == before, f"the rule as before: {before}", str(after))
+
+
 # -- rules and projects that are not there -----------------------------------------------------------------------------
 
 
@@ -189,8 +222,8 @@ def test_a_number_that_is_none_names_no_rule(maintainer: Caller, rules: Path) ->
         maintainer.put(rules / "abc", body).must_be_refused(beside=control)
         must_stay(maintainer, rules, before)
     with verifies("project-approval-rules.delete.rule-id-is-integer"):
-        refused = maintainer.delete(rules / "abc")
-        refused.must_be_refused(beside=maintainer.get(rules / number))
+        alone = maintainer.get(rules / number)
+        maintainer.delete(rules / "abc").must_be_refused(beside=alone)
         must_stay(maintainer, rules, before)
 
 

@@ -25,10 +25,11 @@ suite treats each of them: what a service may choose without failing, and what f
 chose is *recorded* in the report of a run, where two runs can be compared.
 
 Danger says how likely a test that overlooks the place is to fail a sound service, or to pass a broken one.
-`conformance explain ID` says more about a requirement; those marked with * are recorded and never judged.
+`conformance explain ID` says more about a requirement; those marked with \\* are recorded and never judged.
 
 Made from `openapi/open-places.yaml` by `python -m conformance.contract.open_places`; change it there.
 """
+_MARK = "\\*"
 
 
 class Danger(StrEnum):
@@ -89,8 +90,9 @@ def _lines(places: Iterable[OpenPlace], notes: frozenset[str]) -> Iterator[str]:
     yield "| place | what is open | what the suite does | danger | requirements |"
     yield "|---|---|---|---|---|"
     for place in places:
-        named = "<br>".join(f"`{name}`{'*' if name in notes else ''}" for name in place.requirements)
-        cells = (f'<a id="{place.id}"></a>{place.id}', _cell(place.silent_on), _cell(place.treatment), place.danger, named)
+        named = "<br>".join(f"`{name}`{_MARK if name in notes else ''}" for name in place.requirements)
+        anchor = f'<a id="{place.id}"></a>{place.id}'
+        cells = (anchor, _cell(place.silent_on), _cell(place.treatment), place.danger, named)
         yield f"| {' | '.join(cells)} |"
 
 

@@ -1,4 +1,4 @@
-"""`python -m conformance.contract.open_places [FILE]`: write the page of open places, into docs/ unless told otherwise."""
+"""`python -m conformance.contract.open_places [FILE]`: write the page of open places, by default into docs/."""
 
 from __future__ import annotations
 

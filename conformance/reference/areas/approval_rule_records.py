@@ -95,9 +95,7 @@ def read_rule(parameters: Parameters, version: Version, *, complete: bool, usern
 
     With `complete`, name and approvals_required must be there; `usernames` is whether the level takes them.
     """
-    names = (
-        parameters.optional_strings("usernames") if usernames and version >= USERNAMES_INTRODUCED else None
-    )
+    names = parameters.optional_strings("usernames") if usernames and version >= USERNAMES_INTRODUCED else None
     if complete:
         name: str | None = parameters.string("name")
         number: int | None = parameters.integer("approvals_required")

@@ -67,11 +67,7 @@ class ApprovalRules(Behaviour):
     def make_default_rule(self, home: Home) -> None:
         """Give a group or project its any_approver rule when it is first asked for its rules."""
         choices = self.service.choices
-        if (
-            home.level is Level.MERGE_REQUEST
-            or home in self._defaults_made
-            or not choices.default_rule_listed
-        ):
+        if home.level is Level.MERGE_REQUEST or home in self._defaults_made or not choices.default_rule_listed:
             return
         number = self.service.store.next_id("approval_rules")
         self._defaults_made[home] = number
@@ -115,13 +111,9 @@ class ApprovalRules(Behaviour):
         self.rules[rule.id] = rule
         return rule
 
-    def update_rule(
-        self, subject: Subject, rule: ApprovalRule, wanted: RuleRequest, caller: User
-    ) -> ApprovalRule:
+    def update_rule(self, subject: Subject, rule: ApprovalRule, wanted: RuleRequest, caller: User) -> ApprovalRule:
         """Change a rule to what the caller wants. Raise RejectedError when it cannot be so."""
-        everywhere = self.applies_everywhere(
-            wanted, rule.home, otherwise=rule.applies_to_all_protected_branches
-        )
+        everywhere = self.applies_everywhere(wanted, rule.home, otherwise=rule.applies_to_all_protected_branches)
         changed = replace(
             rule,
             name=rule.name if wanted.name is None else wanted.name,
@@ -131,9 +123,7 @@ class ApprovalRules(Behaviour):
             rule_type=wanted.rule_type or rule.rule_type,
             users=self.users_after(rule, wanted, subject),
             groups=self.groups_after(rule, wanted, caller),
-            protected_branches=(
-                rule.protected_branches if everywhere else self.branches_after(rule, wanted, subject)
-            ),
+            protected_branches=(rule.protected_branches if everywhere else self.branches_after(rule, wanted, subject)),
             applies_to_all_protected_branches=everywhere,
         )
         self.require_possible(changed)
@@ -198,9 +188,7 @@ class ApprovalRules(Behaviour):
             return None
         known = self.service.identities
         found = [known.groups.get(number) for number in wanted.group_ids]
-        return self._fitting(
-            found, lambda group: not group.personal and known.can_see(caller, group), "group_ids"
-        )
+        return self._fitting(found, lambda group: not group.personal and known.can_see(caller, group), "group_ids")
 
     def may_be_named(self, user: User, subject: Subject) -> bool:
         """Say whether a user can be an approver in the rules of a group or project."""
@@ -232,9 +220,7 @@ class ApprovalRules(Behaviour):
     def hidden_groups(self, rule: ApprovalRule, viewer: User) -> tuple[int, ...]:
         """Return the groups of a rule that this user may not view."""
         known = self.service.identities
-        return tuple(
-            n for n in rule.groups if n in known.groups and not known.can_see(viewer, known.groups[n])
-        )
+        return tuple(n for n in rule.groups if n in known.groups and not known.can_see(viewer, known.groups[n]))
 
     def eligible_approvers(self, rule: ApprovalRule, groups: Iterable[int] | None = None) -> tuple[int, ...]:
         """Return the users whose approval the rule counts: its users, and the members of its groups.
@@ -277,9 +263,7 @@ class ApprovalRules(Behaviour):
         repositories, identities = self.service.repositories, self.service.identities
         if subject is None or isinstance(subject, Project):
             return repositories.protected_branches_of(subject) if subject else []
-        inside = {
-            project.id for project in identities.projects.values() if subject in identities.lineage(project)
-        }
+        inside = {project.id for project in identities.projects.values() if subject in identities.lineage(project)}
         return [branch for branch in repositories.protected_branches.values() if branch.project_id in inside]
 
     def branches_shown(self, rule: ApprovalRule) -> list[ProtectedBranch]:
@@ -343,9 +327,7 @@ class ApprovalRules(Behaviour):
 
     # -- inner workings -------------------------------------------------------------------------------------
 
-    def _fitting(
-        self, found: Iterable[T | None], fits: Callable[[T], bool], parameter: str
-    ) -> tuple[int, ...]:
+    def _fitting(self, found: Iterable[T | None], fits: Callable[[T], bool], parameter: str) -> tuple[int, ...]:
         ids: dict[int, None] = {}
         for one in found:
             if one is not None and fits(one):

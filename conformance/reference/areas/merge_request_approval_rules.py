@@ -120,9 +120,7 @@ class MergeRequestApprovalRules(Behaviour):
             source_id=source.id,
         )
 
-    def update_rule(
-        self, merge_request: MergeRequest, number: int, wanted: RuleRequest, caller: User
-    ) -> ApprovalRule:
+    def update_rule(self, merge_request: MergeRequest, number: int, wanted: RuleRequest, caller: User) -> ApprovalRule:
         """Change a rule of a merge request. Raise NotFoundError or ForbiddenError."""
         project = self.project_of(merge_request)
         rule = self.find(merge_request, number)
@@ -288,9 +286,7 @@ def _update(request: Request) -> Response:
     wanted = read_rule(request.parameters, request.service.version, complete=False, usernames=True)
     remove = request.parameters.optional_boolean("remove_hidden_groups")
     number = request.path_id("approval_rule_id")
-    rule = rules.update_rule(
-        merge_request, number, replace(wanted, remove_hidden_groups=bool(remove)), request.caller
-    )
+    rule = rules.update_rule(merge_request, number, replace(wanted, remove_hidden_groups=bool(remove)), request.caller)
     return answer(rules.present(rule, merge_request, request.caller), request.choices.updated_code)
 
 

@@ -111,9 +111,7 @@ class MergeRequestApprovals(Behaviour):
 
     # -- approving ------------------------------------------------------------------------------------------
 
-    def approve(
-        self, merge_request: MergeRequest, caller: User, sha: str | None, password: str | None
-    ) -> None:
+    def approve(self, merge_request: MergeRequest, caller: User, sha: str | None, password: str | None) -> None:
         """Approve in the caller's name.
 
         Raise ApprovalRefusedError, or StatedError with 409 for a sha that is not the current HEAD.
@@ -256,12 +254,8 @@ class MergeRequestApprovals(Behaviour):
     def state(self, merge_request: MergeRequest, viewer: User) -> Json:
         """Present the merge request approval state."""
         return {
-            "approval_rules_overwritten": self.service.area(MergeRequestApprovalRules).overwritten(
-                merge_request
-            ),
-            "rules": [
-                self.present_state_rule(rule, merge_request, viewer) for rule in self.rules(merge_request)
-            ],
+            "approval_rules_overwritten": self.service.area(MergeRequestApprovalRules).overwritten(merge_request),
+            "rules": [self.present_state_rule(rule, merge_request, viewer) for rule in self.rules(merge_request)],
         }
 
     def present_state_rule(self, rule: ApprovalRule, merge_request: MergeRequest, viewer: User) -> Json:

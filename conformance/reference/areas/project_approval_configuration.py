@@ -103,9 +103,7 @@ class ProjectApprovalConfigurations(Behaviour):
             merge_requests_disable_committers_approval=choices.committers_barred_initially,
         )
 
-    def change_configuration(
-        self, project: Project, change: ConfigurationChange
-    ) -> ProjectApprovalConfiguration:
+    def change_configuration(self, project: Project, change: ConfigurationChange) -> ProjectApprovalConfiguration:
         """Change what the caller sent and keep the rest. Raise RejectedError when that cannot be."""
         changed = self.without_conflict(change.on(self.configuration(project)))
         if changed.approvals_before_merge < 0:

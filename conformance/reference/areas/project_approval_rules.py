@@ -113,9 +113,7 @@ class ProjectApprovalRules(Behaviour):
 
 def _list(request: Request) -> Response:
     projects = _for_reading(request)
-    return request.collection(
-        projects.rules(request.project), lambda rule: projects.present(rule, request.caller)
-    )
+    return request.collection(projects.rules(request.project), lambda rule: projects.present(rule, request.caller))
 
 
 def _read(request: Request) -> Response:

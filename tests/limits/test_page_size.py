@@ -1,0 +1,35 @@
+"""Sizes and rates that the text leaves open: what the target chose is noted, and nothing is judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.expectations import observe, project_path
+
+if TYPE_CHECKING:
+    from conformance.expectations import Answer, Caller
+    from conformance.target import Fixture
+
+MORE_THAN_ANYBODY_GIVES = 100_000
+READS_IN_A_ROW = 30
+
+
+def told(answer: Answer) -> str:
+    """Return the page size as headers tell it; a list would have to be very long to show it."""
+    size = answer.given_served().exchange.headers.get("x-per-page")
+    return f"{size} entries" if size else "not told by any header"
+
+
+def test_how_long_pages_are_is_noted(maintainer: Caller, project: Fixture) -> None:
+    path = project_path(project) / "approval_rules"
+    observe("limits.page-size.default", f"without per_page: {told(maintainer.get(path))}")
+    most = maintainer.get(path, per_page=MORE_THAN_ANYBODY_GIVES)
+    refused = f"refused with {most.exchange.status}"
+    observe("limits.page-size.maximum", f"with a huge per_page: {told(most) if most.is_served else refused}")
+
+
+def test_whether_reads_are_rationed_is_noted(maintainer: Caller, project: Fixture) -> None:
+    """Few enough to bother nobody."""
+    path = project_path(project) / "approval_rules"
+    rationed = sum(maintainer.get(path, per_page=1).was_throttled for _ in range(READS_IN_A_ROW))
+    observe("limits.rates-elsewhere", f"of {READS_IN_A_ROW} reads in a row, {'some' if rationed else 'none'} met a 429")
