@@ -71,6 +71,8 @@ class TestBook:
     recent: list[Exchange] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     """Requirements that have a check of this test in the record."""
+    foreign: str | None = None
+    """The first answer of this test that was not the documented record at all: after it, nothing here is believed."""
     soft_failures: list[str] = field(default_factory=list)
     """Failures after which the test went on."""
     story: list[Exchange] | None = None
@@ -129,11 +131,16 @@ class Run:
     def passed(self, requirement: str) -> None:
         """Record that a requirement held; once a test is enough."""
         book = self._open_book()
+        claimed = requirement in book.declared
         with self._lock:
-            if requirement not in book.settled:
+            if requirement in book.settled:
+                return
+            if book.foreign is None:
                 book.settled.add(requirement)
-                claimed = requirement in book.declared
                 self.recorder.write(Check(requirement, Outcome.PASSED, book.test, claimed=claimed))
+            elif claimed:
+                detail = f"{book.foreign}, so what else was answered shows nothing"
+                self.open_question(requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
 
     def failed(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, with the exchanges that show it."""
@@ -237,6 +244,9 @@ class Run:
             del book.recent[:-10]
             if book.story is not None:
                 book.story.append(exchange)
+            foreign = self.judge.foreign(exchange)
+            if foreign and book.foreign is None:
+                book.foreign = f"{exchange.call.method} {exchange.call.path} answered {foreign}"
         self.note_findings(exchange, self.judge.findings(exchange))
         for form in self.judge.tolerated(exchange):
             self._note_tolerated(form.requirement, form.what)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from conformance.contract import Contract, DocumentedResponse, Operation, Version
 
 
+_NO_CONTENT = 204
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one answer showed about one requirement."""
@@ -79,6 +82,21 @@ class Judge:
         schema = self._schema(exchange)
         return schema.tolerated(exchange) if schema else []
 
+    def foreign(self, exchange: Exchange) -> str | None:
+        """
+        Say that a served answer is not the documented record at all: of another kind, or without any of its properties.
+
+        A list may be empty. What is merely not quite right is a finding, and no reason to believe nothing else.
+        """
+        if exchange.status == _NO_CONTENT:
+            operation = self.operation_of(exchange.call.method, exchange.call.path)
+            has_body = operation is not None and all(
+                response.schema is not None for response in operation.responses if response.is_success
+            )
+            return "204, without the body that is described" if has_body else None
+        schema = self._schema(exchange)
+        return schema.foreign(exchange) if schema else None
+
     def _schema(self, exchange: Exchange) -> _ResponseSchema | None:
         if not exchange.is_success or exchange.status is None or exchange.problem:
             return None
@@ -122,7 +140,7 @@ class _ResponseSchema:
 
     def findings(self, exchange: Exchange) -> list[Finding]:
         status = self.response.requirement
-        if exchange.status == 204:  # noqa: PLR2004 - the one success that must be silent
+        if exchange.status == _NO_CONTENT:
             return self._about_silence(exchange)
         if self.response.schema is None or not self._is_json:
             return []
@@ -160,6 +178,21 @@ class _ResponseSchema:
                 seen.add((requirement, general, expected))
                 yield Finding(requirement, False, expected, actual, where)
 
+    def foreign(self, exchange: Exchange) -> str | None:
+        if self.response.schema is None or not self._is_json:
+            return None
+        try:
+            body = json.loads(exchange.body)
+        except ValueError:
+            return "no JSON"
+        nodes = _branches(self.operation.document, self.response.schema)
+        if isinstance(body, list):
+            return None if any(_allows(node, "array") for node in nodes) else "an array"
+        if not isinstance(body, dict):
+            return "a single value"
+        known = {name for node in nodes for name in node.get("properties", {})}
+        return f"an object without any of {', '.join(sorted(known)[:3])}" if known and not known & body.keys() else None
+
     def tolerated(self, exchange: Exchange) -> list[Tolerated]:
         if self.response.schema is None or not self._is_json:
             return []
@@ -169,6 +202,11 @@ class _ResponseSchema:
             return []
         found = _tolerated(self.operation.document, self.response.schema, body, self.response.requirement or "")
         return sorted(set(found), key=lambda entry: (entry.requirement, entry.what))
+
+
+def _allows(node: Json, kind: str) -> bool:
+    allowed = node.get("type", [])
+    return kind in ([allowed] if isinstance(allowed, str) else allowed)
 
 
 def _leaves(errors: Iterable[Any]) -> Iterator[Any]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.arrange.reviews import Rule, created, essence
+from conformance.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.bookkeeping import current_run
 from conformance.expectations import Caller, Path, given, group_path, must, must_settle, project_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
+    from conformance.arrange.places import Place
     from conformance.expectations import Answer
     from conformance.target import Fixture
 
@@ -60,6 +62,40 @@ def own_rule(caller: Caller, rules: Path) -> Rule:
 def is_listed(caller: Caller, rules: Path) -> bool:
     """Tell whether a caller may read a list of rules."""
     return not caller.get(rules, page=1, per_page=1).exchange.is_refusal
+
+
+@contextmanager
+def own_rule_put_back(caller: Caller, rules: Path) -> Iterator[Rule]:
+    """Lend such a rule, and bring what it says back afterwards to what it was."""
+    found = own_rule(caller, rules)
+    before = standing(found)
+    try:
+        yield found
+    finally:
+        values = {name: before[name] for name in ("name", "approvals_required")}
+        lists = {"user_ids": before["users"], "group_ids": before["groups"]}
+        caller.put(rules / found["id"], {**values, **lists})
+
+
+def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
+    """Try to create a rule; return the answer, and whatever rule has come of it."""
+    name = fresh_name()
+    answer = caller.post(rules, {"name": name, "approvals_required": 1, **more})
+    made = caller.list(rules).having(name=name)
+    return answer, [rule_in(answer), *made] if answer.is_served else made
+
+
+def must_be_dropped_or_refused(answer: Answer, made: list[Rule]) -> None:
+    """Expect a refusal of which nothing came, or a call served as if the unfit part had not been sent."""
+    if answer.exchange.is_refusal:
+        must(not made, "nothing after a refusal", f"{len(made)} rules", answer.exchange)
+    else:
+        answer.must_be_served()
+
+
+def given_declared(caller: Caller, feature: str) -> None:
+    """Go on only with a target that says it has a feature: nothing else is owed, and some of what is made stays."""
+    given(caller.target_declares(feature), f"the target does not declare {feature}")
 
 
 def given_owed(caller: Caller, shown: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
@@ -113,6 +149,23 @@ def must_stay(reader: Caller, rules: Path, before: Mapping[Any, dict[str, Any]])
     now = standings(reader, rules)
     after = {number: now.get(number) for number in before}
     must(after == before, f"these rules as before: {_brief(before)}", _brief(after))
+
+
+def named_by_profile(place: Place, *, branches: bool = False) -> dict[str, Any]:
+    """
+    Return the lists that a rule may be sent with: approvers and protected branches, as far as the profile has them.
+
+    Nothing is said of the project or group set aside: those who approve need not be known there.
+    """
+    wanted = {"user_ids": "approver.id", "group_ids": "approver_group"}
+    if branches:
+        wanted["protected_branch_ids"] = "protected_branch"
+    missing = place.profile.missing
+    return {
+        name: [place.value(reference)]
+        for name, reference in wanted.items()
+        if not place.is_aside and not missing((reference.partition(".")[0],))
+    }
 
 
 @dataclass(frozen=True)

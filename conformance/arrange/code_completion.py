@@ -6,10 +6,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from conformance.arrange.recipes import Area, Recipe
-from conformance.expectations import Path
+from conformance.expectations import Path, given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from conformance.arrange.places import Place
+    from conformance.arrange.recipes import Values
+    from conformance.expectations import Caller
 
 COMPLETIONS = Path("/code_suggestions/completions")
 CHECK = Path("/code_suggestions/enabled")
@@ -25,12 +29,19 @@ def completion(**beside: Any) -> dict[str, Any]:
     return {"current_file": dict(FILE), **beside}
 
 
+def _tells_apart(keeper: Caller, _: Place) -> Values:
+    """Go on only where the check does not say yes to everything: it has no body that would show more."""
+    answer = keeper.post(CHECK, {"project_path": "conformance-no-such-group/conformance-no-such-project"})
+    given(not answer.is_served, "a project that does not exist is said to have completions too")
+    return {}
+
+
 AREA = Area(
     keeper="maintainer",
     remember=lambda _, __: None,
     put_back=lambda _, __, ___: None,
     recipes={
         "createCompletion": Recipe(body=lambda _: completion()),
-        "checkCodeSuggestionsEnabled": Recipe(),
+        "checkCodeSuggestionsEnabled": Recipe(before=_tells_apart),
     },
 )

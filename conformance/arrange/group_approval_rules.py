@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.arrange.approval_rules import group_rules, is_listed, own_rule, standings
+from conformance.arrange.approval_rules import group_rules, is_listed, named_by_profile, own_rule, standings
 from conformance.arrange.recipes import Area, Recipe, Values
 from conformance.arrange.reviews import created, fresh_name
 
@@ -32,8 +32,12 @@ def _with_rule(caller: Caller, place: Place) -> Values:
 
 
 def _with_entry(caller: Caller, place: Place) -> Values:
-    """Let the list have an entry; where it is refused, that is for the test to judge."""
-    return _with_rule(caller, place) if is_listed(caller, _rules(place)) else {}
+    """Let the list have an entry that names somebody; where it is refused, that is for the test to judge."""
+    if is_listed(caller, _rules(place)):
+        caller.put(
+            _rules(place) / own_rule(caller, _rules(place))["id"], {"approvals_required": 2, **named_by_profile(place)}
+        )
+    return {}
 
 
 def _fill(caller: Caller, place: Place) -> list[Any]:
@@ -43,19 +47,12 @@ def _fill(caller: Caller, place: Place) -> list[Any]:
     return caller.list(_rules(place)).ids()
 
 
-def _approvers(place: Place) -> dict[str, Any]:
-    """Name those who may approve in the group of the stories; they need not be known in the one set aside."""
-    if place.is_aside:
-        return {}
-    return {"user_ids": [place.value("approver.id")], "group_ids": [place.value("approver_group")]}
-
-
 def _new(place: Place) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **_approvers(place)}
+    return {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **named_by_profile(place)}
 
 
 def _change(place: Place) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": 3, **_approvers(place)}
+    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place)}
 
 
 def _nothing(_: Caller, __: Place) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.arrange.approval_rules import is_listed, project_rules, standings
+from conformance.arrange.approval_rules import is_listed, named_by_profile, project_rules, standings
 from conformance.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
 from conformance.arrange.reviews import created, fresh_name, rule_in
 
@@ -28,26 +28,25 @@ def _state(caller: Caller, place: Place) -> dict[Any, Any]:
 
 
 def _with_rule(caller: Caller, place: Place) -> Values:
-    return {"approval_rule_id": created(caller, _rules(place))["id"]}
+    """Let there be a rule that shows what rules may show."""
+    return {"approval_rule_id": created(caller, _rules(place), **named_by_profile(place, branches=True))["id"]}
 
 
 def _fill(caller: Caller, place: Place) -> list[Any]:
     return [created(caller, _rules(place))["id"] for _ in range(3)]
 
 
-def _approvers(place: Place) -> dict[str, Any]:
-    """Name those who may approve in the project of the stories; they need not be known in the one set aside."""
-    if place.is_aside:
-        return {}
-    return {"user_ids": [place.value("approver.id")], "group_ids": [place.value("approver_group")]}
-
-
 def _new(place: Place) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **_approvers(place)}
+    return {
+        "name": fresh_name(),
+        "approvals_required": 2,
+        "rule_type": "regular",
+        **named_by_profile(place, branches=True),
+    }
 
 
 def _change(place: Place) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": 3, **_approvers(place)}
+    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place, branches=True)}
 
 
 def _remember(caller: Caller, place: Place) -> list[Any] | None:

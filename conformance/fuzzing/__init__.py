@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 
+_RATION = 8
+
+
 @cache
 def _corpus(version: Version | None) -> Corpus:
     return Corpus(Contract.load(), version)
@@ -42,13 +45,25 @@ def _corpus(version: Version | None) -> Corpus:
 def drawn_for(suite: Session, operation: Operation, phase: str) -> list[DrawnCase]:
     """Return the cases of an operation for the running target, within the budget of the session."""
     options = suite.options
-    return _corpus(current_run().profile.version).cases(
+    cases = _corpus(current_run().profile.version).cases(
         operation,
         phase,
         seed=suite.seed,
         max_examples=options.max_examples,
         seconds=options.fuzz_seconds,
     )
+    return _rationed(cases) if operation.has_gateway else cases
+
+
+def _rationed(cases: list[DrawnCase]) -> list[DrawnCase]:
+    """
+    Leave out most cases that a gateway behind the service may have to answer: it has a rate, and may have a price.
+
+    Specification: Limits.
+    """
+    right = [case for case in cases if case.is_positive][:_RATION]
+    wrong = [case for case in cases if not case.is_positive][:_RATION]
+    return right + wrong
 
 
 def draw(  # noqa: PLR0913 - the budget of a draw

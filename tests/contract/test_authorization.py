@@ -67,7 +67,7 @@ def test_who_lacks_the_role_is_refused_and_changes_nothing(operation: Operation)
     with arranged(operation) as prepared:
         before = prepared.state()
         control = prepared.sent_by(served_caller(operation))
-        shows_change = prepared.recipe.state is None or prepared.state() != before
+        shows_change = prepared.state() != before
         prepared.again()
         for requirement, actors in cells(operation.refused).items():
             for name in actors:
@@ -86,7 +86,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     untouched = [requirement, "errors.refusal.changes-nothing"]
     untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
     with ExitStack() as looking:
-        if not operation.is_read:
+        if prepared.recipe.state is not None:
             looking.enter_context(held_against(untouched, go_on=True))
             looking.enter_context(unchanged(prepared.state, "the state"))
             given(shows_change, "the same call, served, changes nothing that can be seen either")

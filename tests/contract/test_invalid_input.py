@@ -81,9 +81,9 @@ def refuse(prepared: Arranged, call: Prepared, requirement: str | None, what: st
 
 
 def looking_unchanged(prepared: Arranged, requirement: str | None) -> ExitStack:
-    """Expect that nothing changes while the context lasts; for operations that can change something."""
+    """Expect that nothing changes while the context lasts; for operations that change what can be read."""
     looking = ExitStack()
-    if not prepared.operation.is_read:
+    if prepared.recipe.state is not None:
         looking.enter_context(held_against([requirement, "errors.refusal.changes-nothing"], go_on=True))
         looking.enter_context(unchanged(prepared.state, "the state"))
     return looking

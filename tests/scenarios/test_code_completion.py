@@ -153,12 +153,19 @@ def check(caller: Caller, path: object) -> Answer:
     return caller.post(CHECK, {"project_path": path})
 
 
+def given_that_the_check_tells_apart(caller: Caller) -> None:
+    """Go on only where not everything is said to have completions: a check without a body shows nothing else."""
+    given(not check(caller, UNKNOWN_PATH).is_served, "a project that does not exist is said to have completions too")
+
+
 def test_a_project_that_has_completions_is_told_so(maintainer: Caller, enabled_project: Fixture) -> None:
+    given_that_the_check_tells_apart(maintainer)
     with verifies("code-completion.enabled.is-on"):
         check(maintainer, enabled_project["path"]).must_be(200)
 
 
 def test_a_project_may_have_completions_through_its_group(maintainer: Caller, group_enabled_project: Fixture) -> None:
+    given_that_the_check_tells_apart(maintainer)
     with verifies("code-completion.enabled.is-on-through-group"):
         check(maintainer, group_enabled_project["path"]).must_be(200)
 

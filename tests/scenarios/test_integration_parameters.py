@@ -202,16 +202,16 @@ def must_not_show_another(
     """
     Expect that a value that was taken is the one that is shown, if one is.
 
-    Secrets may be masked or left out, so of a text only an older one is surely another. A flag that stays true may be
-    the certificate check of the integration that always checks.
+    Secrets may be masked or left out, so of a text only an older one is surely another. A flag that is off may be shown
+    as nothing, and one that stays true may be the certificate check of the integration that always checks.
     """
     slug = slug_of(integration)
 
     def others() -> list[Any]:
         found = shown(caller, path, slug, name)
+        tolerated = [value, *([True] if name == "enable_ssl_verification" else []), *([] if value else [None])]
         others = [other for other in found if other in earlier or isinstance(value, bool | int)]
-        tolerated = {True, value} if name == "enable_ssl_verification" else {value}
-        return [] if value in found else [other for other in others if other is not None and other not in tolerated]
+        return [] if value in found else [other for other in others if other not in tolerated]
 
     must_settle(lambda: not others(), f"{name} = {value!r}, if it is shown", lambda: f"{name} = {others()}")
 

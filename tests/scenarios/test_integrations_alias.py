@@ -1,7 +1,8 @@
-"""The older name of integrations, services: another way to the very same things."""
+"""The two names of integrations, of which services is the older: two ways to the very same things."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,15 +15,36 @@ from conformance.arrange.integrations import (
     given_set_up,
     integrations_path,
     settings_of,
+    shows_text,
     slug_of,
     without_timestamps,
 )
-from conformance.expectations import Answer, Caller, Path, must, observe, project_path, verifies
+from conformance.expectations import Answer, Caller, Path, given, must, observe, project_path, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.target import Fixture
+
+
+@dataclass(frozen=True)
+class Name:
+    """One of the two names of the same operations, with what is stated of it by itself."""
+
+    segment: str
+    listing: str
+    roles: str
+
+    def of(self, project: Fixture) -> Path:
+        return project_path(project) / self.segment
+
+
+NAMES = (
+    Name("integrations", "integrations.list.read", "integrations.authorization"),
+    Name(OLDER_NAME, "integrations.alias.list", "integrations.alias.authorization"),
+)
+
+either_name = pytest.mark.parametrize("name", NAMES, ids=lambda name: name.segment)
 
 
 @pytest.fixture
@@ -41,6 +63,51 @@ def older(project: Fixture) -> Path:
 def through(caller: Caller, method: str, path: Path, **body: Any) -> Answer:
     """Call by the older name; where that redirects to the newer one, what counts is what comes of it there."""
     return caller.follow(caller.call(method, path, **body))
+
+
+# -- each by itself ----------------------------------------------------------------------------------------------------
+
+
+@either_name
+@pytest.mark.parametrize("who", ["maintainer", "owner"])
+def test_whoever_maintains_or_owns_the_project_may_do_everything(
+    name: Name,
+    who: str,
+    project: Fixture,
+    integration: Fixture,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Nobody else prepares anything here, so that an actor who is refused fails and leaves nothing open."""
+    caller: Caller = request.getfixturevalue(who)
+    path, slug = name.of(project), slug_of(integration)
+    try:
+        with verifies(f"{name.roles}.{who}-is-served"):
+            through(caller, "PUT", path / slug, json=settings_of(integration)).must_be_served()
+            listed = through(caller, "GET", path).must_be_served()
+            through(caller, "GET", path / slug).must_be_served()
+            given(
+                shows_text(listed, slug), f"{slug} is not listed after it was set up, so that no answer proves anything"
+            )
+            through(caller, "DELETE", path / slug).must_be_served()
+    finally:
+        through(caller, "DELETE", path / slug)
+
+
+@either_name
+def test_the_list_is_an_array(name: Name, maintainer: Caller, project: Fixture, integration: Fixture) -> None:
+    path, slug = name.of(project), slug_of(integration)
+    try:
+        through(maintainer, "PUT", path / slug, json=settings_of(integration))
+        with verifies(name.listing):
+            listed = through(maintainer, "GET", path).must_be(200).must_be_an(list)
+            given(
+                shows_text(listed, slug), f"{slug} is not listed after it was set up, so that no list proves anything"
+            )
+    finally:
+        through(maintainer, "DELETE", path / slug)
+
+
+# -- one like the other ------------------------------------------------------------------------------------------------
 
 
 def test_both_names_show_the_same_integrations(

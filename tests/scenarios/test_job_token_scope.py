@@ -232,6 +232,7 @@ def test_removing_an_absent_target_leaves_the_others(
 ) -> None:
     path = allowlist.of(project)
     maintainer.post(path, {allowlist.parameter: targets[0].id}).given_served()
+    given(bool(maintainer.list(path).having(id=targets[0].id)), "the list holds nothing that could be lost")
     with (
         verifies(f"job-token-scope.{allowlist.name}.remove.absent"),
         unchanged(lambda: maintainer.list(path).ids(), "the list"),

@@ -12,8 +12,10 @@ from conformance.arrange.approval_rules import (
     FLAG,
     KNOWN_TYPES,
     UNHEARD_OF,
+    attempt,
     by_id,
     given_owed,
+    must_be_dropped_or_refused,
     must_stay,
     numbers,
     project_rules,
@@ -21,7 +23,7 @@ from conformance.arrange.approval_rules import (
     standings,
 )
 from conformance.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, rules_put_back
-from conformance.expectations import Answer, Caller, Path, must, observe, unchanged, verifies
+from conformance.expectations import Caller, Path, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,14 +61,6 @@ def drawn_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[Path]:
     path = project_rules(fuzz_project)
     with rules_put_back(maintainer, path):
         yield path
-
-
-def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
-    """Try to create a rule; return the answer, and whatever rule has come of it."""
-    name = fresh_name()
-    answer = caller.post(rules, {"name": name, "approvals_required": 1, **more})
-    made = caller.list(rules).having(name=name)
-    return answer, [rule_in(answer), *made] if answer.is_served else made
 
 
 # -- special types -----------------------------------------------------------------------------------------------------
@@ -117,14 +111,6 @@ def test_an_unknown_type_shows_in_no_rule(parameter: str, maintainer: Caller, dr
         answer, made = attempt(maintainer, drawn_rules, **unknown[parameter])
         must_be_dropped_or_refused(answer, made)
         must(UNHEARD_OF not in json.dumps(made), f"no rule that shows {UNHEARD_OF}", json.dumps(made)[:200])
-
-
-def must_be_dropped_or_refused(answer: Answer, made: list[Rule]) -> None:
-    """Expect a refusal of which nothing came, or a call served as if the unfit part had not been sent."""
-    if answer.exchange.is_refusal:
-        must(not made, "nothing after a refusal", f"{len(made)} rules", answer.exchange)
-    else:
-        answer.must_be_served()
 
 
 def test_another_type_in_a_change(maintainer: Caller, rules: Path) -> None:
@@ -197,7 +183,7 @@ def test_what_is_no_truth_value_gives_a_new_rule_no_branches(maintainer: Caller,
 def test_what_is_no_truth_value_changes_no_rule(switch: str, maintainer: Caller, rules: Path) -> None:
     rule, parameter = created(maintainer, rules), switch.replace("-", "_")
     given_owed(maintainer, parameter != FLAG or FLAG in rule, f"{FLAG}, which came with 15.3")
-    body = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
     control = maintainer.put(rules / rule["id"], {**body, parameter: False})
     before = standing(by_id(maintainer, rules, rule["id"]).rule)
     with verifies(f"project-approval-rules.update.{switch}-is-boolean"):
