@@ -155,6 +155,8 @@ def _exported(caller: Caller, place: Place) -> Values:
     """Let the relation be exported in batches, so that its entry has all that an entry can have; if that can be."""
     with suppress(Unmet):
         _export(caller, place).finished(batched=True)
+    status = caller.read(f"/groups/{place.value('export_group')}/export_relations/status")
+    given(bool(status), "no relation was ever exported, so that there is no entry to look at")
     return {}
 
 

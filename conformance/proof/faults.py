@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
+_NAME = re.compile(r":[^/]+")
 Apply = Callable[["Service"], None]
 Alter = Callable[["Request", "Response"], None]
 
@@ -45,13 +47,15 @@ def fault(requirement: str, *, version: str | None = None) -> Callable[[Apply], 
     """
 
     def register(apply: Apply) -> Apply:
-        if apply.__name__ in WRITTEN:
-            raise ContractError(f"Two faults are named {apply.__name__}.")
+        area = apply.__module__.rpartition(".")[2]
+        name = f"{area}: {apply.__name__}".replace("_", "-")
+        if name in WRITTEN:
+            raise ContractError(f"Two faults are named {name}.")
         says = (apply.__doc__ or "").strip()
         if not says:
             raise ContractError(f"The fault {apply.__name__} does not say what the faulty service does.")
         versions = (version,) if version else ()
-        WRITTEN[apply.__name__] = Fault(apply.__name__.replace("_", "-"), requirement, says, apply, versions)
+        WRITTEN[name] = Fault(name, requirement, says, apply, versions)
         return apply
 
     return register
@@ -61,11 +65,16 @@ def does_nothing(*_: object, **__: object) -> None:
     """Stand in for a method that should have done something."""
 
 
+def is_route(route: Route, key: str) -> bool:
+    """Tell whether a route is the one of a key, whatever either calls its parameters."""
+    return _NAME.sub(":", route.key) == _NAME.sub(":", key)
+
+
 def altering(service: Service, key: str, alter: Alter) -> None:
     """Alter the served answers of one route, named by method and path such as "GET /user"."""
 
     def transform(route: Route, request: Request, response: Response) -> Response:
-        if route.key == key and response.status < 300:  # noqa: PLR2004 - HTTP's own number
+        if is_route(route, key) and response.status < 300:  # noqa: PLR2004 - HTTP's own number
             alter(request, response)
         return response
 

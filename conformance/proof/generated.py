@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract.bundle import Json, resolve
-from conformance.proof.faults import Fault, altering
+from conformance.proof.faults import Fault, altering, is_route
 
 if TYPE_CHECKING:
     from conformance.contract import Contract, DocumentedResponse, Operation, Parameter, Version
@@ -228,7 +228,7 @@ def _letting_in(key: str, actor: str, privileged: str) -> Callable[[Service], No
                 actor,
                 actor in actors and sent == actors[actor].token,
             )
-            if request.route.key == key and is_actor:
+            if is_route(request.route, key) and is_actor:
                 request.headers[b"private-token"] = token
             admit(request)
 
@@ -245,7 +245,7 @@ def _keeping_out(key: str, actor: str) -> Callable[[Service], None]:
 
         def strict(request: Request) -> None:
             admit(request)
-            if request.route.key == key and service.access.token_text(request) == actors[actor].token:
+            if is_route(request.route, key) and service.access.token_text(request) == actors[actor].token:
                 raise ForbiddenError
 
         service.access.admit = strict  # type: ignore[method-assign]
@@ -305,7 +305,7 @@ def _accepting(operation: Operation, is_faulty: Callable[[Json], bool]) -> Calla
 
     def apply(service: Service) -> None:
         def transform(route: Route, request: Request, response: Response) -> Response:
-            if route.key == route_key(operation) and 400 <= response.status < 500 and is_faulty(_sent(request)):  # noqa: PLR2004
+            if is_route(route, route_key(operation)) and 400 <= response.status < 500 and is_faulty(_sent(request)):  # noqa: PLR2004
                 response.status = status
                 response.content, response.has_content = success.example, success.example is not None
             return response
@@ -359,7 +359,7 @@ def _paging(key: str, read: Callable[[bytes], bytes]) -> Callable[[Service], Non
         admit = service.access.admit
 
         def rewriting(request: Request) -> None:
-            if request.route.key == key:
+            if is_route(request.route, key):
                 request.query = read(request.query)
             admit(request)
 

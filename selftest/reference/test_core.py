@@ -230,9 +230,7 @@ def test_pages_lead_to_each_other_and_hold_every_entry_once(served: Served) -> N
 
 
 def test_other_choices_page_otherwise(serve: Callable[..., Served]) -> None:
-    choices = Choices(
-        page_past_the_end=OutOfRange.REFUSE, page_below_one=OutOfRange.REFUSE, pagination_headers=False
-    )
+    choices = Choices(page_past_the_end=OutOfRange.REFUSE, page_below_one=OutOfRange.REFUSE, pagination_headers=False)
     served = serve(choices=choices)
     client, path = served.acting_as("maintainer"), SCOPE.format(served.id_of("project")) + "/allowlist"
     assert "link" not in client.get(path).headers
@@ -261,9 +259,7 @@ def test_refusals_take_the_chosen_code_and_shape(
 
 
 def test_the_look_of_responses_follows_the_choices(serve: Callable[..., Served]) -> None:
-    choices = Choices(
-        timestamps=TimestampStyle.OFFSET, key_order=Order.REVERSED, extra_fields=False, first_id=10**15
-    )
+    choices = Choices(timestamps=TimestampStyle.OFFSET, key_order=Order.REVERSED, extra_fields=False, first_id=10**15)
     user = serve(choices=choices).acting_as("guest").get("/user").json()
     assert next(iter(user)) == "is_admin"
     assert user["created_at"].endswith("+02:00")
@@ -305,9 +301,7 @@ def test_the_seeded_world_keeps_its_promises() -> None:
     for name, actor in world.actors.items():
         expected = {"none": "NONE", "admin": "OWNER"}.get(actor.role, actor.role.upper())
         assert identities.role_in(people[name], project).name == expected, name
-    assert (
-        identities.role_in(people["maintainer"], identities.projects[world.one("outsider_project").id]) == 0
-    )
+    assert identities.role_in(people["maintainer"], identities.projects[world.one("outsider_project").id]) == 0
     assert not identities.can_see(people["maintainer"], hidden)
     assert identities.can_see(people["owner"], hidden)
     assert identities.projects[world.one("empty_project").id].default_branch is None
@@ -324,9 +318,7 @@ def test_concurrent_writers_do_not_lose_each_others_writes(served: Served) -> No
     client = served.acting_as("maintainer")
     with ThreadPoolExecutor(len(targets)) as pool:
         codes = pool.map(
-            lambda target: (
-                client.post(f"{path}/groups_allowlist", json={"target_group_id": target}).status_code
-            ),
+            lambda target: client.post(f"{path}/groups_allowlist", json={"target_group_id": target}).status_code,
             targets,
         )
         assert set(codes) == {201}

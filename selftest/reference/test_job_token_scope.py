@@ -74,12 +74,8 @@ def test_the_inbound_limit_is_what_was_set_last(scope: Scope) -> None:
         assert scope.limit() is enabled
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"enabled": None}, {"enabled": "maybe"}, {"enabled": {}}, {"other": True}]
-)
-def test_the_limit_is_kept_when_enabled_is_missing_or_no_boolean(
-    scope: Scope, body: dict[str, object]
-) -> None:
+@pytest.mark.parametrize("body", [{}, {"enabled": None}, {"enabled": "maybe"}, {"enabled": {}}, {"other": True}])
+def test_the_limit_is_kept_when_enabled_is_missing_or_no_boolean(scope: Scope, body: dict[str, object]) -> None:
     before = scope.limit()
     assert scope.client.patch(scope.path, json=body).status_code == 400
     assert scope.limit() is before
@@ -149,9 +145,7 @@ def test_another_project_keeps_its_own_scope(served: Served, scope: Scope) -> No
     assert (sibling.limit(), sibling.ids("allowlist"), sibling.ids("groups_allowlist")) == before
 
 
-@pytest.mark.parametrize(
-    "actor", ["developer", "reporter", "guest", "approver", "outsider", "foreign_bot", None]
-)
+@pytest.mark.parametrize("actor", ["developer", "reporter", "guest", "approver", "outsider", "foreign_bot", None])
 def test_everything_needs_the_maintainer_role(served: Served, scope: Scope, actor: str | None) -> None:
     client = served.acting_as(actor) if actor else served.anonymous()
     refused = Scope(client, served.id_of("project"))
@@ -174,9 +168,7 @@ def test_everything_needs_the_maintainer_role(served: Served, scope: Scope, acto
 def test_a_hidden_target_cannot_be_added_but_can_be_removed(served: Served, scope: Scope) -> None:
     target = served.id_of("hidden_group")
     assert scope.add("groups_allowlist", target).status_code == 404
-    assert (
-        Scope(served.acting_as("owner"), served.id_of("project")).add("groups_allowlist", target).is_success
-    )
+    assert Scope(served.acting_as("owner"), served.id_of("project")).add("groups_allowlist", target).is_success
     assert scope.remove("groups_allowlist", target).status_code == 204
 
 

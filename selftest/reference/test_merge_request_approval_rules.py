@@ -76,9 +76,7 @@ def test_a_copy_takes_name_users_and_groups_from_the_project_rule_and_its_own_nu
     assert ([one["id"] for one in copy["groups"]], copy["contains_hidden_groups"]) == ([group], True)
     assert (copy["source_rule"], copy["overridden"]) == ({"approvals_required": 1}, True)
     change = {"approvals_required": 1}
-    same = review.served.acting_as("maintainer").put(
-        f"{review.path}/approval_rules/{copy['id']}", json=change
-    )
+    same = review.served.acting_as("maintainer").put(f"{review.path}/approval_rules/{copy['id']}", json=change)
     assert same.json()["overridden"] is False
     assert owner.get(path).json() == before
     owner.delete(path).raise_for_status()

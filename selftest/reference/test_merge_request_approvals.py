@@ -95,19 +95,14 @@ def test_an_approval_counts_until_it_is_taken_back(review: Review) -> None:
 
 def test_the_state_shows_each_rule_with_those_who_approved(review: Review) -> None:
     named = review.rule(name="Named", user_ids=[review.user("approver")])
-    grouped = review.rule(
-        name="Grouped", group_ids=[review.served.id_of("approver_group")], approvals_required=2
-    )
+    grouped = review.rule(name="Grouped", group_ids=[review.served.id_of("approver_group")], approvals_required=2)
     review.act("approver").raise_for_status()
     review.act("developer").raise_for_status()
     state = review.get("approval_state")
     assert state["approval_rules_overwritten"] is True
     rules = {rule["id"]: rule for rule in state["rules"]}
     assert rules.keys() == {named["id"], grouped["id"]}
-    seen = {
-        rule["name"]: ([user["id"] for user in rule["approved_by"]], rule["approved"])
-        for rule in rules.values()
-    }
+    seen = {rule["name"]: ([user["id"] for user in rule["approved_by"]], rule["approved"]) for rule in rules.values()}
     approver = review.user("approver")
     assert seen == {"Named": ([approver], True), "Grouped": ([approver], False)}
     assert rules[named["id"]].keys() >= {*RULE, "approved_by", "approved"}
@@ -304,9 +299,7 @@ def test_merge_requests_are_found_by_their_number_in_the_project(review: Review)
         base = f"{review.project}/merge_requests/{iid}"
         codes = {client.get(f"{base}/{what}").status_code for what in reads}
         codes |= {client.post(f"{base}/{what}").status_code for what in writes}
-        codes.add(
-            client.post(f"{base}/approval_rules", json={"name": "X", "approvals_required": 1}).status_code
-        )
+        codes.add(client.post(f"{base}/approval_rules", json={"name": "X", "approvals_required": 1}).status_code)
         codes.add(client.put(f"{base}/reset_approvals").status_code)
         assert codes == {code}
 
@@ -319,8 +312,7 @@ def test_reading_needs_a_reporter_and_changing_rules_a_developer(review: Review)
         changed = client.put(f"{review.path}/approval_rules/{rule}", json={"name": "Own rule"})
         reads = {client.get(f"{review.path}/{what}").status_code for what in ("approvals", "approval_state")}
         reads |= {
-            client.get(f"{review.path}/{what}").status_code
-            for what in ("approval_rules", f"approval_rules/{rule}")
+            client.get(f"{review.path}/{what}").status_code for what in ("approval_rules", f"approval_rules/{rule}")
         }
         codes[actor] = reads, changed.status_code
     assert codes == {

@@ -59,9 +59,7 @@ def test_a_change_stores_what_was_sent_and_keeps_the_rest(serve: Callable[..., S
         {"reset_approvals_on_push": True, "selective_code_owner_removals": True},
     ],
 )
-def test_a_change_that_cannot_be_is_refused_as_a_whole(
-    serve: Callable[..., Served], change: dict[str, object]
-) -> None:
+def test_a_change_that_cannot_be_is_refused_as_a_whole(serve: Callable[..., Served], change: dict[str, object]) -> None:
     served = serve(BEFORE)
     client = served.acting_as("maintainer")
     before = client.get(path(served)).json()

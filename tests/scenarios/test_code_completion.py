@@ -195,6 +195,7 @@ def test_a_readable_project_has_completions_or_has_none(maintainer: Caller, proj
     has_feature = maintainer.target_declares("code_completion")
     service = "a service with code completion" if has_feature else "a service without code completion"
     observe("code-completion.enabled.answer-without-the-feature", f"{service} answers the check with {answer.status}")
+    given_that_the_check_tells_apart(maintainer)
     with verifies("code-completion.enabled.answers"):
         given(has_feature or answer.status != 404, "the target has no code completion")
         answer.must_be(200, 403)

@@ -19,7 +19,8 @@ def test_a_subgroup_is_found_by_its_full_path(owner: Caller, subgroup: Fixture) 
     by_number = owner.get(export / "status").given_served()
     with verifies("conventions.group-id.encoded-subgroup-path"):
         by_path = owner.get(Path(f"/groups/{subgroup.encoded_path}/export_relations/status")).must_be(200)
-        must(relations(by_path) == relations(by_number), "the relations that the number gives", "others", by_path.exchange)
+        found, wanted = relations(by_path), relations(by_number)
+        must(found == wanted, f"the relations {wanted}", f"the relations {found}", by_path.exchange)
 
 
 def relations(answer: Answer) -> list[str]:

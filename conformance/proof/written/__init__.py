@@ -1,5 +1,10 @@
 """Faults written by hand, one module per area: what no place of the contract tells."""
 
-from conformance.proof.written import job_token_scope
+from __future__ import annotations
 
-__all__ = ["job_token_scope"]
+import importlib
+import pkgutil
+
+# Each module registers its faults when it is imported.
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,240 @@
+"""Faults of the approval settings: values that do not hold, and others that move with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from conformance.proof.faults import altering, fault
+from conformance.reference.areas.approval_settings import Setting
+from conformance.reference.errors import RejectedError
+from conformance.reference.identity import Group, Project
+
+if TYPE_CHECKING:
+    from conformance.proof.faults import Apply
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+KINDS = {"group": Group, "project": Project}
+PATHS = {kind: f"/{kind}s/:id/merge_request_approval_setting" for kind in KINDS}
+STORED = {
+    "allow-author-approval": Setting.ALLOW_AUTHOR_APPROVAL,
+    "allow-committer-approval": Setting.ALLOW_COMMITTER_APPROVAL,
+    "allow-overrides-to-approver-list": Setting.ALLOW_OVERRIDES,
+    "retain-approvals-on-push": Setting.RETAIN_APPROVALS,
+    "selective-code-owner-removals": Setting.SELECTIVE_REMOVALS,
+    "require-reauthentication-to-approve": Setting.REQUIRE_REAUTHENTICATION,
+}
+
+
+def named(name: str, says: str, apply: Apply) -> Apply:
+    """Name a fault that is made for several places."""
+    apply.__name__, apply.__doc__ = name, says
+    return apply
+
+
+def changing(service: Service, kind: type, alter: Any) -> None:
+    """Alter what is wanted of the settings of groups, or of projects, before it is stored."""
+    area = service.approval_settings
+    change = area.change
+
+    def altered(subject: Any, wanted: Any) -> None:
+        change(subject, alter(subject, wanted) if isinstance(subject, kind) else wanted)
+
+    area.change = altered
+
+
+def reading_as_true(service: Service, key: str, name: str) -> None:
+    """Take any word for true before the request is handled."""
+    handle = next(route.handler for route in service.routes if route.key == key)
+
+    def lenient(request: Request) -> Response:
+        sent = orjson.loads(request.body or b"{}")
+        if not isinstance(sent.get(name, False), bool):
+            request.body = orjson.dumps({**sent, name: True})
+        return handle(request)
+
+    service.routes.change(key, handler=lenient)
+
+
+for place, kind in KINDS.items():
+    for part, setting in STORED.items():
+        for stuck in (True, False):
+
+            def not_stored(
+                service: Service, setting: Setting = setting, kind: type = kind, stuck: bool = stuck
+            ) -> None:
+                changing(
+                    service, kind, lambda _, wanted: {k: v for k, v in wanted.items() if (k, v) != (setting, stuck)}
+                )
+
+            fault(f"approval-settings.{place}.update.{part}")(
+                named(
+                    f"{place}_{setting.value}_never_becomes_{stuck}",
+                    f"An update of a {place} is served and leaves out {setting.value} = {stuck}.",
+                    not_stored,
+                )
+            )
+
+    def resets_unsent(service: Service, kind: type = kind) -> None:
+        changing(
+            service,
+            kind,
+            lambda subject, wanted: {Setting.ALLOW_COMMITTER_APPROVAL: False, **wanted},
+        )
+
+    fault(f"approval-settings.{place}.update.leaves-unsent")(
+        named(
+            f"update_of_a_{place}_resets_what_is_unsent",
+            "allow_committer_approval goes off unless it is sent.",
+            resets_unsent,
+        )
+    )
+
+    def author_moves_committer(service: Service, kind: type = kind) -> None:
+        def both(_: Any, wanted: Any) -> Any:
+            value = wanted.get(Setting.ALLOW_OVERRIDES)
+            return wanted if value is None else {**wanted, Setting.ALLOW_AUTHOR_APPROVAL: value}
+
+        changing(service, kind, both)
+
+    fault(f"approval-settings.{place}.update.leaves-unsent")(
+        named(f"overrides_of_a_{place}_move_author_approval", "One setting moves with another.", author_moves_committer)
+    )
+
+    def empty_resets(service: Service, kind: type = kind) -> None:
+        changing(
+            service,
+            kind,
+            lambda _, wanted: wanted or {Setting.ALLOW_AUTHOR_APPROVAL: False, Setting.ALLOW_COMMITTER_APPROVAL: True},
+        )
+
+    fault(f"approval-settings.{place}.update.empty")(
+        named(f"empty_update_of_a_{place}_changes", "An update without any setting changes two.", empty_resets)
+    )
+
+    def needs_two(service: Service, kind: type = kind) -> None:
+        def refuse(_: Any, wanted: Any) -> Any:
+            if len(wanted) == 1 and Setting.ALLOW_OVERRIDES in wanted:
+                raise RejectedError("send another setting as well", parameter="allow_author_approval")
+            return wanted
+
+        changing(service, kind, refuse)
+
+    fault(f"approval-settings.{place}.update.each-is-optional")(
+        named(f"update_of_a_{place}_needs_two_settings", "One setting is refused when it is sent alone.", needs_two)
+    )
+
+    def mirrored(service: Service, kind: type = kind) -> None:
+        area = service.approval_settings
+        change = area.change
+
+        def everywhere(subject: Any, wanted: Any) -> None:
+            change(subject, wanted)
+            if isinstance(subject, kind):
+                table = service.identities.groups if kind is Group else service.identities.projects
+                for other in list(table.values()):
+                    for setting, value in wanted.items():
+                        area.values[area._key(other, setting)] = value
+
+        area.change = everywhere
+
+    plural = "groups" if place == "group" else "projects"
+    fault(f"approval-settings.{place}.update.leaves-other-{plural}")(
+        named(f"update_of_a_{place}_reaches_all_{plural}", "What is set in one is set in all.", mirrored)
+    )
+
+    def knows_everything(service: Service, kind: type = kind, place: str = place) -> None:
+        find = getattr(service.identities, f"find_{place}")
+        known = next(iter(getattr(service.identities, f"{place}s").values()))
+        setattr(service.identities, f"find_{place}", lambda path: find(path) or known)
+
+    for doing in ("read", "update"):
+        fault(f"approval-settings.{place}.{doing}.unknown-{place}")(
+            named(
+                f"{doing}_of_an_unknown_{place}_is_served",
+                "An unknown number is taken for the first one.",
+                lambda service, knows=knows_everything: knows(service),
+            )
+        )
+
+    def locked_own_value(service: Service) -> None:
+        area = service.approval_settings
+        present = area.present
+
+        def shown(subject: Any, setting: Setting) -> Any:
+            entry = present(subject, setting)
+            return {**entry, "value": not entry["value"]} if entry["locked"] else entry
+
+        area.present = shown
+
+    fault(f"approval-settings.{place}.locked-value-is-the-parents")(
+        named(
+            f"locked_setting_of_a_{place}_has_the_other_value",
+            "A locked setting shows the opposite.",
+            lambda service, lock=locked_own_value: lock(service),
+        )
+    )
+
+    def without_reauthentication(service: Service, kind: type = kind) -> None:
+        area = service.approval_settings
+        accepted = area.accepted
+
+        def fewer() -> Any:
+            return tuple(setting for setting in accepted() if setting is not Setting.REQUIRE_REAUTHENTICATION)
+
+        area.accepted = fewer
+
+    fault(f"approval-settings.{place}.reauthentication-is-available")(
+        named(
+            f"reauthentication_of_a_{place}_cannot_be_set",
+            "An update passes over the setting.",
+            without_reauthentication,
+        )
+    )
+
+    for part, setting in STORED.items():
+
+        def takes_anything(service: Service, setting: Setting = setting, place: str = place) -> None:
+            reading_as_true(service, f"PUT {PATHS[place]}", setting.value)
+
+        fault(f"approval-settings.{place}.update.{part}.is-boolean")(
+            named(
+                f"{setting.value}_of_a_{place}_takes_any_word", "What is no truth value counts as true.", takes_anything
+            )
+        )
+
+
+@fault("approval-settings.group.update.answer-shows-values")
+def answer_shows_the_old_values(service: Service) -> None:
+    """The answer to an update of a group is what held before."""
+    area = service.approval_settings
+    change = area.change
+    before: dict[int, Any] = {}
+
+    def remembering(subject: Any, wanted: Any) -> None:
+        before[subject.id] = area.settings(subject)
+        change(subject, wanted)
+
+    area.change = remembering
+
+    def old(request: Request, response: Response) -> None:
+        response.content = before[request.group.id]
+
+    altering(service, f"PUT {PATHS['group']}", old)
+
+
+@fault("approval-settings.project.update.leaves-its-group")
+def project_writes_its_group(service: Service) -> None:
+    """What is set in a project is set in its group as well."""
+    area = service.approval_settings
+    change = area.change
+
+    def upwards(subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        if isinstance(subject, Project):
+            for setting, value in wanted.items():
+                area.values[area._key(service.identities.namespace_of(subject), setting)] = value
+
+    area.change = upwards

@@ -1,0 +1,242 @@
+"""Faults of code completion: what is demanded or taken beyond the text, and who is told what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from conformance.proof.faults import altering, fault
+from conformance.reference.errors import InvalidError, RejectedError, StatedError
+from conformance.reference.http import Response
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+
+COMPLETE = "POST /code_suggestions/completions"
+CHECK = "POST /code_suggestions/enabled"
+
+
+def demanding(service: Service, unwanted: Any) -> None:
+    """Refuse some completions that are right."""
+    area = service.code_completion
+    read = area.read
+
+    def choosy(parameters: Any) -> Any:
+        wanted = read(parameters)
+        if unwanted(wanted):
+            raise RejectedError("is not taken", parameter="intent")
+        return wanted
+
+    area.read = choosy
+
+
+def lenient(service: Service, key: str, mend: Any) -> None:
+    """Mend a wrong body before it is handled."""
+    handle = service.routes.get(key).handler
+
+    def mending(request: Request) -> Response:
+        request.body = orjson.dumps(mend(orjson.loads(request.body or b"{}")))
+        return handle(request)
+
+    service.routes.change(key, handler=mending)
+
+
+@fault("code-completion.result.created-counts-seconds")
+def created_counts_milliseconds(service: Service) -> None:
+    """Created is a thousand times as large."""
+
+    def finer(_: Request, response: Any) -> None:
+        if response.has_content:
+            response.content["created"] *= 1000
+
+    altering(service, COMPLETE, finer)
+
+
+@fault("code-completion.request.content-below-cursor.is-optional")
+def nothing_may_follow_the_cursor(service: Service) -> None:
+    """A file with content below the cursor is refused."""
+    demanding(service, lambda wanted: wanted.content_below_cursor)
+
+
+@fault("code-completion.request.intent.is-optional")
+def intent_is_owed(service: Service) -> None:
+    """Without an intent a completion is refused."""
+    demanding(service, lambda wanted: wanted.intent is None)
+
+
+@fault("code-completion.request.intent.may-be-completion")
+def completion_is_no_intent(service: Service) -> None:
+    """The intent completion is refused."""
+    demanding(service, lambda wanted: wanted.intent == "completion")
+
+
+@fault("code-completion.request.intent.may-be-generation")
+def generation_is_no_intent(service: Service) -> None:
+    """The intent generation is refused."""
+    demanding(service, lambda wanted: wanted.intent == "generation")
+
+
+@fault("code-completion.request.project-path.is-optional")
+def project_is_not_taken(service: Service) -> None:
+    """A completion that names a project is refused."""
+    demanding(service, lambda wanted: wanted.project_path is not None)
+
+
+@fault("code-completion.stream.on")
+def stream_is_not_taken(service: Service) -> None:
+    """A streamed completion is refused."""
+    demanding(service, lambda wanted: wanted.stream)
+
+
+@fault("code-completion.stream.on")
+def stream_answers_206(service: Service) -> None:
+    """A streamed completion has another status."""
+
+    def other(_: Request, response: Any) -> None:
+        if response.chunks:
+            response.status = 206
+
+    altering(service, COMPLETE, other)
+
+
+@fault("code-completion.stream.off")
+def always_streams_on_request(service: Service) -> None:
+    """A stream parameter streams, be it true or false."""
+    handle = service.routes.get(COMPLETE).handler
+
+    def streaming(request: Request) -> Response:
+        if b'"stream"' in request.body:
+            return Response(chunks=(b"return ", b"value"), media_type="text/plain")
+        return handle(request)
+
+    service.routes.change(COMPLETE, handler=streaming)
+
+
+@fault("code-completion.stream.is-off-by-default")
+def streams_by_default(service: Service) -> None:
+    """Without a stream parameter the answer is streamed."""
+    handle = service.routes.get(COMPLETE).handler
+
+    def streaming(request: Request) -> Response:
+        if b'"stream"' not in request.body:
+            return Response(chunks=(b"return ", b"value"), media_type="text/plain")
+        return handle(request)
+
+    service.routes.change(COMPLETE, handler=streaming)
+
+
+MENDED: dict[str, Any] = {
+    "current-file.is-required": lambda body: {"current_file": {"file_name": "a", "content_above_cursor": "b"}, **body},
+    "current-file.is-object": lambda body: (
+        body
+        if isinstance(body.get("current_file", {}), dict)
+        else {**body, "current_file": {"file_name": "a", "content_above_cursor": "b"}}
+    ),
+    "file-name.is-required": lambda body: in_file(body, lambda file: {"file_name": "a", **file}),
+    "file-name.is-string": lambda body: in_file(body, lambda file: as_text(file, "file_name")),
+    "content-above-cursor.is-required": lambda body: in_file(body, lambda file: {"content_above_cursor": "a", **file}),
+    "content-above-cursor.is-string": lambda body: in_file(body, lambda file: as_text(file, "content_above_cursor")),
+    "content-below-cursor.is-string": lambda body: in_file(body, lambda file: as_text(file, "content_below_cursor")),
+    "intent.allows-no-other": lambda body: {
+        **body,
+        **({"intent": "completion"} if body.get("intent") not in (None, "generation") else {}),
+    },
+    "stream.is-boolean": lambda body: {
+        **body,
+        **({"stream": True} if "stream" in body and body["stream"] is not False else {}),
+    },
+    "project-path.is-string": lambda body: as_text(body, "project_path"),
+}
+
+
+def as_text(values: dict[str, Any], name: str) -> dict[str, Any]:
+    """Make text of one value."""
+    return {**values, name: str(values[name])} if name in values else values
+
+
+def in_file(body: Any, mend: Any) -> Any:
+    """Mend the file of a request."""
+    file = body.get("current_file")
+    return {**body, "current_file": mend(file)} if isinstance(file, dict) else body
+
+
+for _name, _mend in MENDED.items():
+
+    def taken(service: Service, mend: Any = _mend) -> None:
+        """A request that cannot be read is mended."""
+        lenient(service, COMPLETE, mend)
+
+    taken.__name__ = f"completion_mends_{_name}"
+    fault(f"code-completion.request.{_name}")(taken)
+
+
+def answering(service: Service, status: int, when: Any) -> None:
+    """Answer some checks with a status of its own."""
+    area = service.code_completion
+    check = area.check
+
+    def other(caller: Any, path: str) -> None:
+        if when(path):
+            raise StatedError(status, "so there")
+        check(caller, path)
+
+    area.check = other
+
+
+@fault("code-completion.enabled.is-on-through-group")
+def group_does_not_count(service: Service) -> None:
+    """Only the switch of the project itself counts."""
+    area = service.code_completion
+    area.enabled = lambda project: area.switches.get(("project", project.id), False) or project.id == 1
+
+
+@fault("code-completion.enabled.is-off")
+def disabled_answers_404(service: Service) -> None:
+    """A project without the feature is hidden."""
+    answering(service, 404, lambda path: path == service.world.one("disabled_project").path)
+
+
+@fault("code-completion.enabled.is-off")
+def disabled_is_enabled(service: Service) -> None:
+    """Every project has the feature."""
+    service.code_completion.enabled = lambda _: True
+
+
+@fault("code-completion.enabled.empty-path")
+def empty_path_is_invalid(service: Service) -> None:
+    """An empty path answers 400."""
+    answering(service, 400, lambda path: not path)
+
+
+@fault("code-completion.enabled.unknown-project")
+def unknown_project_is_forbidden(service: Service) -> None:
+    """An unknown path answers 403."""
+    answering(service, 403, lambda path: "no-such" in path)
+
+
+@fault("code-completion.enabled.answers")
+def readable_project_answers_409(service: Service) -> None:
+    """A project that is known answers 409."""
+    answering(service, 409, lambda path: path == service.world.one("project").path)
+
+
+@fault("code-completion.enabled.path.is-required")
+def path_may_be_missing(service: Service) -> None:
+    """Without a path the first project is meant."""
+    lenient(service, CHECK, lambda body: {"project_path": service.world.one("enabled_project").path, **body})
+
+
+@fault("code-completion.enabled.path.is-string")
+def path_may_be_anything(service: Service) -> None:
+    """A path that is no text means the first project."""
+    known = service.world.one("enabled_project").path
+    lenient(
+        service,
+        CHECK,
+        lambda body: {**body, "project_path": known} if not isinstance(body.get("project_path", ""), str) else body,
+    )
+
+
+_ = InvalidError

@@ -1,0 +1,91 @@
+"""Faults of the records that rules, approval status and approval state share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import altering, fault
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+RULES = "/projects/:id/approval_rules"
+MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
+
+
+@fault("records.user-reference.same-everywhere")
+def status_shortens_its_users(service: Service) -> None:
+    """The approval status leaves out the username of those who approved."""
+
+    def shorten(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = {
+            **content,
+            "approved_by": [
+                {"user": {name: value for name, value in entry["user"].items() if name != "username"}}
+                for entry in content["approved_by"]
+            ],
+        }
+
+    altering(service, f"GET {MERGE_REQUEST}/approvals", shorten)
+
+
+@fault("records.user-reference.same-everywhere")
+def state_shortens_its_users(service: Service) -> None:
+    """The approval state gives the ids of those who approved as text."""
+
+    def as_text(_: Request, response: Response) -> None:
+        content: Any = response.content
+        for rule in content["rules"]:
+            rule["approved_by"] = [{**user, "id": str(user["id"])} for user in rule["approved_by"]]
+
+    altering(service, f"GET {MERGE_REQUEST}/approval_state", as_text)
+
+
+@fault("records.group-reference.top-level-has-no-parent")
+def top_level_group_is_its_own_parent(service: Service) -> None:
+    """A group at the top level names itself as its parent."""
+    present = service.present.group
+    service.present.group = lambda group: {**present(group), "parent_id": group.parent_id or group.id}  # type: ignore[method-assign]
+
+
+@fault("records.group-reference.description")
+def group_reference_has_no_description(service: Service) -> None:
+    """A group that has a description is shown without one."""
+    present = service.present.group
+    service.present.group = lambda group: {**present(group), "description": None}  # type: ignore[method-assign]
+
+
+@fault("records.project-protected-branch.code-owner-approval-required")
+def code_owner_approval_is_a_number(service: Service) -> None:
+    """Rules of projects say with 0 or 1 whether a branch needs its code owners."""
+    present = service.present.project_protected_branch
+    service.present.project_protected_branch = lambda branch: {  # type: ignore[method-assign]
+        **present(branch),
+        "code_owner_approval_required": int(branch.code_owner_approval_required),
+    }
+
+
+@fault("records.group-protected-branch.code-owner-approval-required")
+def code_owner_approval_is_a_text_in_groups(service: Service) -> None:
+    """Rules of groups say so as text, as those of projects may."""
+    present = service.present.group_protected_branch
+    service.present.group_protected_branch = lambda branch: {  # type: ignore[method-assign]
+        **present(branch),
+        "code_owner_approval_required": "false",
+    }
+
+
+@fault("records.group-protected-branch.push-entry-identifiers")
+def push_levels_in_groups_have_no_key(service: Service) -> None:
+    """Entries of push_access_levels in rules of groups leave out deploy_key_id."""
+    present = service.present.group_protected_branch
+
+    def without_key(branch: Any) -> Any:
+        shown = present(branch)
+        levels: Any = shown["push_access_levels"]
+        kept = [{name: value for name, value in level.items() if name != "deploy_key_id"} for level in levels]
+        return {**shown, "push_access_levels": kept}
+
+    service.present.group_protected_branch = without_key  # type: ignore[method-assign]
