@@ -136,6 +136,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not is_suite(item) or _is_owed(item, session)]
     dropped = [item for item in items if is_suite(item) and not _is_wanted(item, session)]
     config.stash[ALL_CLAIMS] = _by_requirement(items)
+    if _is_whole_suite(config):
+        problems = _untested(session, config.stash[ALL_CLAIMS])
+    if problems:
+        raise pytest.UsageError("The contract claims tests that do not exist:\n  " + "\n  ".join(problems))
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if item not in set(dropped)]
@@ -173,6 +177,21 @@ def _claims(item: pytest.Item, contract: Contract, problems: list[str]) -> froze
     if not found:
         problems.append(f"{item.nodeid} verifies no requirement")
     return frozenset(known)
+
+
+def _is_whole_suite(config: pytest.Config) -> bool:
+    """Tell whether pytest was asked for all of the suite, and not for some of its files or tests."""
+    chosen = [Path(str(argument)).resolve() for argument in config.args]
+    return chosen == [SUITE_FOLDER.resolve()] and not (config.option.keyword or config.option.markexpr)
+
+
+def _untested(session: Session, claims: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the requirements that are owed at the target's version, say that they are tested, and are not."""
+    return [
+        entry.id
+        for entry in session.contract.requirements.values()
+        if entry.tested and entry.applies_to(session.version) and entry.id not in claims
+    ]
 
 
 def _is_owed(item: pytest.Item, session: Session) -> bool:

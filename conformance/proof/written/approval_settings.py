@@ -163,8 +163,8 @@ for place, kind in KINDS.items():
         area = service.approval_settings
         present = area.present
 
-        def shown(subject: Any, setting: Setting) -> Any:
-            entry = present(subject, setting)
+        def shown(subject: Any, asked: Setting, present: Any = present) -> Any:
+            entry = present(subject, asked)
             return {**entry, "value": not entry["value"]} if entry["locked"] else entry
 
         area.present = shown
