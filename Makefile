@@ -10,7 +10,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test check format contract coverage serve bench wheel pins clean
+.PHONY: help setup conformance test check format contract coverage prove docs serve bench wheel pins clean
 
 help: ## list the jobs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ contract: $(READY) ## check the contract alone
 
 coverage: $(READY) ## show how many requirements the suite verifies
 	@$(BIN)/conformance coverage
+
+prove: $(READY) ## put every fault on the reference and show that each is seen
+	@$(BIN)/conformance prove
+
+docs: $(READY) ## write the documentation that is made from data
+	@$(BIN)/python -m conformance.contract.open_places
 
 serve: $(READY) ## serve the reference on port 8080, with its profile in target.yaml
 	@$(BIN)/conformance serve --profile-out target.yaml

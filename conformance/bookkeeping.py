@@ -94,7 +94,7 @@ class Run:
         self.contract = contract
         self.profile = profile
         self.recorder = recorder
-        self.judge = Judge(contract, profile.version)
+        self.judge = Judge.of(contract, profile.version)
         self.client = Client(profile)
         self.client.on_exchange(self._see)
         self.book: TestBook | None = None

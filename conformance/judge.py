@@ -55,6 +55,14 @@ class Judge:
         self._routes = [(operation, _pattern(operation.path)) for operation in self.operations]
         self._schemas: dict[tuple[str, str], _ResponseSchema] = {}
 
+    @classmethod
+    def of(cls, contract: Contract, version: Version | None) -> Judge:
+        """Return the judge of a version, with all schemas that were compiled so far."""
+        key = (contract.digest, version)
+        if key not in _KNOWN:
+            _KNOWN[key] = cls(contract, version)
+        return _KNOWN[key]
+
     def operation_of(self, method: str, path: str) -> Operation | None:
         """Return the operation that a request addresses, None when the contract has none."""
         found = [op for op, pattern in self._routes if op.method == method and pattern.fullmatch(path)]
@@ -119,6 +127,9 @@ def _is_streamed(operation: Operation, exchange: Exchange) -> bool:
     except ValueError:
         return True
     return isinstance(sent, dict) and sent.get(operation.streams) not in (None, False)
+
+
+_KNOWN: dict[tuple[str, Version | None], Judge] = {}
 
 
 class _ResponseSchema:

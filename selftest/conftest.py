@@ -43,7 +43,7 @@ def run_conformance(*arguments: str, cwd: Path, environment: Mapping[str, str] |
         env=dict(environment) if environment is not None else None,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return Outcome(finished.returncode, finished.stdout, finished.stderr)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.arrange.places import Place
 from conformance.arrange.recipes import ABSENT, UNUSED_ID, Area, Prepared, ReadBack, Recipe, Values, prepare
-from conformance.bookkeeping import NotTested, current_run
+from conformance.bookkeeping import NotTested, Unmet, current_run
 from conformance.expectations import Caller
 from conformance.record import Reason
 
@@ -153,19 +153,38 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
         missing = run.profile.missing((area.keeper,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        place = place_for(run, operation, aside=aside)
-        keeper = Caller(run, run.profile.actors[area.keeper])
-        recipe = area.recipes[operation.id]
-        made = Arranged(operation, place, keeper, Prepared(operation, {}), area)
-        if not (operation.is_read and recipe.changes_nothing_before):
-            made.remember()
+        made = _made(run, operation, area, place_for(run, operation, aside=aside))
         try:
-            made.call = prepare(operation, recipe, place, recipe.before(keeper, place))
             yield made
         finally:
             made.put_back()
     finally:
         _leave_shared_ones(run, operation)
+
+
+def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
+    """
+    Make the call right, by the area's keeper or, where that one is kept out, by another who must be served.
+
+    Otherwise a target that keeps the keeper out would hide just that.
+    """
+    recipe = area.recipes[operation.id]
+    known = [name for name in dict.fromkeys([area.keeper, *operation.served]) if name in run.profile.actors]
+    unmet: Unmet | None = None
+    for name in known:
+        keeper = Caller(run, run.profile.actors[name])
+        made = Arranged(operation, place, keeper, Prepared(operation, {}), area)
+        try:
+            if not (operation.is_read and recipe.changes_nothing_before):
+                made.remember()
+            made.call = prepare(operation, recipe, place, recipe.before(keeper, place))
+        except Unmet as error:
+            unmet = unmet or error
+            with suppress(Unmet):
+                made.put_back()
+        else:
+            return made
+    raise unmet or NotTested(Reason.PREREQUISITE_MISSING, f"the profile has nobody who may use {operation.label}")
 
 
 def _leave_shared_ones(run: Run, operation: Operation) -> None:

@@ -41,7 +41,9 @@ def test_a_server_that_answers_everything_alike_passes_nothing(
     service, _ = reference
     limits = {"timeout_seconds": 5, "deadline_seconds": 0.2}
     write_profile(service, answering(status, body), limits=limits)
-    outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "3")
+    # Random calls add nothing here but time: what is drawn is judged like what is derived.
+    selected = ("--", "-k", "not test_fuzz and not test_coverage")
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "3", *selected)
     assert outcome.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE), outcome.text[-3000:]
     assert passed(tmp_path) == []
 

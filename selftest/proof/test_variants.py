@@ -29,7 +29,7 @@ def test_a_legal_variant_violates_nothing(
     with EmbeddedServer(service) as server:
         features = {"code_completion": True, "group_approval_rules": True, **variant.features}
         write_profile(service, server.base_url, version=version, features=features)
-        outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "6")
+        outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "3")
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     failed = {row["id"]: row["failures"][0] for row in report["requirements"] if row["verdict"] == "failed"}
     assert failed == {}, outcome.text[-2000:]
