@@ -1,6 +1,9 @@
 # The one list of developer jobs. `make help` prints it.
 
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+# The newest supported Python that really runs: a name on the PATH may be an empty promise.
+FITS   := import sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
+            $$name -c '$(FITS)' 2>/dev/null && { echo $$name; break; }; done)
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
@@ -16,9 +19,8 @@ help: ## list the jobs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "No python3 found. Install Python 3.11, 3.12 or 3.13."; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
-	  { echo "$(PYTHON) is not Python 3.11 to 3.13. Say which to use: make PYTHON=/path/to/python3.12"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed, and none was found on the PATH."; exit 1; }
+	@$(PYTHON) -c '$(FITS)' || { echo "$(PYTHON) is not Python 3.11 to 3.13. Say which to use: make PYTHON=/path/to/python3.12"; exit 1; }
 	@echo "Setting up $(VENV) with $(PYTHON) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
