@@ -171,7 +171,7 @@ class Session:
         self._has_head = True
 
     def _embedded(self, stack: ExitStack) -> Profile:
-        """Start the reference, and judge it by the version of this session."""
+        """Start the reference, and judge it by the version that was asked for."""
         wanted = self._reference_version
         played = DEFAULT_VERSION if Version.parse_known(wanted) is None else wanted
         profile = stack.enter_context(embedded_target(played))
