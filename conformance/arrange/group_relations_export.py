@@ -44,7 +44,9 @@ class Export:
         """Return the entries of the status; inconclusive when they cannot be read."""
         body = self.caller.read(self.path / "status")
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
-        return [entry for entry in body if isinstance(entry, dict)]
+        readable = all(isinstance(entry, dict) and type(entry.get("status")) is int for entry in body)
+        given(readable, f"GET {self.path}/status has entries without a status")
+        return list(body)
 
     def marks(self) -> Marks:
         """Wait until no export is running, and return by relation what a new export will make different."""

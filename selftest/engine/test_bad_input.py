@@ -240,12 +240,18 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=can_be_interrupted,  # noqa: PLW1509 - nothing else runs between fork and exec
     )
+
+
+def can_be_interrupted() -> None:
+    """Listen to Ctrl-C as at a terminal: what runs in the background, as tests may, passes on that it does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_checks(file: Path, process: subprocess.Popen[str]) -> None:
     """Wait until a run has written its first checks."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         if file.exists() and '"kind": "check"' in file.read_text(encoding="utf-8"):
             return

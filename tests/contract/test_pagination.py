@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FEWEST = 3
 LENGTHS = (1, 2)
+MANY = 20
 
 
 def is_paginated(operation: Operation) -> bool:
@@ -71,12 +72,21 @@ def walk(prepared: Arranged, length: int) -> list[list[Any]]:
             return pages
         with held_against(["conventions.pagination.parameters"]):
             entries = answer.must_be(200).must_be_an(list).json
-            given(bool(entries) or number > 1, "the list is empty although entries were made")
+            given(bool(entries) or number > 1 or shows_any(prepared), "the list is empty although entries were made")
+        if not entries and number == 1:
+            with held_against([prepared.operation.paginated]):
+                must(False, "an entry on the first page", "none, where a longer page has some", answer.exchange)
         if not entries or (pages and ids(entries) == pages[-1]):
             return pages if not entries else [*pages, ids(entries)]
         pages.append(ids(entries))
     given(False, f"the list has more than {len(pages)} pages")
     return pages
+
+
+def shows_any(prepared: Arranged) -> bool:
+    """Tell whether a long page has entries; where not even that has any, nothing can be said of short ones."""
+    entries = page_of(prepared, 1, MANY).json
+    return isinstance(entries, list) and bool(entries)
 
 
 def most_pages(prepared: Arranged) -> int:
