@@ -61,7 +61,6 @@ VARIANTS = (
             invalid_code=422,
             rejected_code=422,
             repeated_code=409,
-            missing_code=410,
             wrong_method_code=404,
             error_shape=ErrorShape.PROBLEM,
         ),
@@ -166,13 +165,13 @@ VARIANTS = (
     ),
     Variant(
         "throttled",
-        "Every seventh call is answered 429 with Retry-After.",
-        replace(_PLAIN, throttle_every=7, retry_after_seconds=0),
+        "Every seventieth call is answered 429 with Retry-After.",
+        replace(_PLAIN, throttle_every=70, retry_after_seconds=0),
     ),
     Variant(
         "throttled-without-a-word",
-        "Every fortieth call is answered 429 without Retry-After.",
-        replace(_PLAIN, throttle_every=40, retry_after_seconds=None),
+        "Every five hundredth call is answered 429 without Retry-After.",
+        replace(_PLAIN, throttle_every=500, retry_after_seconds=None),
     ),
     Variant(
         "redirects-the-older-name",
