@@ -113,6 +113,8 @@ class _Sending:
         run = current_run()
         if status is None or status == _TOO_MANY_REQUESTS or run.judge.is_gateway_error(exchange):
             return
+        if operation.alias_of and 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
+            return  # an older name may send its callers to the newer one, which is judged by itself
         owed = self.fitting.must_be_refused(case)
         if status >= _SERVER_ERROR:
             expected = "no server error"
