@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.arrange.code_completion import CHECK
-from conformance.arrange.reviews import approvals_put_back, given_open, merge_request_path
+from conformance.arrange.reviews import given_open, merge_request_path, under_review
 from conformance.expectations import group_path, verifies
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def test_approving_another_commit_answers_409(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """By somebody who may approve: the order in which a service checks is its own."""
+    """By somebody whom a rule names: the order in which a service checks is its own."""
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
-    with approvals_put_back(maintainer, path, approver), verifies("errors.stale-sha"):
+    with under_review(maintainer, path, approver), verifies("errors.stale-sha"):
         approver.post(path / "approve", {"sha": NO_COMMIT}).must_be(409)
