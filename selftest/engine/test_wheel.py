@@ -44,4 +44,6 @@ def test_an_installed_wheel_runs_the_suite_in_an_empty_folder(tmp_path: Path) ->
     assert {row["verdict"] for row in rows} == {"passed", "not applicable"}, outcome.stdout
     listed = run(commands / "conformance", "coverage", cwd=empty)
     assert listed.returncode == 0, listed.stderr
-    assert sorted(path.name for path in empty.iterdir()) == ["out"], "a run leaves nothing but its reports"
+    # Beside its reports a run keeps the drawn cases, to replay them.
+    assert sorted(path.name for path in empty.iterdir()) == ["out", "reports"]
+    assert [path.name for path in (empty / "reports").iterdir()] == [".corpus"]
