@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import ssl
 import threading
@@ -16,20 +17,26 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import httpx
 
 from conformance import __version__
+from conformance.patience import Patience
+from conformance.receiving import in_short, received
 from conformance.record import Evidence
 
 if TYPE_CHECKING:
     from conformance.target import Actor, Profile
 
-#: Answers are read up to this size; what is longer is cut off, and said to be.
-LARGEST_BODY = 8 * 1024 * 1024
+#: Answers are read up to this size in bytes, files that are wanted as they are sent up to another; what is longer shows
+#: nothing. Many answers are kept at a time, so the sum is what matters.
+LARGEST_BODY = 2 * 1024 * 1024
+LARGEST_FILE = 8 * 1024 * 1024
 _SHOWN_BODY = 4000
 _ABSENT: Any = object()
 _TOO_MANY_REQUESTS = 429
-_NO_CONTENT = 204
 _REFUSED_IN_A_ROW = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
+_READING = frozenset({"GET", "HEAD"})
+_QUICK_ANSWER = 0.001  # seconds
+_FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
 
 #: A parameter with a tuple of values is sent once for each.
 Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
@@ -69,13 +76,13 @@ class Exchange:
 
     call: Call
     status: int | None
-    """None when no answer came."""
+    """None when no answer came, or none that is whole."""
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes
     seconds: float
     problem: str | None = None
-    """Why no answer came, or why the body is not whole."""
+    """Why no answer came, or why it is not whole."""
     throttled: bool = False
     """Whether the target answered 429 before it answered this."""
 
@@ -91,7 +98,7 @@ class Exchange:
 
 
 class TargetGoneError(Exception):
-    """The target has stopped taking connections; nothing more can be learned from it."""
+    """The target takes no connections, or answers nothing any more; nothing more can be learned from it."""
 
 
 class Client:
@@ -99,7 +106,8 @@ class Client:
     Sends calls to one target.
 
     Waits when the target answers 429, keeps to the profile's rate, reads at most LARGEST_BODY bytes, follows no
-    redirect unless told so, and hands every exchange to its listeners. Safe to use from several threads.
+    redirect unless told so, takes no cookies, ends every call within the profile's timeout, does not wait for the same
+    silence again and again, and hands every exchange to its listeners. Safe to use from several threads.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -113,8 +121,12 @@ class Client:
         self._lock = threading.Lock()
         self._refused_in_a_row = 0
         self._waited = 0.0
+        self._settled_at = 0.0
+        self._quickest_seconds = 0.0
+        self._patience = Patience(profile.limits.timeout_seconds, _method_and_path)
+        self._gone: str | None = None
+        self._asking = threading.Lock()
         self._http = self._connect()
-        self._retired: list[httpx.Client] = []
 
     def __enter__(self) -> Self:
         """Use as a context manager."""
@@ -126,12 +138,15 @@ class Client:
 
     def close(self) -> None:
         """Close all connections."""
-        for http in (self._http, *self._retired):
-            http.close()
+        self._http.close()
 
     def on_exchange(self, listener: Callable[[Exchange], None]) -> None:
         """Hand every exchange from now on to a listener."""
         self._listeners.append(listener)
+
+    def tell_apart(self, place_of: Callable[[Call], str]) -> None:
+        """Take calls of one place, such as those of one operation, for alike: they will go unanswered together."""
+        self._patience.place_of = place_of
 
     def send(  # noqa: PLR0913 - the parts of a request
         self,
@@ -150,7 +165,8 @@ class Client:
         Send one call and return the exchange, also when no answer came.
 
         `raw` wants the bytes of the body as they were sent; without `patient` a 429 is an answer like any other.
-        Raise TargetGoneError when the target has refused several connections in a row.
+        Raise TargetGoneError when the target has refused several connections in a row, or has left several calls
+        without an answer and then also one that it answered before.
         """
         sent = dict(headers or {})
         body = content
@@ -174,14 +190,19 @@ class Client:
             if exchange.status not in _REDIRECTS or not where:
                 break
             call = exchange.call
-            address = urljoin(self._address(call), where)
-            here = urlsplit(address)[:2] == urlsplit(self.profile.base_url)[:2]
+            try:
+                address = urljoin(self._address(call), where)
+                here = urlsplit(address)[:2] == urlsplit(self.profile.base_url)[:2]
+            except ValueError:
+                break  # no address, so it leads nowhere
             path = address.removeprefix(f"{self.profile.base_url}/api/v4")
             exchange = self.perform(replace(call, actor=call.actor if here else None, path=path, query={}))
         return exchange
 
     def perform(self, call: Call) -> Exchange:
-        """Send a prepared call; see `send`."""
+        """Send a prepared call; see `send`. A read waits until what was written before it may be expected to show."""
+        if call.method in _READING:
+            time.sleep(max(0.0, self._settled_at - time.monotonic()))
         exchange = self._once(call)
         while exchange.status == _TOO_MANY_REQUESTS and call.patient:
             pause = _retry_after(exchange)
@@ -189,9 +210,20 @@ class Client:
                 break
             time.sleep(pause)
             exchange = replace(self._once(call), throttled=True)
+        if call.method not in _READING:
+            self._settled_at = time.monotonic() + self.profile.limits.settle_seconds
         for listener in self._listeners:
             listener(exchange)
         return exchange
+
+    def worth_sending_at_once(self) -> int:
+        """
+        Return how many calls at once make sense with what the target takes for an answer.
+
+        Threads shorten the waiting. Where a target answers faster than a call is made, they only stand in each other's
+        way: measured with answers within half a millisecond, two threads send less than one.
+        """
+        return 1 + int(self._quickest_seconds / _QUICK_ANSWER)
 
     def _may_wait(self, pause: float) -> bool:
         with self._lock:
@@ -201,62 +233,70 @@ class Client:
             return True
 
     def _once(self, call: Call) -> Exchange:
+        if self._gone is not None:
+            raise TargetGoneError(self._gone)
+        refusal = self._patience.refuses(call, self.test)
+        if refusal is not None:
+            return _unanswered(call, refusal, 0.0)
+        begun = time.monotonic()
+        exchange = self._sent(call)
+        if exchange.status is not None:
+            self._patience.heard(call)
+        elif self._patience.missed(call, self.test, exchange.problem or "", begun, time.monotonic()):
+            self._see_who_answers(exchange)
+        return exchange
+
+    def _sent(self, call: Call) -> Exchange:
         self._pace.wait()
         headers = {"User-Agent": self._user_agent(), "Accept": "*/*", **call.headers}
         if call.actor is not None and not {"authorization", "private-token"} & {name.lower() for name in headers}:
             headers["PRIVATE-TOKEN"] = call.actor.token
-        request = self._http.build_request(
-            call.method,
-            call.target,
-            content=call.body,
-            headers=headers,
-        )
         with self._lock:
             self.requests += 1
         started = time.perf_counter()
         try:
+            request = self._http.build_request(call.method, call.target, content=call.body, headers=headers)
             response = self._http.send(request, stream=True)
-            try:
-                body, problem = _read(response, started + self.profile.limits.timeout_seconds, raw=call.raw)
-            finally:
-                response.close()
+            found = received(response, most=LARGEST_FILE if call.raw else LARGEST_BODY, raw=call.raw)
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
             return self._no_answer(call, error, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self._quickest_seconds = min(seconds, self._quickest_seconds * _FORGETTING or seconds)
         self._refused_in_a_row = 0
-        if response.status_code == _NO_CONTENT and not body:
-            body = self._undue_body(response)
+        if found.problem is not None:
+            return _unanswered(call, found.problem, seconds)
         return Exchange(
             call=call,
             status=response.status_code,
             headers=MappingProxyType({name.lower(): value for name, value in response.headers.items()}),
-            body=body,
-            seconds=time.perf_counter() - started,
-            problem=problem,
+            body=found.body,
+            seconds=seconds,
         )
 
-    def _undue_body(self, response: httpx.Response) -> bytes:
-        """
-        Return a stand-in for the body of a 204 that announces one.
-
-        HTTP libraries take a 204 for finished after its headers, whatever follows; the bytes that do follow would be
-        taken for the next answer, so the connections are given up as well.
-        """
-        length = response.headers.get("content-length", "0")
-        if length == "0" and "transfer-encoding" not in response.headers:
-            return b""
-        with self._lock:
-            self._retired.append(self._http)
-            self._http = self._connect()
-        return b"?" * min(int(length), 1000) if length.isdigit() and length != "0" else b"?"
+    def _see_who_answers(self, exchange: Exchange) -> None:
+        """Ask for what was answered before; raise TargetGoneError when that is not answered any more either."""
+        with self._asking:
+            if self._gone is None and any(self._sent(call).status for call in self._patience.witnesses()):
+                self._patience.heard(exchange.call)
+                return
+            self._gone = self._gone or (
+                f"{self.profile.redacted()['base_url']} leaves every call without an answer, also those that it "
+                f"answered before; the last one: {exchange.problem}"
+            )
+            raise TargetGoneError(self._gone)
 
     def _connect(self) -> httpx.Client:
+        # What lies below the HTTP library brings a plugin of pytest along, which pytest wants to see first.
+        from conformance.connections import Connections, no_cookies  # noqa: PLC0415
+
         return httpx.Client(
             base_url=f"{self.profile.base_url}/api/v4",
             timeout=httpx.Timeout(self.profile.limits.timeout_seconds),
-            limits=httpx.Limits(max_connections=128, max_keepalive_connections=128),
+            transport=Connections(self._certificates(), self.profile.limits.timeout_seconds),
+            headers={"Accept-Encoding": "gzip, deflate"},
+            cookies=no_cookies(),
             trust_env=False,
             follow_redirects=False,
-            verify=self._certificates(),
         )
 
     def _certificates(self) -> ssl.SSLContext | bool:
@@ -266,17 +306,18 @@ class Client:
         return ssl.create_default_context(cafile=known) if isinstance(known, str) else known
 
     def _no_answer(self, call: Call, error: Exception, seconds: float) -> Exchange:
-        if isinstance(error, httpx.ConnectError):
+        if isinstance(error, httpx.ConnectError) and not _is_whole(call):
             with self._lock:
                 self._refused_in_a_row += 1
-            if self._refused_in_a_row >= _REFUSED_IN_A_ROW:
-                raise TargetGoneError(
-                    f"{self.profile.base_url} refused {self._refused_in_a_row} connections in a row: {error}",
-                ) from error
-        text = str(error) or type(error).__name__
+                if self._refused_in_a_row >= _REFUSED_IN_A_ROW:
+                    self._gone = (
+                        f"{self.profile.redacted()['base_url']} refused {self._refused_in_a_row} connections in a row: "
+                        f"{in_short(error)}"
+                    )
+                    raise TargetGoneError(self._gone) from error
         if isinstance(error, httpx.TimeoutException):
-            text = f"no answer within {self.profile.limits.timeout_seconds:g} s"
-        return Exchange(call, None, MappingProxyType({}), b"", seconds, text)
+            return _unanswered(call, f"no answer within {self.profile.limits.timeout_seconds:g} s", seconds)
+        return _unanswered(call, in_short(error), seconds)
 
     def _user_agent(self) -> str:
         test = self.test.encode("ascii", "replace").decode()
@@ -348,26 +389,21 @@ def _without_query(address: str) -> str:
     return f"{path}{mark}{'...' if mark else ''}"
 
 
-def _read(response: httpx.Response, deadline: float, *, raw: bool) -> tuple[bytes, str | None]:
-    """Read the body, decoded or as it was sent, up to its limits of size and time."""
-    chunks: list[bytes] = []
-    size = 0
-    for chunk in response.iter_raw() if raw else response.iter_bytes():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > LARGEST_BODY:
-            return b"".join(chunks)[:LARGEST_BODY], f"the body is longer than {LARGEST_BODY} bytes"
-        if time.perf_counter() > deadline:
-            return b"".join(chunks), "the body did not end in time"
-    return b"".join(chunks), None
+def _unanswered(call: Call, problem: str, seconds: float) -> Exchange:
+    return Exchange(call, None, MappingProxyType({}), b"", seconds, problem)
+
+
+def _method_and_path(call: Call) -> str:
+    return f"{call.method} {call.path}"
 
 
 def _retry_after(exchange: Exchange) -> float:
     """Return how many seconds the target asks to wait; one second when it does not say."""
     try:
-        return min(max(float(exchange.headers.get("retry-after", "1")), 0.1), 60.0)
+        asked = float(exchange.headers.get("retry-after", "1"))
     except ValueError:
         return 1.0
+    return 1.0 if math.isnan(asked) else min(max(asked, 0.1), 60.0)
 
 
 def _query_text(value: str | int) -> str:

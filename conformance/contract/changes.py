@@ -38,6 +38,20 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplacedBy:
+    """What shows that the replacement of a deprecated item works, beside the item."""
+
+    operation: str
+    """operationId of a call that uses the replacement."""
+    parameter: str
+    """The parameter of that call which says what the item said."""
+    requirement: str
+    """That both work."""
+    agreement: str
+    """What the two have to do with each other."""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One item of one row of the version table."""
 
@@ -48,8 +62,12 @@ class Change:
     item: str
     summary: str
     replacement: str | None
+    replaced_by: ReplacedBy | None
+    """None where the text names no replacement, or does not describe it."""
     removal_planned: Version | None
     places: tuple[str, ...]
+    shown_as: str | None
+    """Where a parameter that the item introduces shows: `property`, or `property.field`."""
     described: bool
     probe: Probe | None
     never_called: str | None
@@ -70,6 +88,7 @@ def load_changes(file: Path) -> tuple[Change, ...]:
 def _change(row: dict[str, Any]) -> Change:
     probe = row.get("probe")
     planned = row.get("removal_planned")
+    replaced_by = row.get("replaced_by")
     return Change(
         id=row["id"],
         version=None if row["version"] == "future" else Version.parse(row["version"]),
@@ -77,8 +96,10 @@ def _change(row: dict[str, Any]) -> Change:
         item=row["item"],
         summary=" ".join(row["summary"].split()),
         replacement=row.get("replacement"),
+        replaced_by=ReplacedBy(**replaced_by) if replaced_by else None,
         removal_planned=Version.parse(planned) if planned else None,
         places=tuple(row.get("places", ())),
+        shown_as=row.get("shown_as"),
         described=row.get("described", True),
         probe=_probe(probe) if probe else None,
         never_called=row.get("never_called"),

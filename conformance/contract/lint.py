@@ -94,9 +94,14 @@ def _change_problems(contract: Contract) -> Iterator[str]:
         seen.add(change.id)
         if change.requirement not in contract.requirements:
             yield f"change {change.id} names requirement {change.requirement}, which does not exist"
-        for place in change.places:
+        replaced = change.replaced_by
+        more = [f"{replaced.operation}.{replaced.parameter}"] if replaced else []
+        for place in (*change.places, *more):
             if place not in places:
                 yield f"change {change.id} names {place}, which the document does not have"
+        for name in (replaced.requirement, replaced.agreement) if replaced else ():
+            if name not in contract.requirements:
+                yield f"change {change.id} names requirement {name}, which does not exist"
 
 
 def _open_place_problems(contract: Contract) -> Iterator[str]:

@@ -51,6 +51,8 @@ class Requirement:
     introduced: Version | None
     removed: Version | None
     feature: str | None
+    eased_by: str | None
+    """Feature of a target that declares to read the text otherwise: breaking the statement is a warning there."""
     needs: tuple[str, ...]
     tested: bool
     """Whether the suite claims a test for it."""
@@ -98,6 +100,7 @@ def _requirement(area: Mapping[str, Any], row: Mapping[str, Any]) -> Requirement
         introduced=Version.parse(introduced) if introduced else None,
         removed=Version.parse(row["removed"]) if "removed" in row else None,
         feature=row.get("feature", area.get("feature")),
+        eased_by=row.get("eased_by"),
         needs=tuple(row.get("needs", ())),
         tested=row.get("verified_by") == "tests",
         not_testable=row.get("not_testable"),

@@ -41,18 +41,21 @@ class Fitting:
         """
         found: dict[tuple[Any, ...], DrawnCase] = {}
         for case in cases:
-            fitted = self.moved(self._with_fixtures(case, place), path_values)
+            fitted = self.moved(self.seen_through(self._with_fixtures(case, place)), path_values)
             found.setdefault(fitted.wire, fitted)
         return list(found.values())
 
     def moved(self, case: DrawnCase, path_values: Mapping[str, Any]) -> DrawnCase:
         """Return a case with the path values of the arranged call, but for those that are wrong on purpose."""
-        mutated = self._wrong(case)
-        wrong = {mutation.name for mutation in mutated if mutation.place == "path"}
+        wrong = {mutation.name for mutation in case.mutated if mutation.place == "path"}
         values = tuple(
             (name, value if name in wrong else str(path_values.get(name, value))) for name, value in case.path_values
         )
-        return replace(case, path_values=values, mutated=mutated)
+        return replace(case, path_values=values)
+
+    def seen_through(self, case: DrawnCase) -> DrawnCase:
+        """Return a case that says what is wrong with it."""
+        return replace(case, mutated=self._wrong(case))
 
     def must_be_refused(self, case: DrawnCase) -> list[str]:
         """

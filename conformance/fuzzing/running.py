@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.bookkeeping import Unmet, Violation, current_run
@@ -15,12 +15,11 @@ from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.record import Outcome, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from conformance.arrange import Arranged
-    from conformance.client import Exchange
+    from conformance.client import Call, Exchange
     from conformance.expectations import Caller
-    from conformance.judge import Finding
 
 _READ_BACK_AT_MOST = 12
 _TRIES_TO_SHRINK = 40
@@ -68,6 +67,8 @@ class Tally:
     unanswered: int = 0
     failures: tuple[Failure, ...] = ()
     """One for each group, as small as it could be made."""
+    failing: tuple[DrawnCase, ...] = ()
+    """Every drawn case that showed one of them, as it was drawn."""
 
 
 @dataclass
@@ -76,7 +77,6 @@ class _Sending:
     caller: Caller
     concurrency: int
     fitting: Fitting
-    findings: dict[tuple[int | None, bytes], list[Finding]] = field(default_factory=dict)
 
     def all(self, cases: Sequence[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
         """Send cases, several at once, and return them with their answers in the order of the cases."""
@@ -84,26 +84,29 @@ class _Sending:
             return []
         calls = [case.call(self.caller.actor) for case in cases]
         run = current_run()
-        with run.apart(), ThreadPoolExecutor(max(1, min(self.concurrency, len(cases)))) as pool:
-            try:
-                exchanges = list(pool.map(run.client.perform, calls))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        at_once = min(self.concurrency, len(cases), run.client.worth_sending_at_once())
+        with run.apart():
+            exchanges = _sent(self.exchange, calls, at_once) if at_once > 1 else list(map(self.exchange, calls))
         return list(zip(cases, exchanges, strict=True))
+
+    def exchange(self, call: Call) -> Exchange:
+        """Send one call and go where it leads: from an older name to the newer one, or to where a file is kept."""
+        client, operation = current_run().client, self.arranged.operation
+        exchange = client.perform(call)
+        leads_on = operation.alias_of or operation.response_to(exchange.status or 0)
+        return client.follow(exchange) if leads_on else exchange
 
     def alone(self, case: DrawnCase) -> list[Failure]:
         """Send one case by itself and return what is wrong with its answer and with what it stored."""
-        run = current_run()
-        with run.apart():
-            exchange = run.client.perform(case.call(self.caller.actor))
+        with current_run().apart():
+            exchange = self.exchange(case.call(self.caller.actor))
         failures = list(self.judged(case, exchange))
         return failures + self.not_stored(case, exchange)
 
     def again(self, case: DrawnCase) -> DrawnCase:
         """Arrange anew, and return a case with the path values that the arrangement now has."""
         self.arranged.again()
-        return self.fitting.moved(case, self.arranged.call.path_values)
+        return self.fitting.moved(self.fitting.seen_through(case), self.arranged.call.path_values)
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
@@ -126,16 +129,9 @@ class _Sending:
         elif operation.response_to(status) is None:
             documented = ", ".join(response.status for response in operation.responses)
             yield Failure(case, self.success, f"a documented answer: {documented}", f"status {status}", (exchange,))
-        for finding in self.found(exchange):
+        for finding in current_run().judge.findings(exchange):
             if not finding.holds:
                 yield Failure(case, finding.requirement, finding.expected, finding.actual, (exchange,), finding.place)
-
-    def found(self, exchange: Exchange) -> list[Finding]:
-        """Return what an answer shows of the contract's schemas; the same body is looked at once."""
-        key = (exchange.status, exchange.body)
-        if key not in self.findings:
-            self.findings[key] = current_run().judge.findings(exchange)
-        return self.findings[key]
 
     def not_stored(self, case: DrawnCase, exchange: Exchange) -> list[Failure]:
         """Read a served, correct write back and return what is not there."""
@@ -175,18 +171,19 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase], *,
     wrong = [case for case in fitted if not case.is_positive and not fitting.must_be_refused(case)]
     right = [case for case in fitted if case.is_positive]
     answered = _send_what_must_be_refused(sending, owed)
-    if owed:
+    if owed and not _all_refused(answered):
         arranged.again()
-    answered += sending.all([_moved(sending, case) for case in wrong])
-    if wrong:
+    tried = sending.all([_moved(sending, case) for case in wrong])
+    if wrong and not _all_refused(tried):
         arranged.again()
+    answered += tried
     failures = [failure for case, exchange in answered for failure in sending.judged(case, exchange)]
     served, late = _send_correct_ones(sending, right)
     failures += late
     tally = _counted(sending, [*answered, *served], len(owed))
     shown = tuple(_recorded(sending, failures))
     _record_what_held(sending, [*answered, *served], tally)
-    return replace(tally, failures=shown)
+    return replace(tally, failures=shown, failing=tuple(_origins(failures, shown)))
 
 
 def _control(arranged: Arranged) -> DrawnCase:
@@ -203,6 +200,20 @@ def _control(arranged: Arranged) -> DrawnCase:
     )
 
 
+def _all_refused(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
+    """Tell whether nothing was served, so that what was arranged is as it was."""
+    return all(exchange.is_refusal for _, exchange in answered)
+
+
+def _sent(send: Callable[[Call], Exchange], calls: list[Call], at_once: int) -> list[Exchange]:
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            return list(pool.map(send, calls))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
 def _moved(sending: _Sending, case: DrawnCase) -> DrawnCase:
     return sending.fitting.moved(case, sending.arranged.call.path_values)
 
@@ -211,13 +222,14 @@ def _send_what_must_be_refused(sending: _Sending, cases: list[DrawnCase]) -> lis
     """Send what must be refused; when all of it was, the state must be what it was before."""
     before = sending.arranged.state() if cases else None
     answered = sending.all(cases)
-    if cases and all(exchange.is_refusal for _, exchange in answered):
+    if cases and _all_refused(answered):
         after = sending.arranged.state()
         run = current_run()
         if after != before:
             violation = Violation(f"the state as before: {before}", str(after), answered[-1][1])
             run.failed("errors.refusal.changes-nothing", violation)
             run.fail_softly(f"errors.refusal.changes-nothing: {violation}")
+            sending.arranged.again()
     return answered
 
 
@@ -256,7 +268,7 @@ def _record_what_held(sending: _Sending, answered: list[tuple[DrawnCase, Exchang
     """Record every requirement that an answer met; refusals count only beside a correct call that was served."""
     run = current_run()
     for case, exchange in answered:
-        for finding in sending.found(exchange):
+        for finding in run.judge.findings(exchange):
             if finding.holds:
                 run.passed(finding.requirement)
         if tally.served and exchange.is_refusal:
@@ -292,6 +304,13 @@ def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
         run.failed(shown.requirement, violation, shown.place or None)
         run.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {_line(shown)}")
         yield shown
+
+
+def _origins(failures: Iterable[Failure], shown: Iterable[Failure]) -> Iterator[DrawnCase]:
+    """Yield the cases as they were drawn of those failures that were shown, each once."""
+    groups = {failure.group for failure in shown}
+    found = {failure.case.wire: failure.case.origin for failure in failures if failure.group in groups}
+    return filter(None, found.values())
 
 
 def _line(failure: Failure) -> str:

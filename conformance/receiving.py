@@ -1,0 +1,129 @@
+"""Answers are read whole, within bounds, and never one for another."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+_NO_CONTENT = 204
+_SHOWN_PROBLEM = 200
+_LONGEST_EXCESS = 1000
+_GZIP = b"\x1f\x8b"
+#: How a decompressor may read each content encoding; what is none of these stays as it was sent. Some servers leave out
+#: the header of deflate.
+_WINDOWS = {
+    "gzip": (16 + zlib.MAX_WBITS,),
+    "x-gzip": (16 + zlib.MAX_WBITS,),
+    "deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The body of an answer."""
+
+    body: bytes
+    problem: str | None = None
+    """Why it is not whole, and then shows nothing."""
+
+
+def received(response: httpx.Response, *, most: int, raw: bool) -> Received:
+    """
+    Read the body of an answer, at most so many bytes of it, and free its connection.
+
+    `raw` wants the bytes as they were sent; otherwise a content encoding is undone. A connection that brought more than
+    its answer is given up: the rest would be taken for the answer to the next call.
+    """
+    begun = f"status {response.status_code}, but the body"
+    body = bytearray()
+    try:
+        for chunk in response.stream if isinstance(response.stream, httpx.SyncByteStream) else ():
+            body += chunk
+            if len(body) > most:
+                return Received(b"", f"{begun} is longer than {most} bytes")
+        excess = _excess(response)
+    except httpx.TimeoutException:
+        return Received(b"", f"{begun} did not end in time")
+    except (httpx.HTTPError, OSError) as error:
+        return Received(b"", f"{begun} broke off: {in_short(error)}")
+    finally:
+        response.close()
+    if response.status_code == _NO_CONTENT:
+        return Received(excess)
+    return Received(bytes(body)) if raw else _unpacked(bytes(body), response, most, begun)
+
+
+def in_short(error: Exception) -> str:
+    """Say in a line what went wrong: libraries quote what they did not understand, however long it is."""
+    text = str(error) or type(error).__name__
+    return text if len(text) <= _SHOWN_PROBLEM else f"{text[:_SHOWN_PROBLEM]} ..."
+
+
+def _excess(response: httpx.Response) -> bytes:
+    """
+    Return the beginning of what came after the end of an answer, and hang up if anything did or will.
+
+    HTTP takes a 204 for finished after its headers, so whatever body it has comes after its end; where one is
+    announced and not there yet, question marks stand for it.
+    """
+    reader: Any = response.stream
+    # Neither HTTP library has a word for it; the parser below them has, and knows where an answer ends.
+    for name in ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state"):
+        reader = getattr(reader, name, None)
+    excess: bytes = reader.trailing_data[0][:_LONGEST_EXCESS] if reader is not None else b""
+    announced = response.headers.get("content-length", "0") if response.status_code == _NO_CONTENT else "0"
+    if not excess and (announced != "0" or (response.status_code == _NO_CONTENT and _is_chunked(response))):
+        excess = b"?" * min(int(announced) or 1, _LONGEST_EXCESS)
+    if excess:
+        response.extensions["network_stream"].close()
+    return excess
+
+
+def _is_chunked(response: httpx.Response) -> bool:
+    return "transfer-encoding" in response.headers
+
+
+def _unpacked(body: bytes, response: httpx.Response, most: int, begun: str) -> Received:
+    """Undo the content encodings, the last one first, and never hold more than is allowed."""
+    for name in reversed(response.headers.get("content-encoding", "").lower().replace(" ", "").split(",")):
+        if name not in _WINDOWS:
+            continue
+        try:
+            body = _inflated(body, name, most)
+        except zlib.error as error:
+            return Received(b"", f"{begun} cannot be unpacked as {name}: {error}")
+        if len(body) > most:
+            return Received(b"", f"{begun} is longer than {most} bytes when unpacked")
+    return Received(body)
+
+
+def _inflated(packed: bytes, name: str, most: int) -> bytes:
+    """Unpack a little more than `most` bytes at most; raise zlib.error when that is not possible to the end."""
+    found = b""
+    for window in _WINDOWS[name]:
+        try:
+            found = _members(packed, window, most)
+        except zlib.error:
+            if window == _WINDOWS[name][-1]:
+                raise
+        else:
+            break
+    return found
+
+
+def _members(packed: bytes, window: int, most: int) -> bytes:
+    """Unpack one stream after another, as gzip allows; what follows the last one is padding."""
+    found = bytearray()
+    is_first = True
+    while is_first or packed.startswith(_GZIP):
+        reader = zlib.decompressobj(window)
+        found += reader.decompress(packed, most + 1 - len(found))
+        if len(found) > most:
+            break
+        if not reader.eof:
+            raise zlib.error("the end is missing")
+        packed, is_first = reader.unused_data, False
+    return bytes(found)

@@ -1,0 +1,361 @@
+"""One documented response, compiled: what an answer to it shows of the requirements at the places of its schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+
+from conformance.contract.bundle import Json, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from conformance.contract import DocumentedResponse, Operation
+
+NO_CONTENT = 204
+
+_REMEMBERED_ANSWERS = 64
+_LARGEST_REMEMBERED = 64 * 1024
+_MASK = "value"  # stands in messages for what was found there, which may be the whole body
+_LARGEST_LOOKED_AT = 256 * 1024
+_ENTRIES_OF_LARGE = 100  # as many as a page holds at most
+_ENTRIES_LOOKED_AT = 50  # those that follow show no place that these do not
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one answer showed about one requirement."""
+
+    requirement: str
+    holds: bool
+    expected: str = ""
+    actual: str = ""
+    place: str = ""
+    """JSON pointer into the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """A form that the contract accepts and that is still worth a note."""
+
+    requirement: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything that one body shows."""
+
+    findings: tuple[Finding, ...] = ()
+    tolerated: tuple[Tolerated, ...] = ()
+    foreign: str | None = None
+    """Why the body is not the documented record at all: of another kind, or without any of its properties."""
+
+
+class ResponseSchema:
+    """One documented response, ready to judge answers; the same answer is looked at once."""
+
+    def __init__(self, operation: Operation, response: DocumentedResponse) -> None:
+        """Prepare for the answers of an operation with this status; the schema is compiled when first needed."""
+        self.operation = operation
+        self.response = response
+        self._remembered = lru_cache(_REMEMBERED_ANSWERS)(self._look)
+
+    def seen(self, status: int, body: bytes) -> Seen:
+        """Return what an answer with one of this response's statuses shows."""
+        if status == NO_CONTENT:
+            return self._about_silence(body)
+        if self.response.schema is None or not self._is_json:
+            return Seen()
+        return self._remembered(body) if len(body) <= _LARGEST_REMEMBERED else self._look(body)
+
+    @cached_property
+    def _validator(self) -> Any:
+        document = self.operation.document
+        components = {"components": {"schemas": document["components"].get("schemas", {})}}
+        schema = {**(self.response.schema or {}), **components}
+        return jsonschema_rs.Draft202012Validator(schema, mask=_MASK)
+
+    @cached_property
+    def _root(self) -> _Place:
+        return _compiled(self.operation.document, self.response.schema)
+
+    @cached_property
+    def _is_json(self) -> bool:
+        return any("json" in media for media in self.response.media_types)
+
+    def _look(self, text: bytes) -> Seen:
+        status = self.response.requirement
+        exercised: set[str] = set()
+        tolerated: set[tuple[str, str]] = set()
+        try:
+            body = _parsed(text)
+            failed = tuple(self._violations(body))
+            _walk(self._root, body, status or "", exercised, tolerated)
+        except (ValueError, RecursionError) as error:
+            return Seen(self._about_no_json(text, error), (), "no JSON")
+        held = sorted(exercised - {finding.requirement for finding in failed})
+        return Seen(
+            (*failed, *(Finding(name, holds=True) for name in held)),
+            tuple(Tolerated(*entry) for entry in sorted(tolerated)),
+            self._foreign(body),
+        )
+
+    def _about_no_json(self, text: bytes, error: Exception) -> tuple[Finding, ...]:
+        status = self.response.requirement
+        if not status:
+            return ()
+        if isinstance(error, RecursionError):
+            expected = "a body that is not nested beyond all reason"
+            return (Finding(status, holds=False, expected=expected, actual=f"{len(text)} bytes"),)
+        actual = f"{len(text)} bytes that are no JSON" if text else "no body"
+        return (Finding(status, holds=False, expected="a JSON body", actual=actual),)
+
+    def _about_silence(self, body: bytes) -> Seen:
+        status = self.response.requirement
+        if not status or not body:
+            return Seen()
+        return Seen((Finding(status, False, "204 without a body", f"204 with {len(body)} bytes"),))
+
+    def _violations(self, body: Any) -> Iterator[Finding]:
+        seen: set[tuple[str, str, str]] = set()
+        for error in _leaves(self._validator.iter_errors(body)):
+            place = [*error.instance_path]
+            missing = _missing_property(error)
+            requirement = _requirement_at(
+                self.operation.document,
+                self.response.schema or {},
+                [*place, missing] if missing else place,
+                self.response.requirement,
+            )
+            where = "/" + "/".join(str(part) for part in ([*place, missing] if missing else place))
+            expected, actual = _in_words(error, missing)
+            general = re.sub(r"/\d+", "/*", where)
+            if requirement and (requirement, general, expected) not in seen:
+                seen.add((requirement, general, expected))
+                yield Finding(requirement, False, expected, actual, where)
+
+    def _foreign(self, body: Any) -> str | None:
+        branches = self._root.branches
+        if isinstance(body, list):
+            return None if any("array" in branch.kinds for branch in branches) else "an array"
+        if not isinstance(body, dict):
+            return "a single value"
+        known = {entry.name for branch in branches for entry in branch.properties}
+        return f"an object without any of {', '.join(sorted(known)[:3])}" if known and not known & body.keys() else None
+
+
+def _parsed(text: bytes) -> Any:
+    """
+    Return a body in a form that can be validated; raise ValueError when it is no JSON.
+
+    Of half a surrogate pair, which JSON may hold and the validator cannot, a question mark is left. Of a body that is
+    far larger than any described one, a part of each list: millions of violations are no better known than a few.
+    """
+    body = json.loads(text, parse_constant=_no_number)
+    if b"\\u" in text:
+        body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+    return _in_part(body) if len(text) > _LARGEST_LOOKED_AT else body
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _in_part(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_in_part(entry) for entry in value[:_ENTRIES_OF_LARGE]]
+    return {name: _in_part(entry) for name, entry in value.items()} if isinstance(value, dict) else value
+
+
+# -- what is wrong, and where ------------------------------------------------------------------------------------------
+
+
+def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
+    """Go down from an alternative that fails as a whole to what is wrong with the branch that was meant."""
+    for error in errors:
+        branches: list[list[Any]] = getattr(error.kind, "context", None) or []
+        meant = [branch for branch in branches if not _is_of_another_type(branch, error.instance_path)]
+        if meant:
+            closest: list[Any] = min(meant, key=len)
+            yield from _leaves(closest)
+        else:
+            yield error
+
+
+def _is_of_another_type(branch: list[Any], place: Iterable[Any]) -> bool:
+    return any(type(error.kind).__name__ == "Type" and [*error.instance_path] == [*place] for error in branch)
+
+
+def _missing_property(error: Any) -> str | None:
+    return getattr(error.kind, "property", None) if type(error.kind).__name__.endswith("Required") else None
+
+
+def _in_words(error: Any, missing: str | None) -> tuple[str, str]:
+    if missing:
+        return f"a property {missing}", "it is missing"
+    shown = json.dumps(error.instance, ensure_ascii=False, default=str)
+    message = error.message.removeprefix(_MASK).strip()
+    return message or error.message, shown if len(shown) <= 200 else shown[:200] + " ..."  # noqa: PLR2004 - readable
+
+
+def _branches(document: Json, schema: Any) -> list[Json]:
+    """Return a schema and what it is composed of, references followed, the outermost first."""
+    node = resolve(document, schema)
+    if not isinstance(node, dict):
+        return []
+    parts = [node]
+    for word in ("allOf", "anyOf", "oneOf"):
+        for part in node.get(word, ()):
+            parts += _branches(document, part)
+    return parts
+
+
+def _requirement_at(document: Json, schema: Json, place: list[Any], default: str | None) -> str | None:
+    """Return the requirement of the innermost place on the way that states one."""
+    found = default
+    nodes = _branches(document, schema)
+    found = _first_requirement(nodes) or found
+    for part in place:
+        nodes = [branch for node in nodes for branch in _children(document, node, part)]
+        found = _first_requirement(nodes) or found
+    return found
+
+
+def _first_requirement(nodes: list[Json]) -> str | None:
+    return next((node["x-requirement"] for node in nodes if isinstance(node.get("x-requirement"), str)), None)
+
+
+def _children(document: Json, node: Json, part: Any) -> list[Json]:
+    if isinstance(part, int):
+        return _branches(document, node["items"]) if "items" in node else []
+    if part in node.get("properties", {}):
+        return _branches(document, node["properties"][part])
+    extra = node.get("additionalProperties")
+    return _branches(document, extra) if isinstance(extra, dict) else []
+
+
+# -- what is there to be seen ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Place:
+    """A place of the schema: itself and all that it is composed of."""
+
+    branches: tuple[_Branch, ...] = ()
+    requirement: str | None = None
+    """What the outermost part that states a requirement states."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    requirement: str | None
+    kinds: tuple[str, ...]
+    properties: tuple[_Property, ...]
+    names: frozenset[str]
+    items: _Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Property:
+    name: str
+    place: _Place
+    tolerates: frozenset[str]
+    absent: str | None
+    """The requirement that is met when the property is not there."""
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    """Compiles a schema; a record that refers to itself is one place."""
+
+    document: Json
+    known: dict[str, _Place] = field(default_factory=dict)
+
+    def place(self, schema: Any) -> _Place:
+        key = json.dumps(schema, sort_keys=True)
+        if key not in self.known:
+            found = self.known[key] = _Place()
+            nodes = _branches(self.document, schema)
+            found.requirement = _first_requirement(nodes)
+            found.branches = tuple(map(self.branch, nodes))
+        return self.known[key]
+
+    def branch(self, node: Json) -> _Branch:
+        kinds = node.get("type", ())
+        properties: Json = node.get("properties", {})
+        own = node.get("x-requirement")
+        return _Branch(
+            own if isinstance(own, str) else None,
+            (kinds,) if isinstance(kinds, str) else tuple(kinds),
+            tuple(self.property(name, schema) for name, schema in properties.items()),
+            frozenset(properties),
+            self.place(node["items"]) if "items" in node else None,
+        )
+
+    def property(self, name: str, schema: Any) -> _Property:
+        node = resolve(self.document, schema)
+        tolerates = frozenset(node.get("x-tolerates", ()))
+        is_met = node.get("type") == "null" or node.get("not") == {} or "absent" in tolerates
+        own = node.get("x-requirement")
+        return _Property(name, self.place(schema), tolerates, own if is_met and isinstance(own, str) else None)
+
+
+def _compiled(document: Json, schema: Any) -> _Place:
+    return _Compiler(document).place(schema)
+
+
+def _walk(place: _Place, value: Any, around: str, exercised: set[str], tolerated: set[tuple[str, str]]) -> None:
+    """
+    Gather the requirements whose places a value really has, and the forms in it that are merely tolerated.
+
+    `around` is the requirement of what the value is part of.
+    """
+    for branch in place.branches:
+        own = branch.requirement or around
+        if branch.requirement:
+            exercised.add(branch.requirement)
+        if isinstance(value, dict):
+            _walk_record(branch, value, own, exercised, tolerated)
+        elif isinstance(value, list) and branch.items is not None:
+            for entry in value[:_ENTRIES_LOOKED_AT]:
+                _walk(branch.items, entry, own, exercised, tolerated)
+
+
+def _walk_record(branch: _Branch, value: Json, own: str, exercised: set[str], tolerated: set[tuple[str, str]]) -> None:
+    """
+    Look at a record. A property's absence may be what its requirement asks or allows.
+
+    What has none of the other properties either is not the thing that they belong to, and shows nothing about it.
+    """
+    is_the_thing = not branch.names.isdisjoint(value)
+    for entry in branch.properties:
+        if entry.name in value:
+            found = value[entry.name]
+            if entry.tolerates:
+                for form, what in _FORMS:
+                    if form in entry.tolerates and what.fits(found):
+                        tolerated.add((entry.place.requirement or own, f"{entry.name} {what.words}"))
+            _walk(entry.place, found, own, exercised, tolerated)
+        else:
+            if entry.absent and is_the_thing:
+                exercised.add(entry.absent)
+            if "absent" in entry.tolerates:
+                tolerated.add((entry.place.requirement or own, f"{entry.name} is absent"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    words: str
+    fits: Callable[[Any], bool]
+
+
+_FORMS = (
+    ("null", _Form("is null", lambda value: value is None)),
+    ("relative", _Form("is a relative path", lambda value: isinstance(value, str) and value.startswith("/"))),
+)
