@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
-from conformance.contract import Contract, Version
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from conformance.contract import TABLE, Contract, Requirement, Version
+from conformance.embedded import DEFAULT_VERSION
 from conformance.proof import written  # noqa: F401 - registers its faults
 from conformance.proof.faults import WRITTEN, Fault
 from conformance.proof.generated import generated
 
-__all__ = ["Fault", "all_faults"]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+__all__ = ["Fault", "all_faults", "faults_named", "version_for"]
 
 
-def all_faults(contract: Contract, version: str) -> tuple[Fault, ...]:
-    """Return the faults written by hand, and those that follow from the contract at a version."""
-    by_hand = [
-        fault
-        for fault in WRITTEN.values()
-        if (requirement := contract.requirements.get(fault.requirement)) and requirement.tested
-    ]
-    return (*by_hand, *generated(contract, Version.parse(version)))
+def all_faults(contract: Contract, version: str | None = None) -> tuple[Fault, ...]:
+    """
+    Return the faults written by hand, and those that follow from the contract, each with the version to try it at.
+
+    With a version: all of what is owed there. Without one: the same of the reference's own version, and of what is
+    not owed at that one the faults at the nearest version where it is, so that nothing that is ever owed is left out.
+    """
+    return tuple(_each(contract, version))
+
+
+def faults_named(contract: Contract, names: Collection[str], version: str | None = None) -> tuple[Fault, ...]:
+    """Return the faults of these names, as far as there are any, and make no more than that takes."""
+    found: dict[str, Fault] = {}
+    for fault in _each(contract, version):
+        if fault.name in names:
+            found[fault.name] = fault
+        if len(found) == len(set(names)):
+            break
+    return tuple(found.values())
+
+
+def version_for(requirement: Requirement) -> Version | None:
+    """Return the version at which a requirement is proved unless another is named; None where no version owes it."""
+    default = Version.parse(DEFAULT_VERSION)
+    owed = [version for version in map(Version.parse, TABLE) if requirement.applies_to(version)]
+    before = [version for version in owed if version <= default]
+    return max(before) if before else min(owed, default=None)
+
+
+def _each(contract: Contract, version: str | None) -> Iterator[Fault]:
+    """Yield the faults, those first that take the least to be made."""
+    asked = Version.parse(version) if version is not None else None
+    for fault in WRITTEN.values():
+        requirement = contract.requirements.get(fault.requirement)
+        if requirement and requirement.tested and (asked is None or requirement.applies_to(asked)):
+            place = asked or version_for(requirement)
+            if place is not None:
+                yield replace(fault, version=fault.version or str(place))
+    if asked is not None:
+        yield from _generated_at(contract, asked)
+        return
+    default = Version.parse(DEFAULT_VERSION)
+    yield from _generated_at(contract, default)
+    places = {entry.id: version_for(entry) for entry in contract.requirements.values()}
+    for place in sorted({found for found in places.values() if found not in (None, default)}, key=str):
+        for fault in _generated_at(contract, place):
+            if places[fault.requirement] == place:
+                # The version of the reference may have a fault of this name as well.
+                yield replace(fault, name=f"{fault.name} at {place}")
+
+
+def _generated_at(contract: Contract, version: Version) -> Iterator[Fault]:
+    return (replace(fault, version=str(version)) for fault in generated(contract, version))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,13 +9,22 @@ from typing import TYPE_CHECKING
 from conformance.errors import ContractError
 
 if TYPE_CHECKING:
-    from conformance.reference import Service
-    from conformance.reference.http import Request, Response
-    from conformance.reference.routing import Route
+    from collections.abc import Mapping
 
-_NAME = re.compile(r":[^/]+")
+    from conformance.reference import Service
+    from conformance.reference.choices import Choices
+
 Apply = Callable[["Service"], None]
-Alter = Callable[["Request", "Response"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the healthy reference is on which a fault shows; nothing special, as a rule."""
+
+    choices: Choices | None = None
+    """Where it is another legal variant."""
+    features: tuple[tuple[str, bool], ...] = ()
+    """Where its profile declares more or less than it does by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,52 +38,48 @@ class Fault:
     says: str
     """What the faulty service does."""
     apply: Apply
-    versions: tuple[str, ...] = ()
-    """Versions at which it shows; none for the version of the proof."""
+    version: str = ""
+    """The version at which it is tried; empty while it may be any at which its requirement is owed."""
     operation: str = ""
     """The operation it is about, whose own tests are likely to see it first."""
+    ground: Ground = Ground()
 
 
 WRITTEN: dict[str, Fault] = {}
 
 
-def fault(requirement: str, *, version: str | None = None) -> Callable[[Apply], Apply]:
+def fault(
+    requirement: str,
+    *,
+    version: str = "",
+    operation: str = "",
+    choices: Choices | None = None,
+    features: Mapping[str, bool] | None = None,
+) -> Callable[[Apply], Apply]:
     """
     Register a function that puts a fault on a service; its docstring says what the faulty service does.
 
-    `version` is one at which the fault shows, where the proof's own version would hide it.
+    `version` is the one at which the fault shows, where that is not any at which its requirement is owed; `operation`
+    names the one whose tests are likely to see it first; `choices` and `features` say on which variant of the
+    reference it shows, where that is not the usual one. A function may be registered more than once, where
+    requirements of several areas say the same.
     """
+    ground = Ground(choices, tuple(sorted((features or {}).items())))
 
     def register(apply: Apply) -> Apply:
-        area = apply.__module__.rpartition(".")[2]
-        name = f"{area}: {apply.__name__}".replace("_", "-")
+        name = f"{requirement.partition('.')[0]}: {apply.__name__}".replace("_", "-")
         if name in WRITTEN:
             raise ContractError(f"Two faults are named {name}.")
         says = (apply.__doc__ or "").strip()
         if not says:
             raise ContractError(f"The fault {apply.__name__} does not say what the faulty service does.")
-        versions = (version,) if version else ()
-        WRITTEN[name] = Fault(name, requirement, says, apply, versions)
+        WRITTEN[name] = Fault(name, requirement, says, apply, version, operation, ground)
         return apply
 
     return register
 
 
-def does_nothing(*_: object, **__: object) -> None:
-    """Stand in for a method that should have done something."""
-
-
-def is_route(route: Route, key: str) -> bool:
-    """Tell whether a route is the one of a key, whatever either calls its parameters."""
-    return _NAME.sub(":", route.key) == _NAME.sub(":", key)
-
-
-def altering(service: Service, key: str, alter: Alter) -> None:
-    """Alter the served answers of one route, named by method and path such as "GET /user"."""
-
-    def transform(route: Route, request: Request, response: Response) -> Response:
-        if is_route(route, key) and response.status < 300:  # noqa: PLR2004 - HTTP's own number
-            alter(request, response)
-        return response
-
-    service.transformers.append(transform)
+def named(name: str, says: str, apply: Apply) -> Apply:
+    """Give a function that was made for one of several places its own name and words, so that it can be registered."""
+    apply.__name__, apply.__doc__ = name, says
+    return apply

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -12,22 +13,26 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.runner import runtestprotocol
 
-from conformance import pytest_plugin
+from conformance import bursts, pytest_plugin
 from conformance.bookkeeping import Run, running
 from conformance.contract import Contract
 from conformance.embedded import profile_data
 from conformance.record import Check, Outcome, Recorder
 from conformance.reference import EmbeddedServer, create_service
+from conformance.reference.clock import Clock
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.proof.faults import Fault
+    from conformance.proof.faults import Fault, Ground
     from conformance.target import Profile
 
 
 _DEADLINE_SECONDS = 2
+#: What a test is taken to last before it has run: those that draw many calls are tried last.
+_QUICK_SECONDS, _DRAWING_SECONDS = 0.05, 1.0
+_DRAWING = ("test_fuzz.py", "_model.py", "test_completion_rate.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +55,19 @@ class Kill:
 @dataclass
 class Matrix:
     """
-    A pytest plugin that runs the collected tests once on the healthy reference, and then fault after fault.
+    A pytest plugin that runs the tests of each fault's requirement against it, instead of all tests once.
 
-    `kills` grows as it goes; `progress` is told after each fault.
+    A test counts only after it has run on the healthy reference without failing the requirement. `tell` gets what
+    became of each fault as soon as that is known.
     """
 
     version: str
-    faults: Sequence[Fault]
-    progress: Callable[[Kill, int, int], None]
-    kills: list[Kill] = field(default_factory=list)
-    unhealthy: list[str] = field(default_factory=list)
+    faults: Iterable[Fault]
+    tell: Callable[[Kill], None]
+    unhealthy: set[str] = field(default_factory=set)
     """Requirements that fail on the healthy reference: the proof is worth nothing before they are mended."""
+    _failing: dict[tuple[str, Ground], frozenset[str]] = field(default_factory=dict)
+    """Of each test that has run on the healthy reference: which requirements failed there."""
     _seconds: dict[str, float] = field(default_factory=dict)
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -74,55 +81,56 @@ class Matrix:
         items = {item.nodeid: item for item in session.items}
         service = create_service(version=self.version)
         with TemporaryDirectory() as folder, EmbeddedServer(service) as server:
-            bench = _Bench(Path(folder), server, self.version)
-            self._prove_health(bench, [items[name] for name in self._wanted(claims) if name in items])
-            for number, fault in enumerate(self.faults, start=1):
-                kill = self._try(
-                    bench, fault, [items[name] for name in claims.get(fault.requirement, ()) if name in items]
-                )
-                self.kills.append(kill)
-                self.progress(kill, number, len(self.faults))
+            bench = Bench(Path(folder), server, self.version)
+            with bench.owning_time():
+                for fault in self.faults:
+                    known = [items[name] for name in claims.get(fault.requirement, ()) if name in items]
+                    self.tell(self._try(bench, fault, known))
         return True
 
     def _likely(self, item: pytest.Item, fault: Fault) -> tuple[bool, float]:
         """Put the tests of the faulty operation first, and the quick ones before the slow ones."""
         about = bool(fault.operation) and f"[{fault.operation}]" in item.nodeid
-        return not about, self._seconds.get(item.nodeid, 0.0)
+        guessed = _DRAWING_SECONDS if item.path.name.endswith(_DRAWING) else _QUICK_SECONDS
+        return not about, self._seconds.get(item.nodeid, guessed)
 
-    def _wanted(self, claims: Mapping[str, Collection[str]]) -> list[str]:
-        requirements = {fault.requirement for fault in self.faults}
-        return sorted({test for requirement in requirements for test in claims.get(requirement, ())})
-
-    def _prove_health(self, bench: _Bench, items: Sequence[pytest.Item]) -> None:
-        for item in items:
+    def _passes_without(self, bench: Bench, fault: Fault, item: pytest.Item) -> bool:
+        """Tell whether a test finds nothing wrong with the fault's requirement where nothing is."""
+        key = (item.nodeid, fault.ground)
+        if key not in self._failing:
             started = time.perf_counter()
-            checks = bench.run(item)
+            failed = frozenset(
+                check.requirement for check in bench.run(item, fault.ground) if check.outcome is Outcome.FAILED
+            )
             self._seconds[item.nodeid] = time.perf_counter() - started
-            self.unhealthy += [check.requirement for check in checks if check.outcome is Outcome.FAILED]
+            self._failing[key] = failed
+            self.unhealthy |= failed
+        return fault.requirement not in self._failing[key]
 
-    def _try(self, bench: _Bench, fault: Fault, items: Sequence[pytest.Item]) -> Kill:
+    def _try(self, bench: Bench, fault: Fault, items: Sequence[pytest.Item]) -> Kill:
         """Run the tests of the violated requirement, the likeliest first, until one sees the fault."""
-        started = time.perf_counter()
         collateral: set[str] = set()
-        last: Check | None = None
-        with bench.faulty(fault):
-            for item in sorted(items, key=lambda item: self._likely(item, fault)):
-                for check in bench.run(item):
-                    if check.outcome is Outcome.FAILED and check.requirement == fault.requirement:
-                        reason = f"expected {check.expected}; got {check.actual}"
-                        seconds = round(time.perf_counter() - started, 3)
-                        return Kill(fault, True, item.nodeid, reason, tuple(sorted(collateral)), seconds)
-                    if check.outcome is Outcome.FAILED:
-                        collateral.add(check.requirement)
-                    elif check.requirement == fault.requirement and check.outcome is not Outcome.PASSED:
-                        last = check
-        detail = "no test claims the requirement" if not items else f"{last.outcome}: {last.detail}" if last else None
-        return Kill(
-            fault, False, None, None, tuple(sorted(collateral)), round(time.perf_counter() - started, 3), detail
-        )
+        detail = None if items else "no test claims the requirement"
+        seconds = 0.0
+        for item in sorted(items, key=lambda item: self._likely(item, fault)):
+            if not self._passes_without(bench, fault, item):
+                detail = "a test of the requirement fails without the fault as well"
+                continue
+            started = time.perf_counter()
+            checks = bench.run(item, fault.ground, fault)
+            seconds = round(seconds + time.perf_counter() - started, 3)
+            for check in checks:
+                if check.outcome is Outcome.FAILED and check.requirement == fault.requirement:
+                    reason = f"expected {check.expected}; got {check.actual}"
+                    return Kill(fault, True, item.nodeid, reason, tuple(sorted(collateral)), seconds)
+                if check.outcome is Outcome.FAILED:
+                    collateral.add(check.requirement)
+                elif check.requirement == fault.requirement and check.outcome is not Outcome.PASSED:
+                    detail = f"{check.outcome}: {check.detail}"
+        return Kill(fault, False, None, None, tuple(sorted(collateral)), seconds, detail)
 
 
-class _Bench:
+class Bench:
     """One server and one recorder for all runs; a fresh service for each."""
 
     def __init__(self, folder: Path, server: EmbeddedServer, version: str) -> None:
@@ -130,34 +138,56 @@ class _Bench:
         self._server = server
         self._version = version
         self._contract = Contract.load()
-        self._fault: Fault | None = None
-        self._profile = self._profile_of()
-
-    def _profile_of(self) -> Profile:
-        data = profile_data(self._server.service.world, self._server.base_url, self._version)
-        # What a faulty service never finishes need not be waited for as long as what a real one might.
-        data["limits"] = {**data["limits"], "deadline_seconds": _DEADLINE_SECONDS}
-        return profile_from(data, "the proof")
+        self._clock = _Clock()
+        self._profiles: dict[Ground, Profile] = {}
 
     @contextmanager
-    def faulty(self, fault: Fault) -> Iterator[None]:
-        """Serve a faulty service while the context lasts."""
-        self._fault = fault
+    def owning_time(self) -> Iterator[None]:
+        """Let times without any call pass at once while the context lasts: the service's clock is put forward."""
+        let_pass, bursts.let_pass = bursts.let_pass, self._clock.skip
         try:
             yield
         finally:
-            self._fault = None
+            bursts.let_pass = let_pass
 
-    def run(self, item: pytest.Item) -> list[Check]:
-        """Run one test on a service of its own and return what it checked."""
-        service = create_service(version=self._version)
-        if self._fault is not None:
-            self._fault.apply(service)
+    def run(self, item: pytest.Item, ground: Ground, fault: Fault | None = None) -> list[Check]:
+        """Run one test on a service of its own, with a fault or without, and return what it checked."""
+        service = create_service(version=self._version, choices=ground.choices, clock=self._clock)
+        profile = self._profile(ground)
+        if fault is not None:
+            fault.apply(service)
         self._server.serve(service)
         recorder = Recorder(self._folder / "results.jsonl")
         try:
-            with running(Run(self._contract, self._profile, recorder)) as run, pytest_plugin.booked(item, run):
+            with running(Run(self._contract, profile, recorder)) as run, pytest_plugin.booked(item, run):
                 runtestprotocol(item, log=False)
         finally:
             recorder.close()
         return recorder.checks
+
+    def _profile(self, ground: Ground) -> Profile:
+        if ground not in self._profiles:
+            world = create_service(version=self._version, choices=ground.choices).world
+            data = profile_data(world, self._server.base_url, self._version)
+            # What a faulty service never finishes need not be waited for as long as what a real one might.
+            data["limits"] = {**data["limits"], "deadline_seconds": _DEADLINE_SECONDS}
+            data["features"] = {**data["features"], **dict(ground.features)}
+            self._profiles[ground] = profile_from(data, "the proof")
+        return self._profiles[ground]
+
+
+class _Clock(Clock):
+    """The clock of the machine, which can be put forward."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def skip(self, seconds: float) -> None:
+        """Let so many seconds have passed."""
+        self._ahead += seconds
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self._ahead)
+
+    def seconds(self) -> float:
+        return super().seconds() + self._ahead

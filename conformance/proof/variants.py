@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from conformance.proof import alterations
+from conformance.proof.rounds import UNKNOWN, Round
 from conformance.reference.choices import (
     Choices,
     Coercion,
@@ -20,7 +22,9 @@ from conformance.reference.choices import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from conformance.proof.alterations import Alteration
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +38,12 @@ class Variant:
     """Where it declares other features than the reference does by itself."""
     limits: Mapping[str, float] = field(default_factory=dict)
     """What its profile says of patience."""
+    alterations: tuple[Alteration, ...] = ()
+    """What makes it differ where the reference itself leaves no choice."""
 
 
-_PLAIN = Choices()
+# Waiting for exports shows nothing here, but where a variant is about it.
+_PLAIN = Choices(export_delay_seconds=0.05)
 
 VARIANTS = (
     Variant(
@@ -62,6 +69,12 @@ VARIANTS = (
             rejected_code=422,
             repeated_code=409,
             wrong_method_code=404,
+            absent_route_code=410,
+            hidden_code=403,
+            missing_code=422,
+            too_large_code=400,
+            unsupported_media_code=406,
+            integration_not_creatable_code=400,
             error_shape=ErrorShape.PROBLEM,
         ),
     ),
@@ -73,7 +86,7 @@ VARIANTS = (
     Variant(
         "plain-text-errors",
         "Errors are plain text.",
-        replace(_PLAIN, error_shape=ErrorShape.TEXT, forbidden_code=401, hidden_code=403),
+        replace(_PLAIN, error_shape=ErrorShape.TEXT, forbidden_code=401, hidden_code=403, absent_unapproval_code=409),
     ),
     Variant(
         "always-200",
@@ -198,6 +211,7 @@ VARIANTS = (
             report_rules_creatable_in_projects=False,
             configuration_read_from_16_0=False,
         ),
+        features={"approval_configuration": False},
     ),
     Variant(
         "other-settings",
@@ -221,4 +235,152 @@ VARIANTS = (
         replace(_PLAIN, completions_offered=False, group_approval_rules_offered=False, enterprise=False),
         features={"code_completion": False, "group_approval_rules": False, "enterprise_edition": False},
     ),
+    Variant(
+        "sends-strangers-to-a-login",
+        "Who sends no token is redirected to a page to log in; endpoints that are gone are not allowed.",
+        replace(_PLAIN, anonymous_code=302, absent_route_code=405, approval_refused_code=403, repeated_code=409),
+        alterations=(alterations.sends_strangers_to_a_login,),
+    ),
+    Variant(
+        "extra-fields-everywhere",
+        "Every object has more fields than described, those of other records among them.",
+        replace(_PLAIN, pagination_totals=False),
+        alterations=(alterations.adds_fields_everywhere, alterations.shows_fields_of_other_records),
+    ),
+    Variant(
+        "nulls-and-truth-values",
+        "Users have no picture, nothing is said of LDAP, and the flag for code owners is a truth value in projects.",
+        replace(_PLAIN, web_url="https://code.example.org/base"),
+        alterations=(
+            alterations.leaves_values_null,
+            alterations.leaves_ldap_out,
+            alterations.shows_code_owner_flag_as_truth_value,
+        ),
+    ),
+    Variant(
+        "other-scope",
+        "Targets need not be seen, the allowlist goes with its limit, which is off at first; lists are paged.",
+        replace(
+            _PLAIN,
+            target_must_be_visible=False,
+            allowlist_lost_when_limit_off=True,
+            outbound_enabled=True,
+            inbound_enabled_initially=False,
+            per_page_above_maximum=OutOfRange.REFUSE,
+            unmarked_lists_are_paged=True,
+        ),
+    ),
+    Variant(
+        "other-rules",
+        "Anybody may be an approver, several default rules are fine, rules apply to no branch, policies make more.",
+        replace(
+            _PLAIN,
+            approvers_must_be_members=False,
+            several_default_rules=True,
+            default_rule_name="Anybody",
+            report_rules_creatable_in_groups=True,
+            group_rules_apply_to_all_branches=False,
+            largest_approvals_required=1000,
+        ),
+    ),
+    Variant(
+        "other-roles",
+        "Who may read and write rules and configurations, where the text names no role.",
+        replace(
+            _PLAIN,
+            approvals_reader=10,
+            approval_rules_writer=30,
+            merge_request_rules_writer=20,
+            configuration_writer=30,
+        ),
+    ),
+    Variant(
+        "maintainers-only",
+        "Rules and configurations are for maintainers alone, also those of merge requests.",
+        replace(_PLAIN, approvals_reader=40, merge_request_rules_writer=40),
+    ),
+    Variant(
+        "two-settings-for-authors",
+        "Configuration and settings each have an author approval of their own, and begin the other way round.",
+        replace(
+            _PLAIN,
+            author_approval_is_one_setting=False,
+            author_approval_initially=True,
+            reset_approvals_initially=False,
+            committers_barred_initially=True,
+            project_settings_on_initially=("allow_author_approval", "retain_approvals_on_push"),
+            group_settings_on_initially=(),
+        ),
+    ),
+    Variant(
+        "everything-handed-down",
+        "Whatever a group ever set binds what lies in it, and merge requests may not have rules of their own.",
+        replace(
+            _PLAIN, group_settings_bind=Handing.ALL, overriding_enforced=False, locked_setting_written=Unfit.REFUSE
+        ),
+    ),
+    Variant(
+        "other-ends-of-the-table",
+        "What the version table leaves open is decided the other way.",
+        replace(
+            _PLAIN,
+            offset_page_refused_code=None,
+            confidentiality_refused_code=400,
+            deprecated_settings_from_17_0=False,
+            ci_job_token_scope_enabled_from_17_0=True,
+            runner_registration_gone=True,
+        ),
+        alterations=(alterations.still_changes_configurations,),
+    ),
+    Variant(
+        "exports-elsewhere",
+        "Exports lie in a storage to which downloads are redirected, and one of the relations always fails.",
+        replace(_PLAIN, export_delay_seconds=0.0, failing_export_relations=("boards",)),
+        alterations=(alterations.keeps_downloads_in_a_storage,),
+    ),
+    Variant(
+        "exports-compressed-on-the-way",
+        "Exports are sent as text with compression on the way, each in one batch.",
+        replace(_PLAIN, export_batch_size=1000),
+        alterations=(alterations.encodes_downloads,),
+    ),
+    Variant(
+        "drops-what-does-not-fit",
+        "Integrations leave out what they cannot take; completions count malformed calls and give several choices.",
+        replace(_PLAIN, malformed_completions_count=True, completion_alternatives=3),
+        alterations=(alterations.drops_unfit_settings,),
+    ),
+    Variant(
+        "reads-lag-behind",
+        "What was written is read a moment later only.",
+        _PLAIN,
+        limits={"settle_seconds": 1.5 * alterations.LAG_SECONDS},
+        alterations=(alterations.lets_reads_lag,),
+    ),
 )
+
+
+def rounds_of(variants: Iterable[Variant], version: str) -> tuple[Round, ...]:
+    """Return a round of the suite for each variant at a version."""
+    return tuple(
+        Round(
+            variant.name,
+            version,
+            legal_at(variant.choices, version),
+            variant.features,
+            variant.limits,
+            variant.alterations,
+        )
+        for variant in variants
+    )
+
+
+def legal_at(choices: Choices, version: str) -> Choices:
+    """Return choices without what contradicts the text at a version, or what only others among them make illegal."""
+    enforced_by_default = version == UNKNOWN or int(version.partition(".")[0]) >= 18  # noqa: PLR2004 - row 18.0
+    if enforced_by_default:
+        choices = replace(choices, inbound_enabled_initially=True)
+    if choices.unmarked_lists_are_paged:
+        # A list that is not said to have pages must be there when no page is asked for.
+        choices = replace(choices, default_per_page=max(20, choices.default_per_page))
+    return replace(choices, max_per_page=max(choices.max_per_page, choices.default_per_page))

@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+import os
+from dataclasses import fields
 
 import pytest
 
-from conformance.proof.variants import VARIANTS, Variant
-from conformance.reference import EmbeddedServer, create_service
+from conformance.proof.combinations import LEGAL, NOT_DRAWN, undrawn
+from conformance.proof.legal import VERSIONS
+from conformance.proof.rounds import WITHOUT_DRAWN, Round, Told, told_by
+from conformance.proof.variants import VARIANTS, rounds_of
+from conformance.reference import Choices
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-VERSIONS = ("15.9", "17.7", "19.0")
+WHOLE = bool(os.environ.get("WHOLE_SUITE"))
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_a_legal_variant_violates_nothing(
-    conformance: Callable[..., Any],
-    write_profile: Callable[..., Path],
-    tmp_path: Path,
-    variant: Variant,
-) -> None:
-    version = VERSIONS[VARIANTS.index(variant) % len(VERSIONS)]
-    service = create_service(version=version, choices=variant.choices)
-    with EmbeddedServer(service) as server:
-        features = {"code_completion": True, "group_approval_rules": True, **variant.features}
-        write_profile(service, server.base_url, version=version, features=features)
-        outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "3")
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    failed = {row["id"]: row["failures"][0] for row in report["requirements"] if row["verdict"] == "failed"}
-    assert failed == {}, outcome.text[-2000:]
-    assert "suite itself broke" not in outcome.text, outcome.text[-2000:]
+def wanted() -> list[Round]:
+    """Every variant at one of the versions in turn; with WHOLE_SUITE set, at all of them."""
+    at = {version: rounds_of(VARIANTS, version) for version in VERSIONS}
+    if WHOLE:
+        return [one for rounds in at.values() for one in rounds]
+    return [at[VERSIONS[number % len(VERSIONS)]][number] for number in range(len(VARIANTS))]
+
+
+@pytest.fixture(scope="module")
+def rounds() -> dict[tuple[str, str], Told]:
+    options = ("--max-examples=3",) if WHOLE else WITHOUT_DRAWN
+    return {(run.name, run.version): run for run in told_by(2, wanted(), *options)}
+
+
+@pytest.mark.parametrize("one", wanted(), ids=lambda one: f"{one.name}-{one.version}")
+def test_a_legal_variant_violates_nothing(rounds: dict[tuple[str, str], Told], one: Round) -> None:
+    run = rounds[one.name, one.version]
+    assert (run.alarms, run.broken) == ((), ())
+    assert run.verified > 400
+
+
+def test_every_choice_is_decided_otherwise_by_some_variant_or_named_as_unseen() -> None:
+    own = Choices()
+    varied = {
+        field.name
+        for field in fields(Choices)
+        for variant in VARIANTS
+        if getattr(variant.choices, field.name) != getattr(own, field.name)
+    }
+    assert {field.name for field in fields(Choices)} - varied - NOT_DRAWN.keys() == set()
+
+
+def test_every_choice_is_drawn_or_named_as_unseen_and_its_own_value_is_legal() -> None:
+    own = Choices()
+    assert undrawn() == set()
+    assert [name for name, values in LEGAL.items() if getattr(own, name) not in values] == []

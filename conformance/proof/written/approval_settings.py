@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from conformance.proof.faults import altering, fault
+from conformance.proof.faults import fault, named
+from conformance.proof.tampering import altering, bodies, taken_for
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.errors import RejectedError
 from conformance.reference.identity import Group, Project
 
 if TYPE_CHECKING:
-    from conformance.proof.faults import Apply
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
 
@@ -28,12 +26,6 @@ STORED = {
 }
 
 
-def named(name: str, says: str, apply: Apply) -> Apply:
-    """Name a fault that is made for several places."""
-    apply.__name__, apply.__doc__ = name, says
-    return apply
-
-
 def changing(service: Service, kind: type, alter: Any) -> None:
     """Alter what is wanted of the settings of groups, or of projects, before it is stored."""
     area = service.approval_settings
@@ -43,19 +35,6 @@ def changing(service: Service, kind: type, alter: Any) -> None:
         change(subject, alter(subject, wanted) if isinstance(subject, kind) else wanted)
 
     area.change = altered
-
-
-def reading_as_true(service: Service, key: str, name: str) -> None:
-    """Take any word for true before the request is handled."""
-    handle = next(route.handler for route in service.routes if route.key == key)
-
-    def lenient(request: Request) -> Response:
-        sent = orjson.loads(request.body or b"{}")
-        if not isinstance(sent.get(name, False), bool):
-            request.body = orjson.dumps({**sent, name: True})
-        return handle(request)
-
-    service.routes.change(key, handler=lenient)
 
 
 for place, kind in KINDS.items():
@@ -197,7 +176,11 @@ for place, kind in KINDS.items():
     for part, setting in STORED.items():
 
         def takes_anything(service: Service, setting: Setting = setting, place: str = place) -> None:
-            reading_as_true(service, f"PUT {PATHS[place]}", setting.value)
+            bodies(
+                service,
+                f"PUT {PATHS[place]}",
+                taken_for(setting.value, instead=True, unless=lambda value: isinstance(value, bool)),
+            )
 
         fault(f"approval-settings.{place}.update.{part}.is-boolean")(
             named(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from conformance.proof.faults import altering, fault
-from conformance.reference.errors import InvalidError, RejectedError, StatedError
+from conformance.proof.faults import fault
+from conformance.proof.tampering import altering, bodies, does_nothing
+from conformance.reference.choices import Choices
+from conformance.reference.errors import RejectedError, StatedError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
@@ -30,17 +30,6 @@ def demanding(service: Service, unwanted: Any) -> None:
         return wanted
 
     area.read = choosy
-
-
-def lenient(service: Service, key: str, mend: Any) -> None:
-    """Mend a wrong body before it is handled."""
-    handle = service.routes.get(key).handler
-
-    def mending(request: Request) -> Response:
-        request.body = orjson.dumps(mend(orjson.loads(request.body or b"{}")))
-        return handle(request)
-
-    service.routes.change(key, handler=mending)
 
 
 @fault("code-completion.result.created-counts-seconds")
@@ -166,7 +155,7 @@ for _name, _mend in MENDED.items():
 
     def taken(service: Service, mend: Any = _mend) -> None:
         """A request that cannot be read is mended."""
-        lenient(service, COMPLETE, mend)
+        bodies(service, COMPLETE, mend)
 
     taken.__name__ = f"completion_mends_{_name}"
     fault(f"code-completion.request.{_name}")(taken)
@@ -192,6 +181,7 @@ def group_does_not_count(service: Service) -> None:
     area.enabled = lambda project: area.switches.get(("project", project.id), False) or project.id == 1
 
 
+@fault("errors.completion-switched-off")
 @fault("code-completion.enabled.is-off")
 def disabled_answers_404(service: Service) -> None:
     """A project without the feature is hidden."""
@@ -204,12 +194,14 @@ def disabled_is_enabled(service: Service) -> None:
     service.code_completion.enabled = lambda _: True
 
 
+@fault("errors.empty-project-path")
 @fault("code-completion.enabled.empty-path")
 def empty_path_is_invalid(service: Service) -> None:
     """An empty path answers 400."""
     answering(service, 400, lambda path: not path)
 
 
+@fault("errors.unknown-project-path")
 @fault("code-completion.enabled.unknown-project")
 def unknown_project_is_forbidden(service: Service) -> None:
     """An unknown path answers 403."""
@@ -225,18 +217,25 @@ def readable_project_answers_409(service: Service) -> None:
 @fault("code-completion.enabled.path.is-required")
 def path_may_be_missing(service: Service) -> None:
     """Without a path the first project is meant."""
-    lenient(service, CHECK, lambda body: {"project_path": service.world.one("enabled_project").path, **body})
+    bodies(service, CHECK, lambda body: {"project_path": service.world.one("enabled_project").path, **body})
 
 
 @fault("code-completion.enabled.path.is-string")
 def path_may_be_anything(service: Service) -> None:
     """A path that is no text means the first project."""
     known = service.world.one("enabled_project").path
-    lenient(
+    bodies(
         service,
         CHECK,
         lambda body: {**body, "project_path": known} if not isinstance(body.get("project_path", ""), str) else body,
     )
 
 
-_ = InvalidError
+@fault(
+    "code-completion.completion.follows-the-flag",
+    choices=Choices(completions_offered=False),
+    features={"code_completion_flag_off": True, "code_completion": False},
+)
+def completions_come_while_the_flag_is_off(service: Service) -> None:
+    """The flag takes nothing away."""
+    service.code_completion.require_offered = does_nothing

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import altering, does_nothing, fault
+from conformance.proof.faults import fault
+from conformance.proof.tampering import altering, does_nothing
 from conformance.reference.errors import NotFoundError
 from conformance.reference.http import file
 

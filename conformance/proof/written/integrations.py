@@ -1,31 +1,40 @@
-"""Faults of integrations: setting up, updating, disabling, and what their parameters take."""
+"""Faults of integrations: setting up, updating, disabling, their older name, and their entries."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import fault
+from conformance.proof.faults import fault, named
 from conformance.reference.areas import integration_catalogue
 from conformance.reference.errors import InvalidError
 from conformance.reference.http import Response, ok
 from conformance.reference.identity import Role
 
 if TYPE_CHECKING:
+    from conformance.proof.faults import Apply
     from conformance.reference import Service
 
 NEWER, OLDER = "/projects/:id/integrations", "/projects/:id/services"
 
 
-def registered(apply: Any, requirement: str) -> None:
-    """Register a fault that is made for one of several parameters; its name says what the faulty service does."""
-    apply.__doc__ = apply.__doc__ or f"{apply.__name__.strip('_').replace('_', ' ').capitalize()}."
-    fault(requirement)(apply)
+def name_at(service):
+    """Return the newest name that integrations have at the version of a service."""
+    return NEWER if service.routes.get(f"GET {NEWER}").exists_at(service.version) else OLDER
 
 
-def answering(service: Service, key: str, alter, *, when=lambda response: response.status < 300) -> None:
+def registered(apply: Apply, name: str, requirement: str) -> None:
+    """Register a fault that is made for one of several parameters or fields; its name says what goes wrong."""
+    fault(requirement)(named(name, f"{name.replace('_', ' ').capitalize()}.", apply))
+
+
+def answered(service: Service, method: str, below: str, alter, *, when=lambda response: response.status < 300) -> None:
+    """Replace or alter the answers of an operation under the newest name."""
+    answered_at(service, f"{method} {name_at(service)}{below}", alter, when=when)
+
+
+def answered_at(service: Service, key: str, alter, *, when=lambda response: response.status < 300) -> None:
     """Replace or alter the answers of one route."""
 
     def transform(route, request, response):
@@ -36,13 +45,13 @@ def answering(service: Service, key: str, alter, *, when=lambda response: respon
     service.transformers.append(transform)
 
 
-# -- life ----------------------------------------------------------------------------------------------------------
+# -- life --------------------------------------------------------------------------------------------------------------
 
 
 @fault("integrations.set-up.accepted")
 def setting_up_is_redirected(service):
     """Setting up is redirected."""
-    answering(service, f"PUT {NEWER}/:slug", lambda q, r: Response(303, headers={"location": "/"}))
+    answered(service, "PUT", "/:slug", lambda q, r: Response(303, headers={"location": "/"}))
 
 
 @fault("integrations.set-up.listed")
@@ -134,7 +143,7 @@ def setting_up_hits_every_project(service):
 @fault("integrations.disable.accepted")
 def disabling_answers_a_server_error(service):
     """Disabling answers a server error."""
-    answering(service, f"DELETE {NEWER}/:slug", lambda q, r: ok({}, 500))
+    answered(service, "DELETE", "/:slug", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.disable.unlisted")
@@ -222,19 +231,19 @@ def disabling_what_is_off_disables_the_rest(service):
     service.integrations.disable = rest
 
 
-# -- unknown things ------------------------------------------------------------------------------------------------
+# -- unknown things ----------------------------------------------------------------------------------------------------
 
 
 @fault("integrations.unknown-slug.reading")
 def an_unknown_one_is_read_as_blank(service):
     """An unknown one is read as blank."""
-    answering(service, f"GET {NEWER}/:slug", lambda q, r: ok({}), when=lambda r: r.status == 404)
+    answered(service, "GET", "/:slug", lambda q, r: ok({}), when=lambda r: r.status == 404)
 
 
 @fault("integrations.unknown-slug.setting-up")
 def an_unknown_one_is_set_up(service):
     """An unknown one is set up."""
-    answering(service, f"PUT {NEWER}/:slug", lambda q, r: ok({}), when=lambda r: r.status == 404)
+    answered(service, "PUT", "/:slug", lambda q, r: ok({}), when=lambda r: r.status == 404)
 
 
 @fault("integrations.unknown-slug.setting-up")
@@ -256,9 +265,10 @@ def an_unknown_one_sets_up_another(service):
 @fault("integrations.unknown-slug.disabling")
 def disabling_an_unknown_one_breaks(service):
     """Disabling an unknown one breaks."""
-    answering(
+    answered(
         service,
-        f"DELETE {NEWER}/:slug",
+        "DELETE",
+        "/:slug",
         lambda q, r: ok({}, 500) if q.path["slug"] not in integration_catalogue.CATALOGUE else None,
         when=lambda r: r.status == 404,
     )
@@ -267,40 +277,42 @@ def disabling_an_unknown_one_breaks(service):
 @fault("integrations.unknown-project")
 def an_unknown_project_has_no_integrations(service):
     """An unknown project has no integrations."""
-    answering(service, f"GET {NEWER}", lambda q, r: ok([]), when=lambda r: r.status == 404)
+    answered(service, "GET", "", lambda q, r: ok([]), when=lambda r: r.status == 404)
 
 
-# -- the older name ------------------------------------------------------------------------------------------------
+# -- the older name ----------------------------------------------------------------------------------------------------
 
 
 @fault("integrations.alias.list")
 def the_older_name_lists_an_object(service):
     """The older name lists an object."""
-    answering(service, f"GET {OLDER}", lambda q, r: ok({"integrations": r.content}))
+    answered_at(service, f"GET {OLDER}", lambda q, r: ok({"integrations": r.content}))
 
 
 @fault("integrations.alias.lists-the-same")
 def the_older_name_forgets_the_last(service):
     """The older name forgets the last."""
-    answering(service, f"GET {OLDER}", lambda q, r: ok(r.content[:-1]))
+    answered_at(service, f"GET {OLDER}", lambda q, r: ok(r.content[:-1]))
 
 
 @fault("integrations.alias.read")
 def the_older_name_reads_nothing(service):
     """The older name reads nothing."""
-    answering(service, f"GET {OLDER}/:slug", lambda q, r: Response(204))
+    answered_at(service, f"GET {OLDER}/:slug", lambda q, r: Response(204))
 
 
 @fault("integrations.alias.reads-the-same")
 def the_older_name_shows_less(service):
     """The older name shows less."""
-    answering(service, f"GET {OLDER}/:slug", lambda q, r: ok({k: v for k, v in r.content.items() if k != "properties"}))
+    answered_at(
+        service, f"GET {OLDER}/:slug", lambda q, r: ok({k: v for k, v in r.content.items() if k != "properties"})
+    )
 
 
 @fault("integrations.alias.set-up")
 def the_older_name_sets_nothing_up(service):
     """The older name sets nothing up."""
-    answering(service, f"PUT {OLDER}/:slug", lambda q, r: ok({}, 400))
+    answered_at(service, f"PUT {OLDER}/:slug", lambda q, r: ok({}, 400))
 
 
 @fault("integrations.alias.set-up-shows")
@@ -318,7 +330,7 @@ def the_older_name_sets_up_for_anybody_who_reports(service):
 @fault("integrations.alias.disable")
 def the_older_name_breaks_at_disabling(service):
     """The older name breaks at disabling."""
-    answering(service, f"DELETE {OLDER}/:slug", lambda q, r: ok({}, 500))
+    answered_at(service, f"DELETE {OLDER}/:slug", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.alias.disable-shows")
@@ -327,7 +339,7 @@ def the_older_name_pretends_to_disable(service):
     service.routes.change(f"DELETE {OLDER}/:slug", handler=lambda request: Response(204))
 
 
-# -- particular ones -----------------------------------------------------------------------------------------------
+# -- particular ones ---------------------------------------------------------------------------------------------------
 
 
 @fault("integrations.chat-app.not-created")
@@ -347,50 +359,6 @@ def the_chat_app_is_never_changed(service):
         return set_up(project, kind, values, active=active)
 
     service.integrations.set_up = refused
-
-
-def _not_required(service, *names):
-    require = service.integrations.require_settings
-    service.integrations.require_settings = lambda kind, values: require(kind, {**dict.fromkeys(names, "x"), **values})
-
-
-@fault("integrations.parameters.webhook.required")
-def webhook_is_optional(service):
-    """Webhook is optional."""
-    _not_required(service, "webhook")
-
-
-@fault("integrations.parameters.token.required")
-def token_is_optional(service):
-    """Token is optional."""
-    _not_required(service, "token")
-
-
-@fault("integrations.parameters.recipients.required")
-def recipients_are_optional(service):
-    """Recipients are optional."""
-    _not_required(service, "recipients")
-
-
-@fault("integrations.parameters.issue-tracker-urls.required-together")
-def one_address_of_a_tracker_is_optional(service):
-    """One address of a tracker is optional."""
-    _not_required(service, "project_url")
-
-
-@fault("integrations.parameters.webhook.required")
-def refused_without_webhook_and_listed_all_the_same(service):
-    """Refused without webhook and listed all the same."""
-    set_up = service.integrations.set_up
-
-    def half(project, kind, values, *, active=None):
-        try:
-            return set_up(project, kind, values, active=active)
-        except InvalidError:
-            service.integrations.keep(project, kind, values, active=True)
-            raise
-
-    service.integrations.set_up = half
 
 
 @fault("integrations.parameters.active.default")
@@ -419,244 +387,7 @@ def inactive_ones_are_listed_as_active(service):
     service.integrations.present_entry = lambda integration: {**present(integration), "active": True}
 
 
-# -- parameters ----------------------------------------------------------------------------------------------------
-
-_PARAMETERS = {
-    "webhook": "webhook.text",
-    "token": "token.text",
-    "username": "credentials.text",
-    "password": "credentials.text",
-    "channel": "channel.text",
-    "labels_to_be_notified": "labels-to-be-notified.text",
-    "issues_url": "issue-tracker-urls.text",
-    "recipients": "recipients.text",
-    "wiki_page_channel": "event-channels.text",
-    "restrict_to_branch": "restrict-to-branch.text",
-    "enable_ssl_verification": "enable-ssl-verification.boolean",
-    "notify_only_broken_pipelines": "notify-only-broken-pipelines.boolean",
-    "alert_events": "event-flags.boolean",
-    "commit_events": "event-flags.boolean",
-    "comment_on_event_enabled": "comment-on-event-enabled.boolean",
-    "active": "active.boolean",
-    "disable_diffs": "disable-diffs.boolean",
-    "send_from_committer_email": "send-from-committer-email.boolean",
-    "colorize_messages": "colorize-messages.boolean",
-    "server_port": "server-port.integer",
-    "branches_to_be_notified": "branches-to-be-notified.values",
-    "labels_to_be_notified_behavior": "labels-to-be-notified-behavior.values",
-}
-_EVENTS = {
-    "incidents_events": "events.flags.incidents",
-    "vulnerability_events": "events.flags.vulnerability",
-    "group_mentions_events": "events.flags.group-mentions",
-    "group_confidential_mentions_events": "events.flags.group-confidential-mentions",
-}
-_ALL = {name: f"integrations.parameters.{rest}" for name, rest in _PARAMETERS.items()} | _EVENTS
-_FOLLOWED = "integrations.parameters.comment-on-event-enabled.followed"
-
-
-def _body(request) -> dict[str, Any]:
-    try:
-        body = json.loads(request.body or b"{}")
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
-
-
-def _refuses(name):
-    """A right value that is not in the settings of setting up is refused."""
-
-    def breaks(service):
-        handler = service.routes.get(f"PUT {NEWER}/:slug").handler
-
-        def refuse(request):
-            sent = _body(request)
-            value = sent.get(name)
-            required = any(
-                p.name == name and p.required for p in service.integrations.kind(request.path["slug"]).parameters
-            )
-            if value is not None and not required:
-                raise InvalidError(f"{name} is not taken", parameter=name)
-            return handler(request)
-
-        service.routes.change(f"PUT {NEWER}/:slug", handler=refuse)
-
-    breaks.__name__ = f"{name}_is_refused"
-    return breaks
-
-
-def _breaks_on_wrong(name):
-    """A wrong value is answered with a server error."""
-
-    def breaks(service):
-        handler = service.routes.get(f"PUT {NEWER}/:slug").handler
-
-        def crash(request):
-            wrong = _body(request).get(name)
-            if isinstance(wrong, dict | list) or wrong in ("maybe", "abc"):
-                return ok({}, 500)
-            return handler(request)
-
-        service.routes.change(f"PUT {NEWER}/:slug", handler=crash)
-
-    breaks.__name__ = f"a_wrong_{name}_breaks"
-    return breaks
-
-
-def _stores_wrong(name):
-    """A wrong value is stored and shown."""
-
-    def breaks(service):
-        handler = service.routes.get(f"PUT {NEWER}/:slug").handler
-        kept: dict[Any, Any] = {}
-
-        def store(request):
-            sent = _body(request)
-            wrong = sent.get(name)
-            key = (request.project.id, request.path["slug"])
-            if isinstance(wrong, dict | list) or wrong in ("maybe", "abc", "conformance-no-such-choice"):
-                kept[key] = wrong
-                return ok({})
-            kept.pop(key, None)
-            return handler(request)
-
-        service.routes.change(f"PUT {NEWER}/:slug", handler=store)
-        shown, flags = service.integrations.shown_settings, service.integrations.event_flags
-
-        def settings(integration):
-            own = shown(integration)
-            key = (integration.project_id, integration.slug)
-            return {**own, name: kept[key]} if key in kept and name not in integration_catalogue.EVENT_FLAGS else own
-
-        def all_flags(integration):
-            own = flags(integration)
-            key = (integration.project_id, integration.slug)
-            return {**own, name: kept[key]} if key in kept and name in own else own
-
-        service.integrations.shown_settings, service.integrations.event_flags = settings, all_flags
-        present = service.integrations.present_settings
-        if name == "active":
-            service.integrations.present_settings = lambda i: {
-                **present(i),
-                "active": kept.get((i.project_id, i.slug), i.active),
-            }
-
-    breaks.__name__ = f"a_wrong_{name}_is_stored"
-    return breaks
-
-
-def _truth(name, value):
-    """Junk is taken for a truth value."""
-
-    def breaks(service):
-        read = service.integrations.read
-
-        def take(kind, parameters):
-            if parameters._values.get(name) == "maybe":
-                parameters._values = {**parameters._values, name: value}
-            return read(kind, parameters)
-
-        service.integrations.read = take
-
-    breaks.__name__ = f"{name}_takes_junk_for_{str(value).lower()}"
-    return breaks
-
-
-for _name, _requirement in _ALL.items():
-    if _name not in ("webhook", "token", "issues_url", "recipients", "password", "active"):
-        registered(_refuses(_name), _requirement)
-    if _name not in ("branches_to_be_notified", "labels_to_be_notified_behavior"):
-        registered(_breaks_on_wrong(_name), _requirement)
-    registered(_stores_wrong(_name), _requirement.replace(".values", ".closed"))
-for _name in ("push_events", "alert_events", "incidents_events", "disable_diffs"):
-    for _value in (True, False):
-        registered(_truth(_name, _value), _ALL.get(_name, "integrations.parameters.event-flags.boolean"))
-
-
-def _ignores(name):
-    """A parameter is taken and never stored."""
-
-    def breaks(service):
-        read = service.integrations.read
-        service.integrations.read = lambda kind, parameters: {
-            k: v for k, v in read(kind, parameters).items() if k != name
-        }
-
-    breaks.__name__ = f"{name}_is_passed_over"
-    return breaks
-
-
-for _name, _requirement in {
-    **_EVENTS,
-    "comment_on_event_enabled": _FOLLOWED,
-    "tag_push_events": "integrations.parameters.event-flags.boolean",
-    "push_events": "integrations.update.followed",
-    "disable_diffs": _ALL["disable_diffs"],
-    "server_port": _ALL["server_port"],
-    "branches_to_be_notified": _ALL["branches_to_be_notified"],
-    "labels_to_be_notified_behavior": _ALL["labels_to_be_notified_behavior"],
-}.items():
-    registered(_ignores(_name), _requirement)
-
-
-@fault("integrations.parameters.channel.text")
-def a_channel_is_never_changed(service):
-    """A channel is never changed."""
-    keep = service.integrations.keep
-
-    def first(project, kind, values, *, active):
-        before = service.integrations.known.get((project.id, kind.slug))
-        kept = {k: v for k, v in (before.values if before else {}).items() if k == "channel"}
-        return keep(project, kind, {**values, **kept}, active=active)
-
-    service.integrations.keep = first
-
-
-@fault("integrations.parameters.labels-to-be-notified.text")
-def labels_cannot_be_blanked(service):
-    """Labels cannot be blanked."""
-    read = service.integrations.read
-    service.integrations.read = lambda kind, parameters: {k: v for k, v in read(kind, parameters).items() if v != ""}
-
-
-@fault("integrations.parameters.notify-only-default-branch.harmless")
-def the_deprecated_switch_breaks(service):
-    """The deprecated switch breaks."""
-    handler = service.routes.get(f"PUT {NEWER}/:slug").handler
-    service.routes.change(
-        f"PUT {NEWER}/:slug", handler=lambda q: ok({}, 500) if "notify_only_default_branch" in _body(q) else handler(q)
-    )
-
-
-def _default(name, value, requirement, slugs=None):
-    def breaks(service):
-        shown = service.integrations.shown_settings
-
-        def settings(integration):
-            own = shown(integration)
-            unset = name in own and name not in integration.values and (slugs is None or integration.slug in slugs)
-            return {**own, name: value} if unset else own
-
-        service.integrations.shown_settings = settings
-
-    breaks.__name__ = f"{name}_is_{value}_by_default".lower() + ("_in_mails" if slugs else "")
-    registered(breaks, requirement)
-
-
-_default("enable_ssl_verification", False, "integrations.parameters.enable-ssl-verification.default")
-_default("branches_to_be_notified", "all", "integrations.parameters.branches-to-be-notified.default")
-_default(
-    "branches_to_be_notified",
-    "default",
-    "integrations.parameters.branches-to-be-notified.default-of-emails-on-push",
-    ("emails-on-push",),
-)
-_default(
-    "labels_to_be_notified_behavior", "match_all", "integrations.parameters.labels-to-be-notified-behavior.default"
-)
-
-
-# -- entries -------------------------------------------------------------------------------------------------------
+# -- entries -----------------------------------------------------------------------------------------------------------
 
 
 def _entry(name, alter, requirement):
@@ -664,8 +395,7 @@ def _entry(name, alter, requirement):
         present = service.integrations.present_entry
         service.integrations.present_entry = lambda integration: alter(dict(present(integration)))
 
-    breaks.__name__ = name
-    registered(breaks, requirement)
+    registered(breaks, name, requirement)
 
 
 def _drop(name):
@@ -698,58 +428,58 @@ _entry(
 @fault("integrations.list.read")
 def the_list_is_an_object(service):
     """The list is an object."""
-    answering(service, f"GET {NEWER}", lambda q, r: ok({"integrations": r.content}))
+    answered(service, "GET", "", lambda q, r: ok({"integrations": r.content}))
 
 
 @fault("integrations.list.read")
 def the_list_is_gone(service):
     """The list is gone."""
-    answering(service, f"GET {NEWER}", lambda q, r: ok({}, 404))
+    answered(service, "GET", "", lambda q, r: ok({}, 404))
 
 
 @fault("integrations.list.read")
 def the_list_breaks(service):
     """The list breaks."""
-    answering(service, f"GET {NEWER}", lambda q, r: ok({}, 500))
+    answered(service, "GET", "", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.list.read")
 def the_list_comes_with_another_code(service):
     """The list comes with another code."""
-    answering(service, f"GET {NEWER}", lambda q, r: ok(r.content, 206))
+    answered(service, "GET", "", lambda q, r: ok(r.content, 206))
 
 
 @fault("integrations.alias.list")
 def the_older_list_breaks(service):
     """The older list breaks."""
-    answering(service, f"GET {OLDER}", lambda q, r: ok({}, 500))
+    answered_at(service, f"GET {OLDER}", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.single.read")
 def reading_one_breaks(service):
     """Reading one breaks."""
-    answering(service, f"GET {NEWER}/:slug", lambda q, r: ok({}, 500))
+    answered(service, "GET", "/:slug", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.set-up.accepted")
 def setting_up_breaks(service):
     """Setting up breaks."""
-    answering(service, f"PUT {NEWER}/:slug", lambda q, r: ok({}, 500))
+    answered(service, "PUT", "/:slug", lambda q, r: ok({}, 500))
 
 
 @fault("integrations.set-up.accepted")
 def nothing_is_ever_set_up(service):
     """Nothing is ever set up."""
-    service.routes.change(f"PUT {NEWER}/:slug", handler=lambda q: ok({}, 404))
+    service.routes.change(f"PUT {name_at(service)}/:slug", handler=lambda q: ok({}, 404))
 
 
 @fault("integrations.single.read")
 def settings_come_with_another_code(service):
     """Settings come with another code."""
-    answering(service, f"GET {NEWER}/:slug", lambda q, r: ok(r.content, 203))
+    answered(service, "GET", "/:slug", lambda q, r: ok(r.content, 203))
 
 
 @fault("integrations.single.object")
 def settings_come_in_an_array(service):
     """Settings come in an array."""
-    answering(service, f"GET {NEWER}/:slug", lambda q, r: ok([r.content]))
+    answered(service, "GET", "/:slug", lambda q, r: ok([r.content]))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import altering, does_nothing, fault
+from conformance.proof.faults import fault
+from conformance.proof.tampering import around, does_nothing, refusing, replacing, replacing_in_each
+from conformance.proof.written.approval_rules import unknown_is_the_usual
+from conformance.reference.errors import NoRouteError
 from conformance.reference.identity import Role
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ def limit_cannot_be_switched_off(service: Service) -> None:
         if enabled:
             limit(project, enabled=True)
 
-    service.job_token_scope.limit_inbound = only_on  # type: ignore[method-assign]
+    service.job_token_scope.limit_inbound = only_on
 
 
 @fault("job-token-scope.switch.on")
@@ -40,7 +43,7 @@ def limit_cannot_be_switched_on(service: Service) -> None:
         if not enabled:
             limit(project, enabled=False)
 
-    service.job_token_scope.limit_inbound = only_off  # type: ignore[method-assign]
+    service.job_token_scope.limit_inbound = only_off
 
 
 @fault("job-token-scope.switch.repeated")
@@ -52,31 +55,31 @@ def repeated_switch_toggles(service: Service) -> None:
     def toggling(project: Any, *, enabled: bool) -> None:
         limit(project, enabled=enabled != (scopes.of(project).inbound_enabled == enabled))
 
-    scopes.limit_inbound = toggling  # type: ignore[method-assign]
+    scopes.limit_inbound = toggling
 
 
 @fault("job-token-scope.allowlist.add.present")
 def added_project_is_not_stored(service: Service) -> None:
     """POST answers 201 and lists nothing."""
-    service.job_token_scope.add_project = does_nothing  # type: ignore[method-assign]
+    service.job_token_scope.add_project = does_nothing
 
 
 @fault("job-token-scope.groups-allowlist.add.present")
 def added_group_is_not_stored(service: Service) -> None:
     """POST answers 201 and lists nothing."""
-    service.job_token_scope.add_group = does_nothing  # type: ignore[method-assign]
+    service.job_token_scope.add_group = does_nothing
 
 
 @fault("job-token-scope.allowlist.remove.gone")
 def removed_project_stays(service: Service) -> None:
     """DELETE answers 204 and changes nothing."""
-    service.job_token_scope.remove_project = does_nothing  # type: ignore[method-assign]
+    service.job_token_scope.remove_project = does_nothing
 
 
 @fault("job-token-scope.groups-allowlist.remove.gone")
 def removed_group_stays(service: Service) -> None:
     """DELETE answers 204 and changes nothing."""
-    service.job_token_scope.remove_group = does_nothing  # type: ignore[method-assign]
+    service.job_token_scope.remove_group = does_nothing
 
 
 def _instead_of_adding(service: Service, name: str, then: Callable[[Any, Any], None]) -> None:
@@ -140,7 +143,7 @@ def removing_a_group_drops_another(service: Service) -> None:
         scope = scopes.of(project)
         scopes.scopes[project.id] = replace(scope, groups=scope.groups[:-1])
 
-    scopes.remove_group = removing  # type: ignore[method-assign]
+    scopes.remove_group = removing
 
 
 @fault("job-token-scope.allowlists.are-separate")
@@ -167,90 +170,74 @@ def additions_reach_every_project(service: Service) -> None:
     _instead_of_adding(service, "add_project", spread)
 
 
+def emptied_by_absent_removal(service: Service, kind: str, part: str) -> None:
+    """Let the removal of what is not listed remove everything else."""
+    scopes = service.job_token_scope
+
+    def make(remove: Any) -> Any:
+        def removing(project: Any, target: Any) -> None:
+            if target.id in getattr(scopes.of(project), part):
+                remove(project, target)
+            else:
+                scopes.scopes[project.id] = replace(scopes.of(project), **{part: ()})
+
+        return removing
+
+    around(scopes, f"remove_{kind}", make)
+
+
 @fault("job-token-scope.allowlist.remove.absent")
 def removing_an_absent_project_empties_the_list(service: Service) -> None:
     """Removing a project that is not listed removes all others."""
-    scopes = service.job_token_scope
-    remove = scopes.remove_project
-
-    def removing(project: Any, target: Any) -> None:
-        if target.id in scopes.of(project).projects:
-            remove(project, target)
-        else:
-            scopes.scopes[project.id] = replace(scopes.of(project), projects=())
-
-    scopes.remove_project = removing  # type: ignore[method-assign]
+    emptied_by_absent_removal(service, "project", "projects")
 
 
 @fault("job-token-scope.groups-allowlist.remove.absent")
 def removing_an_absent_group_empties_the_list(service: Service) -> None:
     """Removing a group that is not listed removes all others."""
-    scopes = service.job_token_scope
-    remove = scopes.remove_group
-
-    def removing(project: Any, target: Any) -> None:
-        if target.id in scopes.of(project).groups:
-            remove(project, target)
-        else:
-            scopes.scopes[project.id] = replace(scopes.of(project), groups=())
-
-    scopes.remove_group = removing  # type: ignore[method-assign]
-
-
-def _naming(service: Service, key: str, **values: object) -> None:
-    def name(_: Request, response: Response) -> None:
-        response.content = {**response.content, **values}  # type: ignore[dict-item] # an object
-
-    altering(service, key, name)
+    emptied_by_absent_removal(service, "group", "groups")
 
 
 @fault("job-token-scope.allowlist.add.result-names-both")
 def answer_names_another_source_project(service: Service) -> None:
     """The answer to the addition of a project names the wrong source."""
-    _naming(service, f"POST {ALLOWLIST}", source_project_id=999_999)
+    replacing(service, f"POST {ALLOWLIST}", source_project_id=999_999)
 
 
 @fault("job-token-scope.groups-allowlist.add.result-names-both")
 def answer_names_another_group(service: Service) -> None:
     """The answer to the addition of a group names the wrong target."""
-    _naming(service, f"POST {GROUPS}", target_group_id=999_999)
+    replacing(service, f"POST {GROUPS}", target_group_id=999_999)
 
 
 @fault("job-token-scope.allowlist.add.result-is-of-its-kind")
 def answer_for_a_project_names_a_group(service: Service) -> None:
     """The answer to the addition of a project carries a group as well."""
-    _naming(service, f"POST {ALLOWLIST}", target_group_id=999_999)
+    replacing(service, f"POST {ALLOWLIST}", target_group_id=999_999)
 
 
 @fault("job-token-scope.groups-allowlist.add.result-is-of-its-kind")
 def answer_for_a_group_names_a_project(service: Service) -> None:
     """The answer to the addition of a group carries a project as well."""
-    _naming(service, f"POST {GROUPS}", target_project_id=999_999)
-
-
-def _every_entry(service: Service, key: str, **values: object) -> None:
-    def alter(_: Request, response: Response) -> None:
-        response.content = [{**entry, **values} for entry in response.content]  # type: ignore[attr-defined]
-
-    altering(service, key, alter)
+    replacing(service, f"POST {GROUPS}", target_project_id=999_999)
 
 
 @fault("job-token-scope.project-entry.describes-target")
 def entries_describe_one_project(service: Service) -> None:
     """Every entry of the list of projects has the same path."""
-    _every_entry(service, f"GET {ALLOWLIST}", path_with_namespace="some/where")
+    replacing_in_each(service, f"GET {ALLOWLIST}", path_with_namespace="some/where")
 
 
 @fault("job-token-scope.group-entry.describes-target")
 def entries_describe_one_group(service: Service) -> None:
     """Every entry of the list of groups has the same name."""
-    _every_entry(service, f"GET {GROUPS}", name="Somebody")
+    replacing_in_each(service, f"GET {GROUPS}", name="Somebody")
 
 
 @fault("job-token-scope.project-entry.fields")
 def listed_project_has_no_default_branch(service: Service) -> None:
     """Projects with a repository are listed without a default branch."""
-    _every_entry(service, f"GET {ALLOWLIST}", default_branch=None)
+    replacing_in_each(service, f"GET {ALLOWLIST}", default_branch=None)
 
 
 def _taking_unknown(service: Service, name: str, subjects: str) -> None:
@@ -302,25 +289,13 @@ def list_of_groups_takes_projects(service: Service) -> None:
 @fault("job-token-scope.unknown-project")
 def unknown_project_is_the_first_one(service: Service) -> None:
     """A project that does not exist is taken for some other."""
-    find = service.identities.find_project
-
-    def anything(reference: str) -> Any:
-        return find(reference) or service.identities.projects[service.world.one("project").id]
-
-    service.identities.find_project = anything  # type: ignore[method-assign]
+    unknown_is_the_usual(service, "find_project", "projects", "project")
 
 
 @fault("job-token-scope.available")
 def groups_allowlist_is_not_offered(service: Service) -> None:
     """The list of groups is answered with 404."""
-    service.routes.change(f"GET {GROUPS}", handler=_absent)
-
-
-def _absent(request: Request) -> Response:
-    from conformance.reference.errors import NoRouteError  # noqa: PLC0415 - only here
-
-    del request
-    raise NoRouteError
+    refusing(service, f"GET {GROUPS}", lambda _: True, NoRouteError)
 
 
 @fault("job-token-scope.authorization.switching-below-maintainer")

@@ -5,108 +5,77 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import altering, fault
+from conformance.proof.faults import fault
+from conformance.proof.tampering import (
+    answering,
+    handling,
+    parameters,
+    refusing,
+    replacing,
+    taken_for,
+    without,
+)
 from conformance.reference.areas.project_approval_configuration import ConfigurationChange, ProjectApprovalConfiguration
 from conformance.reference.errors import InvalidError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
     from conformance.reference import Service
-    from conformance.reference.http import Request
 
 AREA = "project-approval-configuration"
 KEY = "/projects/:id/approvals"
 
 
-def _handling(service: Any, key: str, make: Any) -> None:
-    service.routes.change(key, handler=make(service.routes.get(key).handler))
-
-
-def _with_parameters(service: Any, change: Any) -> None:
-    def make(handler: Any) -> Any:
-        def handle(request: Any) -> Any:
-            request.parameters._values = change(dict(request.parameters._values))
-            return handler(request)
-
-        return handle
-
-    _handling(service, f"POST {KEY}", make)
-
-
 @fault(f"{AREA}.record.approvers")
 def approvers_are_named(service: Service) -> None:
     """Approvers names somebody."""
-
-    def alter(_: Request, response: Response) -> None:
-        response.content = {**response.content, "approvers": [{"id": 1}]}
-
-    altering(service, f"GET {KEY}", alter)
+    replacing(service, f"GET {KEY}", approvers=[{"id": 1}])
 
 
 @fault(f"{AREA}.record.approver-groups")
 def approver_groups_are_named(service: Service) -> None:
     """approver_groups names a group."""
-
-    def alter(_: Request, response: Response) -> None:
-        response.content = {**response.content, "approver_groups": [{"id": 1}]}
-
-    altering(service, f"GET {KEY}", alter)
+    replacing(service, f"GET {KEY}", approver_groups=[{"id": 1}])
 
 
 @fault(f"{AREA}.change.result-without-approvers", version="15.2")
 def answer_has_approvers(service: Service) -> None:
     """The answer to a change has approvers, empty."""
-
-    def alter(_: Request, response: Response) -> None:
-        response.content = {**response.content, "approvers": []}
-
-    altering(service, f"POST {KEY}", alter)
+    replacing(service, f"POST {KEY}", approvers=[])
 
 
 @fault(f"{AREA}.change.result-without-approver-groups", version="15.2")
 def answer_has_approver_groups(service: Service) -> None:
     """The answer to a change has approver_groups, empty."""
-
-    def alter(_: Request, response: Response) -> None:
-        response.content = {**response.content, "approver_groups": []}
-
-    altering(service, f"POST {KEY}", alter)
+    replacing(service, f"POST {KEY}", approver_groups=[])
 
 
 @fault(f"{AREA}.change.needs-no-parameter", version="15.2")
 def change_wants_author_approval(service: Service) -> None:
     """A change without merge_requests_author_approval is refused."""
-
-    def make(handler: Any) -> Any:
-        def handle(request: Any) -> Any:
-            if "merge_requests_author_approval" not in request.parameters._values:
-                raise InvalidError("missing", parameter="merge_requests_author_approval")
-            return handler(request)
-
-        return handle
-
-    _handling(service, f"POST {KEY}", make)
+    refusing(
+        service,
+        f"POST {KEY}",
+        lambda request: "merge_requests_author_approval" not in request.parameters._values,
+        lambda: InvalidError("missing", parameter="merge_requests_author_approval"),
+    )
 
 
 @fault(f"{AREA}.change.needs-no-parameter", version="15.2")
 def deprecated_number_is_not_taken_alone(service: Service) -> None:
     """approvals_before_merge alone is refused."""
-
-    def make(handler: Any) -> Any:
-        def handle(request: Any) -> Any:
-            if set(request.parameters._values) == {"approvals_before_merge"}:
-                raise InvalidError("missing", parameter="reset_approvals_on_push")
-            return handler(request)
-
-        return handle
-
-    _handling(service, f"POST {KEY}", make)
+    refusing(
+        service,
+        f"POST {KEY}",
+        lambda request: set(request.parameters._values) == {"approvals_before_merge"},
+        lambda: InvalidError("missing", parameter="reset_approvals_on_push"),
+    )
 
 
 @fault(f"{AREA}.change.empty", version="15.2")
 def empty_change_resets_all(service: Service) -> None:
     """A change without any parameter puts everything back to the beginning."""
-    _with_parameters(service, lambda values: values or {"approvals_before_merge": 3})
+    parameters(service, f"POST {KEY}", lambda values: values or {"approvals_before_merge": 3})
 
 
 @fault(f"{AREA}.change.stored", version="15.2")
@@ -129,9 +98,7 @@ def committers_setting_is_not_stored(service: Service) -> None:
 @fault(f"{AREA}.change.stored", version="15.2")
 def password_setting_only_goes_on(service: Service) -> None:
     """require_password_to_approve can be switched on and never off."""
-    _with_parameters(
-        service, lambda values: {k: v for k, v in values.items() if k != "require_password_to_approve" or v}
-    )
+    parameters(service, f"POST {KEY}", without("require_password_to_approve", unless=lambda value: value))
 
 
 @fault(f"{AREA}.change.shown", version="15.2")
@@ -189,9 +156,7 @@ def both_at_once_are_stored(service: Service) -> None:
 @fault(f"{AREA}.change.selective-without-resetting", version="15.2")
 def selective_is_never_taken(service: Service) -> None:
     """selective_code_owner_removals cannot be enabled at all."""
-    _with_parameters(
-        service, lambda values: {k: v for k, v in values.items() if k != "selective_code_owner_removals" or not v}
-    )
+    parameters(service, f"POST {KEY}", without("selective_code_owner_removals", unless=lambda value: not value))
 
 
 @fault(f"{AREA}.change.other-project", version="15.2")
@@ -212,34 +177,35 @@ def change_reaches_all_projects(service: Service) -> None:
 @fault(f"{AREA}.change.settings-are-boolean", version="15.2")
 def words_are_true(service: Service) -> None:
     """Any word is taken for true."""
-    _with_parameters(service, lambda values: {k: True if v == "maybe" else v for k, v in values.items()})
+    parameters(service, f"POST {KEY}", lambda values: {k: True if v == "maybe" else v for k, v in values.items()})
 
 
 @fault(f"{AREA}.change.settings-are-boolean", version="15.2")
 def bad_setting_is_dropped(service: Service) -> None:
     """A setting that is no truth value is left out of account."""
-    _with_parameters(service, lambda values: {k: v for k, v in values.items() if not isinstance(v, str | dict)})
+    parameters(
+        service, f"POST {KEY}", lambda values: {k: v for k, v in values.items() if not isinstance(v, str | dict)}
+    )
 
 
 @fault(f"{AREA}.change.approvals-before-merge-is-integer", version="15.2")
 def bad_number_is_zero(service: Service) -> None:
     """A number that is none is taken for 0."""
-    _with_parameters(
+    parameters(
         service,
-        lambda values: {
-            k: 0 if k == "approvals_before_merge" and not isinstance(v, int) else v for k, v in values.items()
-        },
+        f"POST {KEY}",
+        taken_for("approvals_before_merge", 0, unless=lambda value: isinstance(value, int)),
     )
 
 
-def _still_served(service: Any) -> None:
+def still_served(service: Any) -> None:
     service.routes.change(f"POST {KEY}", removed=None)
 
 
 @fault(f"{AREA}.change.removed", version="16.0")
 def change_is_served_and_does_nothing(service: Service) -> None:
     """From 16.0 on a change is still answered, and not stored."""
-    _still_served(service)
+    still_served(service)
     area = service.project_approval_configurations
     area.change_configuration = lambda project, change: change.on(area.configuration(project))
 
@@ -247,7 +213,7 @@ def change_is_served_and_does_nothing(service: Service) -> None:
 @fault(f"{AREA}.change.removed", version="17.7")
 def change_is_served_without_an_answer(service: Service) -> None:
     """From 16.0 on a change is still done, and answers an empty object."""
-    _still_served(service)
+    still_served(service)
     area = service.project_approval_configurations
     area.present_changed = lambda configuration: {"approvers": [], **asdict(configuration)}
     area.present = lambda configuration: {"approvers": [], "approver_groups": [], **asdict(configuration)}
@@ -256,7 +222,7 @@ def change_is_served_without_an_answer(service: Service) -> None:
 @fault(f"{AREA}.change.removed", version="19.0")
 def change_is_refused_and_done(service: Service) -> None:
     """From 16.0 on a change is refused after it was done."""
-    _still_served(service)
+    still_served(service)
 
     def make(handler: Any) -> Any:
         def handle(request: Any) -> Any:
@@ -265,20 +231,20 @@ def change_is_refused_and_done(service: Service) -> None:
 
         return handle
 
-    _handling(service, f"POST {KEY}", make)
+    handling(service, f"POST {KEY}", make)
 
 
 @fault(f"{AREA}.change.removed", version="16.0")
 def change_is_a_server_error(service: Service) -> None:
     """From 16.0 on a change breaks the service."""
-    _still_served(service)
-    _handling(service, f"POST {KEY}", lambda handler: lambda request: Response(500))
+    still_served(service)
+    answering(service, f"POST {KEY}", lambda _: True, lambda: Response(500))
 
 
 @fault(f"{AREA}.read", version="15.2")
 def reading_is_gone_early(service: Service) -> None:
     """The configuration cannot be read before 16.0 already."""
-    _handling(service, f"GET {KEY}", lambda handler: lambda request: Response(404))
+    answering(service, f"GET {KEY}", lambda _: True, lambda: Response(404))
 
 
 @fault(f"{AREA}.author-approval.allowed", version="15.2")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import altering, fault
+from conformance.proof.faults import fault
+from conformance.proof.tampering import altering
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -47,21 +48,21 @@ def state_shortens_its_users(service: Service) -> None:
 def top_level_group_is_its_own_parent(service: Service) -> None:
     """A group at the top level names itself as its parent."""
     present = service.present.group
-    service.present.group = lambda group: {**present(group), "parent_id": group.parent_id or group.id}  # type: ignore[method-assign]
+    service.present.group = lambda group: {**present(group), "parent_id": group.parent_id or group.id}
 
 
 @fault("records.group-reference.description")
 def group_reference_has_no_description(service: Service) -> None:
     """A group that has a description is shown without one."""
     present = service.present.group
-    service.present.group = lambda group: {**present(group), "description": None}  # type: ignore[method-assign]
+    service.present.group = lambda group: {**present(group), "description": None}
 
 
 @fault("records.project-protected-branch.code-owner-approval-required")
 def code_owner_approval_is_a_number(service: Service) -> None:
     """Rules of projects say with 0 or 1 whether a branch needs its code owners."""
     present = service.present.project_protected_branch
-    service.present.project_protected_branch = lambda branch: {  # type: ignore[method-assign]
+    service.present.project_protected_branch = lambda branch: {
         **present(branch),
         "code_owner_approval_required": int(branch.code_owner_approval_required),
     }
@@ -71,7 +72,7 @@ def code_owner_approval_is_a_number(service: Service) -> None:
 def code_owner_approval_is_a_text_in_groups(service: Service) -> None:
     """Rules of groups say so as text, as those of projects may."""
     present = service.present.group_protected_branch
-    service.present.group_protected_branch = lambda branch: {  # type: ignore[method-assign]
+    service.present.group_protected_branch = lambda branch: {
         **present(branch),
         "code_owner_approval_required": "false",
     }
@@ -88,4 +89,4 @@ def push_levels_in_groups_have_no_key(service: Service) -> None:
         kept = [{name: value for name, value in level.items() if name != "deploy_key_id"} for level in levels]
         return {**shown, "push_access_levels": kept}
 
-    service.present.group_protected_branch = without_key  # type: ignore[method-assign]
+    service.present.group_protected_branch = without_key

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.faults import altering, fault
+from conformance.proof.faults import fault
+from conformance.proof.tampering import altering, answering, done_and_refused, replacing
+from conformance.reference.areas.project_approval_rules import ProjectApprovalRules
+from conformance.reference.http import Response
 
 if TYPE_CHECKING:
     from conformance.reference import Service
-    from conformance.reference.http import Request, Response
+    from conformance.reference.http import Request
     from conformance.reference.routing import Route
 
 
@@ -47,3 +50,45 @@ def fresh_project_is_open_to_all(service: Service) -> None:
             response.content = {**content, "inbound_enabled": False}
 
     altering(service, "GET /projects/:id/job_token_scope", opened)
+
+
+# -- what is deprecated, and what takes its place ----------------------------------------------------------------------
+
+_REPLACEMENT = "versions.approvals-before-merge.replacement"
+
+
+@fault(_REPLACEMENT)
+def rules_ask_for_no_approval(service: Service) -> None:
+    """An approval rule tells that it asks for no approval, whatever number it was created with."""
+    replacing(service, "GET /projects/:id/approval_rules/:approval_rule_id", approvals_required=0)
+
+
+@fault(_REPLACEMENT)
+def deprecated_number_goes_with_the_first_rule(service: Service) -> None:
+    """As soon as a rule is added to a project, its configuration no longer shows approvals_before_merge."""
+    rules = service.area(ProjectApprovalRules)
+    seeded: dict[int, int] = {}
+
+    def leave_out(request: Request, response: Response) -> None:
+        content: Any = response.content
+        now = len(rules.rules(request.project))
+        if now > seeded.setdefault(request.project.id, now):
+            response.content = {name: value for name, value in content.items() if name != "approvals_before_merge"}
+
+    altering(service, "GET /projects/:id/approvals", leave_out)
+
+
+@fault(_REPLACEMENT, version="15.2")
+def deprecated_number_is_refused(service: Service) -> None:
+    """A change of the configuration that sends approvals_before_merge is refused long before that goes."""
+    done_and_refused(service, "POST /projects/:id/approvals", lambda request: b"approvals_before_merge" in request.body)
+
+
+# -- what was introduced -----------------------------------------------------------------------------------------------
+
+
+@fault("job-token-scope.available")
+def allowlist_entries_cannot_be_removed(service: Service) -> None:
+    """Of the operations on allowlists the one that removes a project does not exist."""
+    key = "DELETE /projects/:id/job_token_scope/allowlist/:target_project_id"
+    answering(service, key, lambda _: True, lambda: Response(405))

@@ -1,0 +1,258 @@
+"""Where faults take hold of a service: its methods, its handlers, what it is sent and what it answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from conformance.reference.http import Response
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+    from conformance.reference.routing import Route
+
+Method = Callable[..., Any]
+Alter = Callable[["Request", Response], None]
+Holds = Callable[["Request"], bool]
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+_NAME = re.compile(r":[^/]+")
+_REFUSED = 300
+_LONGEST_NUMBER_IN_USE = 8
+
+
+# -- methods -----------------------------------------------------------------------------------------------------------
+
+
+def does_nothing(*_: object, **__: object) -> None:
+    """Stand in for a method that should have done something."""
+
+
+def around(thing: object, name: str, make: Callable[[Method], Method]) -> None:
+    """Put a function around a method of one object: `make` takes the method and returns what stands in its place."""
+    setattr(thing, name, make(getattr(thing, name)))
+
+
+def afterwards(thing: object, name: str, then: Callable[..., Any]) -> None:
+    """
+    Let a method do something more.
+
+    `then` takes the method's result and arguments; what it returns, unless None, takes the result's place.
+    """
+
+    def make(method: Method) -> Method:
+        def more(*arguments: Any, **named: Any) -> Any:
+            result = method(*arguments, **named)
+            changed = then(result, *arguments)
+            return result if changed is None else changed
+
+        return more
+
+    around(thing, name, make)
+
+
+def beforehand(thing: object, name: str, first: Callable[..., None]) -> None:
+    """Let something happen, or be refused, before a method does its work; `first` takes the method's arguments."""
+
+    def make(method: Method) -> Method:
+        def later(*arguments: Any, **named: Any) -> Any:
+            first(*arguments)
+            return method(*arguments, **named)
+
+        return later
+
+    around(thing, name, make)
+
+
+def told_otherwise(thing: object, name: str, place: int, twist: Callable[[Any], Any]) -> None:
+    """Let a method take another value for its argument at a place, counted from 0."""
+
+    def make(method: Method) -> Method:
+        def twisted(*arguments: Any, **named: Any) -> Any:
+            said = [*arguments[:place], twist(arguments[place]), *arguments[place + 1 :]]
+            return method(*said, **named)
+
+        return twisted
+
+    around(thing, name, make)
+
+
+def from_the_second_on(thing: object, name: str, stand_in: Method) -> None:
+    """Let a method work the first time it is called, and another one in its place ever after."""
+
+    def make(method: Method) -> Method:
+        calls: list[None] = []
+
+        def tiring(*arguments: Any, **named: Any) -> Any:
+            calls.append(None)
+            return (method if len(calls) == 1 else stand_in)(*arguments, **named)
+
+        return tiring
+
+    around(thing, name, make)
+
+
+# -- routes ------------------------------------------------------------------------------------------------------------
+
+
+def is_route(route: Route, key: str) -> bool:
+    """Tell whether a route is the one of a key, whatever either calls its parameters."""
+    return _NAME.sub(":", route.key) == _NAME.sub(":", key)
+
+
+def names_nothing(request: Request, name: str) -> bool:
+    """Tell whether a parameter of the path is a number that is larger than any in use."""
+    return len(request.path[name]) > _LONGEST_NUMBER_IN_USE
+
+
+def is_number(request: Request, name: str) -> bool:
+    """Tell whether a parameter of the path is a number at all."""
+    return request.path[name].isdigit()
+
+
+def handling(service: Service, key: str, make: Callable[[Method], Method]) -> None:
+    """Put a function around the handler of a route, named by method and path such as "GET /user"."""
+    service.routes.change(key, handler=make(service.routes.get(key).handler))
+
+
+def answering(service: Service, key: str, when: Holds, answer: Callable[[], Response]) -> None:
+    """Answer some requests of a route in a way of their own, without handling them."""
+    handling(service, key, lambda handler: lambda request: answer() if when(request) else handler(request))
+
+
+def breaking(service: Service, key: str, when: Holds) -> None:
+    """Answer some requests of a route with a server error."""
+    answering(service, key, when, lambda: Response(500))
+
+
+def refusing(service: Service, key: str, when: Holds, error: Callable[[], Exception]) -> None:
+    """Refuse some requests of a route."""
+
+    def make(handler: Method) -> Method:
+        def strict(request: Request) -> Any:
+            if when(request):
+                raise error()
+            return handler(request)
+
+        return strict
+
+    handling(service, key, make)
+
+
+def altering(service: Service, key: str, alter: Alter) -> None:
+    """Alter the served answers of one route."""
+
+    def transform(route: Route, request: Request, response: Response) -> Response:
+        if is_route(route, key) and response.status < _REFUSED:
+            alter(request, response)
+        return response
+
+    service.transformers.append(transform)
+
+
+def replacing(service: Service, key: str, **values: Any) -> None:
+    """Let the object that a route answers with have other values."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = {**content, **values}
+
+    altering(service, key, alter)
+
+
+def replacing_in_each(service: Service, key: str, **values: Any) -> None:
+    """Let every entry of the list that a route answers with have other values."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = [{**entry, **values} for entry in content]
+
+    altering(service, key, alter)
+
+
+def with_body(_: Request, response: Response) -> None:
+    """Send a body under 204."""
+    response.content, response.has_content = {"message": "204 No Content"}, True
+
+
+def let_in(service: Service, when: Holds, actor: str) -> None:
+    """Take some calls, found before anybody looks at the token, for calls of an actor."""
+    admit, token = service.access.admit, service.world.actors[actor].token.encode()
+
+    def lenient(request: Request) -> None:
+        if when(request):
+            request.headers[b"private-token"] = token
+        admit(request)
+
+    service.access.admit = lenient  # type: ignore[method-assign] # that is what a fault does
+
+
+def done_and_refused(service: Service, key: str, when: Holds, status: int = 403) -> None:
+    """Refuse some calls of a route after they were done."""
+
+    def alter(request: Request, response: Response) -> None:
+        if when(request):
+            response.status, response.content, response.has_content = status, {"message": "refused"}, True
+
+    altering(service, key, alter)
+
+
+# -- what is sent ------------------------------------------------------------------------------------------------------
+
+
+def sent(request: Request) -> dict[str, Any]:
+    """Return the object that a request carries as JSON; an empty one where it carries none."""
+    try:
+        body = json.loads(request.body or b"{}")
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def bodies(service: Service, key: str, change: Change) -> None:
+    """Let a route see another JSON body than was sent."""
+
+    def make(handler: Method) -> Method:
+        def twisted(request: Request) -> Any:
+            if request.body:
+                request.body = json.dumps(change(sent(request))).encode()
+            return handler(request)
+
+        return twisted
+
+    handling(service, key, make)
+
+
+def parameters(service: Service, key: str, change: Change) -> None:
+    """Let a route see other parameters than were sent, be it in the body or in the query."""
+
+    def make(handler: Method) -> Method:
+        def twisted(request: Request) -> Any:
+            read = request.parameters
+            read._values = change(dict(read._values))  # noqa: SLF001 - a fault reaches where it must
+            return handler(request)
+
+        return twisted
+
+    handling(service, key, make)
+
+
+def without(*names: str, unless: Callable[[Any], bool] = lambda _: False) -> Change:
+    """Leave values out of account, all but those for which something holds."""
+    return lambda values: {name: value for name, value in values.items() if name not in names or unless(value)}
+
+
+def flattened(*names: str) -> Change:
+    """Take the values of an object for the list that should have been sent."""
+    return lambda values: {
+        name: list(value.values()) if name in names and isinstance(value, dict) else value
+        for name, value in values.items()
+    }
+
+
+def taken_for(name: str, instead: Any, *, unless: Callable[[Any], bool]) -> Change:
+    """Take a value for another, unless something holds of it."""
+    return lambda values: {**values, name: instead} if name in values and not unless(values[name]) else values

@@ -1,0 +1,164 @@
+"""Faults of authentication: tokens that are not asked for, not found, or taken for somebody else's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import altering, around, done_and_refused, is_route, let_in
+from conformance.reference.errors import UnauthorizedError
+from conformance.reference.http import ok
+from conformance.reference.identity import Visibility
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+SETTINGS = "/projects/:id/merge_request_approval_setting"
+COMPLETE = "POST /code_suggestions/completions"
+UNKNOWN = b"0000-no-such-token-0000"
+
+
+def has_no_token(service: Service) -> Callable[[Request], bool]:
+    """Return a test for calls that carry no token at all, or an empty one."""
+    return lambda request: not service.access.token_text(request)
+
+
+def deaf_to(service: Service, header: bytes, when: Callable[[Request], bool]) -> None:
+    """Take no notice of a header of some calls."""
+
+    def make(read: Any) -> Any:
+        def reading(request: Request) -> str:
+            if when(request):
+                request.headers.pop(header, None)
+            return read(request)
+
+        return reading
+
+    around(service.access, "token_text", make)
+
+
+@fault("authentication.anonymous-is-refused", operation="getProjectApprovalSettings")
+def settings_are_read_without_a_token(service: Service) -> None:
+    """The approval settings of a project are shown to everybody."""
+    anonymous = has_no_token(service)
+    let_in(service, lambda request: is_route(request.route, f"GET {SETTINGS}") and anonymous(request), "maintainer")
+
+
+@fault("authentication.anonymous-is-refused", operation="getProjectApprovalSettings")
+def anonymous_callers_meet_a_server_error(service: Service) -> None:
+    """Without a token the approval settings of a project are a server error."""
+    anonymous = has_no_token(service)
+
+    def broken(route: Any, request: Request, response: Response) -> Response:
+        return ok({}, 500) if is_route(route, f"GET {SETTINGS}") and anonymous(request) else response
+
+    service.transformers.append(broken)
+
+
+@fault("authentication.anonymous-changes-nothing", operation="updateProjectApprovalSettings")
+def anonymous_update_is_refused_and_done(service: Service) -> None:
+    """An update of the approval settings of a project without a token is done, and then refused."""
+    anonymous = has_no_token(service)
+    refused: list[Request] = []
+
+    def is_anonymous(request: Request) -> bool:
+        found = is_route(request.route, f"PUT {SETTINGS}") and anonymous(request)
+        if found:
+            refused.append(request)
+        return found
+
+    let_in(service, is_anonymous, "maintainer")
+    done_and_refused(service, f"PUT {SETTINGS}", lambda request: request in refused, 401)
+
+
+@fault("authentication.anonymous-on-public-project")
+def public_projects_are_open(service: Service) -> None:
+    """What is read of a public project is shown to everybody."""
+    anonymous = has_no_token(service)
+
+    def is_public(request: Request) -> bool:
+        project = service.identities.find_project(request.path.get("id", ""))
+        return project is not None and project.visibility is Visibility.PUBLIC
+
+    let_in(
+        service,
+        lambda request: request.method == "GET" and anonymous(request) and is_public(request),
+        "maintainer",
+    )
+
+
+@fault("authentication.private-token", operation="updateProjectApprovalSettings")
+def updates_ask_for_a_bearer_token(service: Service) -> None:
+    """The approval settings of a project are not updated with a token in PRIVATE-TOKEN."""
+    deaf_to(service, b"private-token", lambda request: is_route(request.route, f"PUT {SETTINGS}"))
+
+
+@fault("authentication.private-token-spelling")
+def a_token_opens_a_path_once(service: Service) -> None:
+    """A token is taken once for each path, in whatever way its header is spelled."""
+    seen: set[tuple[str, bytes]] = set()
+
+    def make(authenticate: Any) -> Any:
+        def forgetful(request: Request) -> Any:
+            key = service.access.token_text(request), request.raw_path
+            if request.method == "GET" and key in seen:
+                raise UnauthorizedError
+            seen.add(key)
+            return authenticate(request)
+
+        return forgetful
+
+    around(service.access, "authenticate", make)
+
+
+@fault("authentication.private-token-spelling")
+def unknown_tokens_are_the_maintainers(service: Service) -> None:
+    """A token that nobody has is taken for the maintainer's."""
+    let_in(service, lambda request: request.headers.get(b"private-token") == UNKNOWN, "maintainer")
+
+
+@fault("authentication.empty-token-is-refused")
+def empty_header_counts_as_a_token(service: Service) -> None:
+    """PRIVATE-TOKEN without a value is taken for the maintainer's token."""
+    let_in(service, lambda request: request.headers.get(b"private-token") == b"", "maintainer")
+
+
+@fault("authentication.bearer-on-completions")
+def completions_take_no_bearer_token(service: Service) -> None:
+    """The completion endpoint takes no notice of Authorization."""
+    deaf_to(service, b"authorization", lambda request: is_route(request.route, COMPLETE))
+
+
+@fault("authentication.private-token-on-completions")
+def completions_take_bearer_tokens_alone(service: Service) -> None:
+    """The completion endpoint takes no notice of PRIVATE-TOKEN."""
+    deaf_to(service, b"private-token", lambda request: is_route(request.route, COMPLETE))
+
+
+@fault("authentication.unknown-bearer-on-completions")
+def any_bearer_token_completes(service: Service) -> None:
+    """The completion endpoint completes for whoever sends a bearer token."""
+    let_in(
+        service,
+        lambda request: is_route(request.route, COMPLETE) and b"authorization" in request.headers,
+        "developer",
+    )
+
+
+@fault("authentication.unknown-bearer-on-completions")
+def refusal_holds_the_completion(service: Service) -> None:
+    """An unknown bearer token is refused on the completion endpoint, in an answer that holds the completion."""
+
+    def is_unknown(request: Request) -> bool:
+        return is_route(request.route, COMPLETE) and request.headers.get(b"authorization", b"").endswith(UNKNOWN)
+
+    let_in(service, is_unknown, "developer")
+
+    def refuse(request: Request, response: Response) -> None:
+        if is_unknown(request):
+            response.status = 401
+
+    altering(service, COMPLETE, refuse)

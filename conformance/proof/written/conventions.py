@@ -1,0 +1,280 @@
+"""Faults of the conventions: each in one place of the service, where everything else keeps to them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import (
+    altering,
+    answering,
+    around,
+    bodies,
+    is_route,
+    refusing,
+    with_body,
+)
+from conformance.reference.errors import NoRouteError, NotFoundError
+from conformance.reference.http import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+
+PROJECT_SETTINGS = "/projects/:id/merge_request_approval_setting"
+GROUP_SETTINGS = "/groups/:id/merge_request_approval_setting"
+PROJECT_RULES = "/projects/:id/approval_rules"
+SCOPE = "/projects/:id/job_token_scope"
+ALLOWLIST = f"{SCOPE}/allowlist"
+
+
+# -- requests and answers ----------------------------------------------------------------------------------------------
+
+
+@fault("conventions.path-prefix", operation="getProjectApprovalSettings")
+def settings_lie_below_another_prefix(service: Service) -> None:
+    """The approval settings of projects are not found below /api/v4."""
+    refusing(service, f"GET {PROJECT_SETTINGS}", lambda _: True, NoRouteError)
+
+
+@fault("conventions.responses.are-json", operation="getProjectApprovalSettings")
+def settings_are_lines_of_text(service: Service) -> None:
+    """The approval settings of projects are shown as lines of names and values."""
+
+    def as_text(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.raw = "\n".join(f"{name}: {entry['value']}" for name, entry in content.items()).encode()
+        response.content, response.has_content = None, False
+
+    altering(service, f"GET {PROJECT_SETTINGS}", as_text)
+
+
+@fault("conventions.responses.are-json", operation="getProjectApprovalSettings")
+@fault("errors.success-with-body", operation="getProjectApprovalSettings")
+def settings_are_read_as_nothing(service: Service) -> None:
+    """Reading the approval settings of a project answers 200 with null."""
+
+    def nothing(_: Request, response: Response) -> None:
+        response.content = None
+
+    altering(service, f"GET {PROJECT_SETTINGS}", nothing)
+
+
+@fault("errors.success-with-body", operation="getProjectApprovalSettings")
+def settings_are_read_without_a_body(service: Service) -> None:
+    """Reading the approval settings of a project answers 200 without a body."""
+    answering(service, f"GET {PROJECT_SETTINGS}", lambda _: True, Response)
+
+
+@fault("conventions.responses.content-type", operation="getProjectApprovalSettings")
+def json_is_said_to_be_a_page(service: Service) -> None:
+    """The approval settings of projects are JSON under the content type of HTML."""
+
+    def as_page(_: Request, response: Response) -> None:
+        response.media_type = "text/html; charset=utf-8"
+
+    altering(service, f"GET {PROJECT_SETTINGS}", as_page)
+
+
+@fault("conventions.requests.are-json", operation="updateProjectApprovalRule")
+def numbers_in_json_are_passed_over(service: Service) -> None:
+    """An update of a project's approval rule takes no notice of numbers in a JSON body."""
+    bodies(service, f"PUT {PROJECT_RULES}/:approval_rule_id", lambda body: {**body, "approvals_required": 0})
+
+
+@fault("conventions.requests.are-json", operation="updateJobTokenScope")
+def truth_in_json_is_taken_the_other_way_round(service: Service) -> None:
+    """The limit of the job token scope becomes the opposite of what a JSON body says."""
+    bodies(service, f"PATCH {SCOPE}", lambda body: {"enabled": not body.get("enabled")})
+
+
+@fault("conventions.no-content", operation="removeProjectFromJobTokenAllowlist")
+def removal_from_the_allowlist_answers_with_bytes(service: Service) -> None:
+    """Removing a project from the allowlist answers 204 with a body."""
+    altering(service, f"DELETE {ALLOWLIST}/:target_project_id", with_body)
+
+
+# -- ids and paths -----------------------------------------------------------------------------------------------------
+
+
+def is_number(request: Request) -> bool:
+    """Tell whether a path names its project or group by number."""
+    return request.path["id"].isdigit()
+
+
+def is_path(request: Request) -> bool:
+    """Tell whether a path names its project or group by its own path."""
+    return not is_number(request)
+
+
+def naming(service: Service, find: str, twist: Callable[[Any, str], Any]) -> None:
+    """Find projects or groups otherwise: `twist` takes the way in which they are found, and the reference to one."""
+    around(service.identities, find, lambda found: lambda reference: twist(found, reference))
+
+
+@fault("conventions.project-id.number", operation="getProjectApprovalSettings")
+def numbers_name_no_project(service: Service) -> None:
+    """The approval settings of a project are shown by its path alone."""
+    refusing(service, f"GET {PROJECT_SETTINGS}", is_number, NotFoundError)
+
+
+@fault("conventions.group-id.number", operation="getGroupApprovalSettings")
+def numbers_name_no_group(service: Service) -> None:
+    """The approval settings of a group are shown by its path alone."""
+    refusing(service, f"GET {GROUP_SETTINGS}", is_number, NotFoundError)
+
+
+@fault("conventions.project-id.encoded-path", operation="getProjectApprovalSettings")
+def paths_name_no_project(service: Service) -> None:
+    """The approval settings of a project are shown by its number alone."""
+    refusing(service, f"GET {PROJECT_SETTINGS}", is_path, NotFoundError)
+
+
+@fault("conventions.group-id.encoded-path", operation="getGroupApprovalSettings")
+def paths_name_no_group(service: Service) -> None:
+    """The approval settings of a group are shown by its number alone."""
+    refusing(service, f"GET {GROUP_SETTINGS}", is_path, NotFoundError)
+
+
+def shown_otherwise_by_path(service: Service, key: str) -> None:
+    """Show other settings where the path is the name."""
+
+    def alter(request: Request, response: Response) -> None:
+        if is_path(request):
+            content: Any = response.content
+            response.content = {name: {**entry, "value": not entry["value"]} for name, entry in content.items()}
+
+    altering(service, key, alter)
+
+
+@fault("conventions.project-id.encoded-path", operation="getProjectApprovalSettings")
+def path_of_a_project_shows_other_settings(service: Service) -> None:
+    """The path of a project shows the opposite of its approval settings."""
+    shown_otherwise_by_path(service, f"GET {PROJECT_SETTINGS}")
+
+
+@fault("conventions.group-id.encoded-path", operation="getGroupApprovalSettings")
+def path_of_a_group_shows_other_settings(service: Service) -> None:
+    """The path of a group shows the opposite of its approval settings."""
+    shown_otherwise_by_path(service, f"GET {GROUP_SETTINGS}")
+
+
+@fault("conventions.group-id.encoded-subgroup-path")
+def path_of_a_subgroup_is_cut_short(service: Service) -> None:
+    """Of the path of a subgroup only what precedes the slash counts."""
+    naming(service, "find_group", lambda find, reference: find(reference.partition("/")[0]))
+
+
+@fault("conventions.group-id.encoded-subgroup-path")
+def path_of_a_subgroup_names_nothing(service: Service) -> None:
+    """A path with a slash names no group."""
+    naming(service, "find_group", lambda find, reference: None if "/" in reference else find(reference))
+
+
+@fault("conventions.project-id.names-no-group")
+def path_of_a_group_names_a_project(service: Service) -> None:
+    """The path of a group names the first project in it."""
+
+    def find_either(find: Any, reference: str) -> Any:
+        inside = (
+            known for known in service.identities.projects.values() if known.full_path.startswith(f"{reference}/")
+        )
+        return find(reference) or next(inside, None)
+
+    naming(service, "find_project", find_either)
+
+
+@fault("conventions.group-id.names-no-project")
+def path_of_a_project_names_its_group(service: Service) -> None:
+    """The path of a project names the group around it."""
+
+    def find_either(find: Any, reference: str) -> Any:
+        project = service.identities.find_project(reference)
+        return find(reference) or (project and service.identities.namespace_of(project))
+
+    naming(service, "find_group", find_either)
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+
+def asks_for_page(request: Request) -> bool:
+    """Tell whether a page is asked for."""
+    return re.search(rb"(^|&)page=", request.query) is not None
+
+
+def asks_for_short_page(request: Request) -> bool:
+    """Tell whether a page of fewer than ten entries is asked for."""
+    return asks_for_page(request) and re.search(rb"(^|&)per_page=\d(&|$)", request.query) is not None
+
+
+@fault("conventions.pagination.parameters", operation="listProjectApprovalRules")
+def asking_for_a_short_page_is_wrong(service: Service) -> None:
+    """The approval rules of a project are refused to whoever asks for a short page of them."""
+    refusing(service, f"GET {PROJECT_RULES}", asks_for_short_page, NotFoundError)
+
+
+@fault("conventions.pagination.parameters", operation="listProjectApprovalRules")
+def pages_come_in_an_object(service: Service) -> None:
+    """A short page of the approval rules of a project is an object that holds the list."""
+
+    def wrapped(request: Request, response: Response) -> None:
+        if asks_for_short_page(request):
+            response.content = {"page": 1, "entries": response.content}
+
+    altering(service, f"GET {PROJECT_RULES}", wrapped)
+
+
+def with_query(service: Service, change: Callable[[bytes], bytes]) -> None:
+    """Read another query of the approval rules of a project than was sent."""
+
+    def make(admit: Any) -> Any:
+        def rewriting(request: Request) -> None:
+            if is_route(request.route, f"GET {PROJECT_RULES}"):
+                request.query = change(request.query)
+            admit(request)
+
+        return rewriting
+
+    around(service.access, "admit", make)
+
+
+@fault("conventions.pagination.page-size", operation="listProjectApprovalRules")
+def pages_hold_one_entry_more(service: Service) -> None:
+    """A page of the approval rules of a project holds one more than per_page asks for."""
+    with_query(
+        service,
+        lambda query: re.sub(rb"per_page=(\d+)", lambda found: b"per_page=%d" % (int(found[1]) + 1), query),
+    )
+
+
+@fault("conventions.pagination.whole-list", operation="listProjectApprovalRules")
+def last_page_is_never_reached(service: Service) -> None:
+    """The last entry of the list of a project's approval rules is on no page."""
+    area = service.project_approval_rules
+    around(area, "rules", lambda rules: lambda project: rules(project)[:-1])
+
+
+@fault("conventions.pagination.whole-list", operation="listProjectApprovalRules")
+def pages_overlap(service: Service) -> None:
+    """Each page of a project's approval rules but the first begins with the last entry of the one before."""
+    seen: list[Any] = []
+
+    def overlap(request: Request, response: Response) -> None:
+        content: Any = response.content
+        if re.search(rb"(^|&)page=1(&|$)", request.query):
+            seen.clear()
+        shown = [*seen[-1:], *content][: len(content)] if content else []
+        seen[:] = content
+        response.content = shown
+
+    altering(service, f"GET {PROJECT_RULES}", overlap)
+
+
+@fault("conventions.pagination.beyond-the-end", operation="listProjectApprovalRules")
+def behind_the_end_the_list_begins_anew(service: Service) -> None:
+    """Far behind the last page of a project's approval rules stands the first one again."""
+    with_query(service, lambda query: re.sub(rb"(^|&)page=([7-9]|\d\d+)", rb"\1page=1", query))

@@ -1,0 +1,273 @@
+"""Faults of the parameters of integrations: what they take, what they keep, and what they are by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import afterwards, around, breaking, handling, refusing, sent
+from conformance.proof.written.integrations import name_at, registered
+from conformance.reference.areas import integration_catalogue
+from conformance.reference.errors import InvalidError
+from conformance.reference.http import Response, ok
+
+if TYPE_CHECKING:
+    from conformance.proof.faults import Apply
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+
+_PARAMETERS = {
+    "webhook": "webhook.text",
+    "token": "token.text",
+    "username": "credentials.text",
+    "password": "credentials.text",
+    "channel": "channel.text",
+    "labels_to_be_notified": "labels-to-be-notified.text",
+    "issues_url": "issue-tracker-urls.text",
+    "recipients": "recipients.text",
+    "wiki_page_channel": "event-channels.text",
+    "restrict_to_branch": "restrict-to-branch.text",
+    "enable_ssl_verification": "enable-ssl-verification.boolean",
+    "notify_only_broken_pipelines": "notify-only-broken-pipelines.boolean",
+    "alert_events": "event-flags.boolean",
+    "commit_events": "event-flags.boolean",
+    "comment_on_event_enabled": "comment-on-event-enabled.boolean",
+    "active": "active.boolean",
+    "disable_diffs": "disable-diffs.boolean",
+    "send_from_committer_email": "send-from-committer-email.boolean",
+    "colorize_messages": "colorize-messages.boolean",
+    "server_port": "server-port.integer",
+    "branches_to_be_notified": "branches-to-be-notified.values",
+    "labels_to_be_notified_behavior": "labels-to-be-notified-behavior.values",
+}
+_EVENTS = {
+    "incidents_events": "events.flags.incidents",
+    "vulnerability_events": "events.flags.vulnerability",
+    "group_mentions_events": "events.flags.group-mentions",
+    "group_confidential_mentions_events": "events.flags.group-confidential-mentions",
+}
+_ALL = {name: f"integrations.parameters.{rest}" for name, rest in _PARAMETERS.items()} | _EVENTS
+_FOLLOWED = "integrations.parameters.comment-on-event-enabled.followed"
+
+
+def set_up_key(service: Service) -> str:
+    """Return the key of the operation that sets integrations up."""
+    return f"PUT {name_at(service)}/:slug"
+
+
+def is_wrong(value: Any) -> bool:
+    """Tell whether the tests send a value that no service could take for a right one."""
+    return isinstance(value, dict | list) or value in ("maybe", "abc", "conformance-no-such-choice")
+
+
+# -- what is taken -----------------------------------------------------------------------------------------------------
+
+
+def refuses(name: str) -> Apply:
+    """Refuse a right value of a setting that the integration does not require."""
+
+    def is_optional(service: Service, request: Request) -> bool:
+        kind = service.integrations.kind(request.path["slug"])
+        return not any(one.name == name and one.required for one in kind.parameters)
+
+    def breaks(service: Service) -> None:
+        refusing(
+            service,
+            set_up_key(service),
+            lambda request: sent(request).get(name) is not None and is_optional(service, request),
+            lambda: InvalidError(f"{name} is not taken", parameter=name),
+        )
+
+    return breaks
+
+
+def breaks_on_wrong(name: str) -> Apply:
+    """Answer a wrong value with a server error."""
+    return lambda service: breaking(service, set_up_key(service), lambda request: is_wrong(sent(request).get(name)))
+
+
+def stores_wrong(name: str) -> Apply:
+    """Store a wrong value, and show it."""
+    is_flag = name in integration_catalogue.EVENT_FLAGS
+
+    def breaks(service: Service) -> None:
+        kept: dict[Any, Any] = {}
+
+        def make(handler: Any) -> Any:
+            def store(request: Request) -> Response:
+                value, place = sent(request).get(name), (request.project.id, request.path["slug"])
+                if is_wrong(value):
+                    kept[place] = value
+                    return ok({})
+                kept.pop(place, None)
+                return handler(request)
+
+            return store
+
+        def shown(own: Any, integration: Any) -> Any:
+            place = integration.project_id, integration.slug
+            return {**own, name: kept[place]} if place in kept and (not is_flag or name in own) else None
+
+        handling(service, set_up_key(service), make)
+        afterwards(service.integrations, "event_flags" if is_flag else "shown_settings", shown)
+        if name == "active":
+            afterwards(service.integrations, "present_settings", shown)
+
+    return breaks
+
+
+def takes_junk_for(name: str, value: bool) -> Apply:
+    """Take a word that is no truth value for one."""
+
+    def breaks(service: Service) -> None:
+        def make(read: Any) -> Any:
+            def take(kind: Any, parameters: Any) -> Any:
+                if parameters._values.get(name) == "maybe":
+                    parameters._values = {**parameters._values, name: value}
+                return read(kind, parameters)
+
+            return take
+
+        around(service.integrations, "read", make)
+
+    return breaks
+
+
+def ignores(name: str) -> Apply:
+    """Take a parameter, and never store it."""
+
+    def breaks(service: Service) -> None:
+        afterwards(
+            service.integrations,
+            "read",
+            lambda values, *_: {other: value for other, value in values.items() if other != name},
+        )
+
+    return breaks
+
+
+for _name, _requirement in _ALL.items():
+    if _name not in ("webhook", "token", "issues_url", "recipients", "password", "active"):
+        registered(refuses(_name), f"{_name}_is_refused", _requirement)
+    if _name not in ("branches_to_be_notified", "labels_to_be_notified_behavior"):
+        registered(breaks_on_wrong(_name), f"a_wrong_{_name}_breaks", _requirement)
+    registered(stores_wrong(_name), f"a_wrong_{_name}_is_stored", _requirement.replace(".values", ".closed"))
+for _name in ("push_events", "alert_events", "incidents_events", "disable_diffs"):
+    for _value in (True, False):
+        registered(
+            takes_junk_for(_name, _value),
+            f"{_name}_takes_junk_for_{str(_value).lower()}",
+            _ALL.get(_name, "integrations.parameters.event-flags.boolean"),
+        )
+for _name, _requirement in {
+    **_EVENTS,
+    "comment_on_event_enabled": _FOLLOWED,
+    "tag_push_events": "integrations.parameters.event-flags.boolean",
+    "push_events": "integrations.update.followed",
+    "disable_diffs": _ALL["disable_diffs"],
+    "server_port": _ALL["server_port"],
+    "branches_to_be_notified": _ALL["branches_to_be_notified"],
+    "labels_to_be_notified_behavior": _ALL["labels_to_be_notified_behavior"],
+}.items():
+    registered(ignores(_name), f"{_name}_is_passed_over", _requirement)
+
+
+# -- what is required --------------------------------------------------------------------------------------------------
+
+
+def not_required(service, *names):
+    """Let an integration do without some settings."""
+    require = service.integrations.require_settings
+    service.integrations.require_settings = lambda kind, values: require(kind, {**dict.fromkeys(names, "x"), **values})
+
+
+@fault("integrations.parameters.webhook.required")
+def webhook_is_optional(service):
+    """Webhook is optional."""
+    not_required(service, "webhook")
+
+
+@fault("integrations.parameters.token.required")
+def token_is_optional(service):
+    """Token is optional."""
+    not_required(service, "token")
+
+
+@fault("integrations.parameters.recipients.required")
+def recipients_are_optional(service):
+    """Recipients are optional."""
+    not_required(service, "recipients")
+
+
+@fault("integrations.parameters.issue-tracker-urls.required-together")
+def one_address_of_a_tracker_is_optional(service):
+    """One address of a tracker is optional."""
+    not_required(service, "project_url")
+
+
+@fault("integrations.parameters.webhook.required")
+def refused_without_webhook_and_listed_all_the_same(service):
+    """Refused without webhook and listed all the same."""
+    set_up = service.integrations.set_up
+
+    def half(project, kind, values, *, active=None):
+        try:
+            return set_up(project, kind, values, active=active)
+        except InvalidError:
+            service.integrations.keep(project, kind, values, active=True)
+            raise
+
+    service.integrations.set_up = half
+
+
+# -- what is kept, and what holds by itself ----------------------------------------------------------------------------
+
+
+@fault("integrations.parameters.channel.text")
+def a_channel_is_never_changed(service):
+    """A channel is never changed."""
+    keep = service.integrations.keep
+
+    def first(project, kind, values, *, active):
+        before = service.integrations.known.get((project.id, kind.slug))
+        kept = {k: v for k, v in (before.values if before else {}).items() if k == "channel"}
+        return keep(project, kind, {**values, **kept}, active=active)
+
+    service.integrations.keep = first
+
+
+@fault("integrations.parameters.labels-to-be-notified.text")
+def labels_cannot_be_blanked(service):
+    """Labels cannot be blanked."""
+    read = service.integrations.read
+    service.integrations.read = lambda kind, parameters: {k: v for k, v in read(kind, parameters).items() if v != ""}
+
+
+@fault("integrations.parameters.notify-only-default-branch.harmless")
+def the_deprecated_switch_breaks(service):
+    """The deprecated switch breaks."""
+    breaking(service, set_up_key(service), lambda request: "notify_only_default_branch" in sent(request))
+
+
+def default(name, value, requirement, slugs=None):
+    """Register a fault: a parameter that was never sent shows another value than the default."""
+
+    def breaks(service):
+        def other(shown, integration):
+            unset = name in shown and name not in integration.values and (slugs is None or integration.slug in slugs)
+            return {**shown, name: value} if unset else None
+
+        afterwards(service.integrations, "shown_settings", other)
+
+    registered(breaks, f"{name}_is_{value}_by_default".lower() + ("_in_mails" if slugs else ""), requirement)
+
+
+default("enable_ssl_verification", False, "integrations.parameters.enable-ssl-verification.default")
+default("branches_to_be_notified", "all", "integrations.parameters.branches-to-be-notified.default")
+default(
+    "branches_to_be_notified",
+    "default",
+    "integrations.parameters.branches-to-be-notified.default-of-emails-on-push",
+    ("emails-on-push",),
+)
+default("labels_to_be_notified_behavior", "match_all", "integrations.parameters.labels-to-be-notified-behavior.default")

@@ -1,0 +1,441 @@
+"""Servers that mean no good: a run ends in time and in bounds, with a whole report, and blames them for what they did."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import tracemalloc
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from conformance.bookkeeping import Run, Unmet, Violation, running
+from conformance.client import Client, TargetGoneError
+from conformance.contract import Contract
+from conformance.errors import ExitCode, TargetError
+from conformance.expectations import Caller, verifies
+from conformance.record import RECORD_FORM, Header, Outcome, Reason, Recorder
+from conformance.reports import FORMATS
+from conformance.session import Options, Session
+from conformance.target.profile import profile_from
+from selftest.proof.hostile import (
+    GOOD,
+    NO_ANSWER,
+    ODD,
+    WRONG,
+    Answer,
+    Call,
+    Line,
+    Relay,
+    Server,
+    falls_silent_after,
+    only_at,
+    redirects,
+    says,
+    serving,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from conformance.record import Check
+    from conformance.target.profile import Profile
+
+MEGABYTE = 1024 * 1024
+ON = "job-token-scope.switch.on"
+SCOPE = "/projects/1/job_token_scope"
+ELSEWHERE = "/projects/2/job_token_scope"
+TIMEOUT = 0.4
+#: What a machine with other things to do may take on top; what these servers would take is minutes, or for ever.
+SLACK = 10.0
+
+good = says(whole(GOOD), stays=True)
+
+
+def profile_of(base_url: str, timeout: float = TIMEOUT) -> Profile:
+    data = {
+        "base_url": base_url,
+        "version": "17.7",
+        "actors": {"maintainer": {"token": "secret-token"}},
+        "fixtures": {"project": {"id": 1}},
+        "limits": {"timeout_seconds": timeout, "back_pressure_seconds": 1},
+    }
+    return profile_from(data, "test")
+
+
+# -- one answer --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a test makes of one answer, and of the next one from somewhere else."""
+
+    check: Check
+    seconds: float
+    next_body: bytes
+    cookies: int
+
+
+@pytest.fixture
+def look(tmp_path: Path) -> Callable[[Answer], Seen]:
+    """Ask a server for one thing that it answers in its own way, and then for another that it answers well."""
+
+    def look(answer: Answer) -> Seen:
+        recorder = Recorder(tmp_path / "results.jsonl")
+        with serving(only_at(f"/api/v4{SCOPE}", answer, good)) as server:
+            profile = profile_of(server.base_url)
+            with running(Run(Contract.load(), profile, recorder)) as run:
+                run.begin("test", frozenset({ON}))
+                started = time.monotonic()
+                read_and_expect(Caller(run, profile.actors["maintainer"]))
+                seconds = time.monotonic() - started
+                found = run.client.send(profile.actors["maintainer"], "GET", ELSEWHERE)
+        check = next(check for check in recorder.checks if check.requirement == ON)
+        return Seen(check, seconds, found.body, server.cookies)
+
+    return look
+
+
+def read_and_expect(caller: Caller) -> None:
+    try:
+        with verifies(ON):
+            caller.get(SCOPE).must_be(200).must_hold(inbound_enabled=True)
+    except (Unmet, Violation):
+        pass  # what it came to is in the record
+
+
+@pytest.mark.parametrize("name", NO_ANSWER)
+def test_what_does_not_come_whole_and_in_time_shows_nothing(look: Callable[[Answer], Seen], name: str) -> None:
+    seen = look(NO_ANSWER[name])
+    assert (seen.check.outcome, seen.check.reason) == (Outcome.INCONCLUSIVE, Reason.NO_ANSWER), seen.check
+    assert len(seen.check.detail or "") < 400, seen.check.detail
+    assert seen.seconds < TIMEOUT + SLACK
+    assert seen.next_body == GOOD
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_comes_whole_and_is_not_as_described_fails(look: Callable[[Answer], Seen], name: str) -> None:
+    seen = look(WRONG[name])
+    assert seen.check.outcome is Outcome.FAILED, seen.check
+    assert len(seen.check.actual or "") < 1000
+    assert seen.seconds < SLACK
+    assert seen.next_body == GOOD
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_only_odd_passes(look: Callable[[Answer], Seen], name: str) -> None:
+    seen = look(ODD[name])
+    assert seen.check.outcome is Outcome.PASSED, seen.check
+    assert seen.next_body == GOOD
+    assert seen.cookies == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a hundred megabytes",
+        "a body without end",
+        "chunks without end",
+        "headers without end",
+        "a header of a megabyte",
+        "a decompression bomb",
+        "a bomb in a bomb in a bomb",
+    ],
+)
+def test_an_answer_without_bounds_is_held_in_bounds(name: str) -> None:
+    with serving(NO_ANSWER[name]) as server, Client(profile_of(server.base_url)) as client:
+        tracemalloc.start()
+        try:
+            exchange = client.send(client.profile.actors["maintainer"], "GET", SCOPE)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert exchange.problem
+    assert peak < 16 * MEGABYTE, f"{peak / MEGABYTE:.0f} MB"
+
+
+def test_a_violation_after_a_write_without_answer_is_no_violation(tmp_path: Path) -> None:
+    """The write may have been made or not, so whatever is read afterwards may come of it."""
+    recorder = Recorder(tmp_path / "results.jsonl")
+
+    def answer(line: Line, call: Call) -> bool | None:
+        said = says(whole(GOOD.replace(b"true", b"false")), stays=True)
+        return (says() if call.method == "PATCH" else said)(line, call)
+
+    with serving(answer) as server, running(Run(Contract.load(), profile_of(server.base_url), recorder)) as run:
+        caller = Caller(run, run.profile.actors["maintainer"])
+        for test, writes, outcome in (("first", False, Outcome.FAILED), ("second", True, Outcome.INCONCLUSIVE)):
+            run.begin(test, frozenset({ON}))
+            if writes:
+                caller.patch(SCOPE, {"enabled": True})
+            read_and_expect(caller)
+            assert [check.outcome for check in recorder.checks if check.requirement == ON][-1] is outcome
+            run.end("")
+
+
+# -- many answers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client() -> Iterator[Callable[[Answer], tuple[Client, Server]]]:
+    """Start servers with clients for them."""
+    opened: list[Client | Server] = []
+
+    def start(answer: Answer) -> tuple[Client, Server]:
+        server = Server(answer)
+        client = Client(profile_of(server.base_url, timeout=0.2))
+        opened.extend((client, server))
+        return client, server
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+def test_a_redirect_to_itself_is_followed_a_few_times(client: Any) -> None:
+    asking, server = client(redirects(f"/api/v4{SCOPE}"))
+    last = asking.follow(asking.send(asking.profile.actors["maintainer"], "GET", SCOPE))
+    assert last.status == 302
+    assert server.calls.total() < 10
+
+
+def test_a_redirect_to_another_host_takes_no_token_along(client: Any) -> None:
+    tokens: list[str | None] = []
+
+    def elsewhere(line: Line, call: Call) -> bool:
+        tokens.append(call.headers.get("private-token"))
+        return bool(good(line, call))
+
+    _, other = client(elsewhere)
+    asking, _ = client(redirects(f"{other.base_url}/file"))
+    assert asking.follow(asking.send(asking.profile.actors["maintainer"], "GET", SCOPE)).body == GOOD
+    assert tokens == [None]
+
+
+def test_a_pause_that_is_no_number_is_a_short_pause(client: Any) -> None:
+    busy = whole(b"", status=b"429 Too Many Requests", headers=b"Retry-After: nan\r\n")
+    asking, _ = client(says(busy, stays=True))
+    assert asking.send(asking.profile.actors["maintainer"], "GET", SCOPE).status == 429
+
+
+def test_of_a_silent_operation_the_rest_of_a_test_is_spared_and_the_next_test_tries_once(client: Any) -> None:
+    asking, server = client(only_at(f"/api/v4{SCOPE}", falls_silent_after(), good))
+    asked = []
+    for asking.test in ("first", "second"):
+        before = server.calls.total()
+        exchanges = [asking.send(asking.profile.actors["maintainer"], "GET", SCOPE) for _ in range(10)]
+        assert all(exchange.status is None for exchange in exchanges)
+        assert "not sent" in exchanges[-1].problem
+        asked.append(server.calls.total() - before)
+    assert asked == [3, 1]
+    assert asking.send(asking.profile.actors["maintainer"], "GET", ELSEWHERE).body == GOOD
+
+
+def test_a_few_silent_operations_do_not_make_a_target_gone(client: Any) -> None:
+    """Several are silent one after the other, and a test in between asks nothing else: the rest is still there."""
+
+    def answer(line: Line, call: Call) -> bool | None:
+        return (good if call.path.endswith("/version") else falls_silent_after())(line, call)
+
+    asking, _ = client(answer)
+    actor = asking.profile.actors["maintainer"]
+    assert asking.send(actor, "GET", "/version").status == 200
+    unanswered = [asking.send(actor, "GET", f"/projects/{number}/job_token_scope") for number in range(7)]
+    assert all(exchange.status is None for exchange in unanswered)
+    assert asking.send(actor, "GET", "/version").status == 200
+
+
+@pytest.mark.parametrize("ends", ["silence", "a reset", "refused connections"])
+def test_a_target_that_is_gone_is_known_to_be_gone_after_a_few_calls(client: Any, ends: str) -> None:
+    asking, server = client(good)
+    actor = asking.profile.actors["maintainer"]
+    assert asking.send(actor, "GET", "/version").status == 200
+    if ends == "refused connections":
+        server.close()
+    else:
+        server.answer = NO_ANSWER[ends]
+    tried = 0
+    with pytest.raises(TargetGoneError):
+        for tried in range(100):
+            asking.send(actor, "GET", f"/projects/{tried}/job_token_scope")
+    assert tried < 10
+    calls = server.calls.total()
+    with pytest.raises(TargetGoneError):
+        asking.send(actor, "GET", "/version")
+    assert server.calls.total() == calls
+
+
+# -- from the first byte on --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["silence", "headers that drip", "interim answers without end", "a bomb in a bomb in a bomb", "noise", "a reset"],
+)
+def test_a_target_that_cannot_be_asked_at_all_ends_incomplete_with_one_message_and_a_report(
+    tmp_path: Path, name: str
+) -> None:
+    with serving(NO_ANSWER[name]) as server:
+        profile = {
+            "base_url": server.base_url,
+            "actors": {"maintainer": {"token": "secret"}},
+            "fixtures": {"project": {"id": 1}},
+            "limits": {"timeout_seconds": TIMEOUT},
+        }
+        (tmp_path / "target.yaml").write_text(json.dumps(profile), encoding="utf-8")
+        session = Session.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out"))
+        with pytest.raises(TargetError) as raised, session.running({}, []):
+            pass
+    assert raised.value.exit_code == ExitCode.INCOMPLETE
+    assert "does not answer" in str(raised.value)
+    assert len(str(raised.value)) < 500
+    report = whole_report(tmp_path / "out")
+    assert (report["verdict"], report["exit_code"]) == ("incomplete", ExitCode.INCOMPLETE)
+    assert [row["id"] for row in report["requirements"] if row["verdict"] == "passed"] == []
+
+
+# -- halfway -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run of the suite, as a user and the system saw it."""
+
+    code: int
+    text: str
+    seconds: float
+    megabytes: float
+    """The most memory that it had at a time."""
+    report: dict[str, Any]
+
+    def ids(self, *verdicts: str) -> set[str]:
+        return {row["id"] for row in self.report["requirements"] if row["verdict"] in verdicts}
+
+
+@pytest.fixture
+def run_through(
+    reference: Any, write_profile: Callable[..., Path], tmp_path: Path
+) -> Iterator[Callable[..., tuple[Ran, Server]]]:
+    """Run one area against the reference behind a server that turns on its callers."""
+    service, base_url = reference
+    servers: list[Server] = []
+
+    def start(make: Callable[[Server, Relay], Answer], *arguments: str, timeout: float = 1.0) -> tuple[Ran, Server]:
+        server = Server(good)
+        servers.append(server)
+        server.answer = make(server, Relay(base_url))
+        write_profile(service, server.base_url, limits={"timeout_seconds": timeout, "deadline_seconds": timeout})
+        return ran("--target", "target.yaml", "--out", "out", *arguments, folder=tmp_path), server
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def ran(*arguments: str, folder: Path) -> Ran:
+    log = folder / "log.txt"
+    started = time.monotonic()
+    command = [sys.executable, "-m", "conformance", "run", *arguments]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    text = log.read_text(encoding="utf-8")
+    assert "Traceback" not in text, text
+    seconds = time.monotonic() - started
+    return Ran(process.returncode, text, seconds, usage.ru_maxrss / 1024, whole_report(folder / "out"))
+
+
+def whole_report(folder: Path) -> dict[str, Any]:
+    """Return the report after a look at whether every format is there and can be read."""
+    for form in FORMATS.values():
+        assert (folder / form.file).exists(), form.file
+    ET.parse(folder / "junit.xml")  # noqa: S314 - our own file
+    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["kind"] for line in lines][-1] == "footer"
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return report
+
+
+def after(calls: int, make: Callable[[Server], Answer]) -> Callable[[Server, Relay], Answer]:
+    """Turn after so many calls."""
+
+    def turning(server: Server, relay: Relay) -> Answer:
+        turned = make(server)
+        return lambda line, call: (turned if server.calls.total() > calls else relay)(line, call)
+
+    return turning
+
+
+def dies(server: Server) -> Answer:
+    return lambda _line, _call: server.close()
+
+
+ONE_AREA = ("--area", "job-token-scope", "--", "-k")
+
+
+@pytest.mark.parametrize(
+    ("calls", "make", "tests"),
+    [
+        (120, dies, "scenarios"),
+        (120, lambda _: falls_silent_after(), "scenarios"),
+        (60, lambda _: falls_silent_after(), "model"),
+    ],
+    ids=["killed", "silent", "silent while moves are drawn"],
+)
+def test_a_target_that_ends_halfway_ends_the_run_and_keeps_what_was_seen(
+    run_through: Callable[..., tuple[Ran, Server]], calls: int, make: Callable[[Server], Answer], tests: str
+) -> None:
+    found, server = run_through(after(calls, make), *ONE_AREA, tests)
+    assert found.code == ExitCode.INCOMPLETE, found.text
+    assert found.report["verdict"] == "incomplete"
+    assert found.ids("passed")
+    assert found.ids("failed") == set()
+    assert server.calls.total() <= calls + 10
+    if tests == "scenarios":
+        assert "the target stopped answering" in found.report["stopped"]
+
+
+def test_one_silent_operation_leaves_the_others_to_be_judged(
+    run_through: Callable[..., tuple[Ran, Server]],
+) -> None:
+    """Nothing is held against it either: an entry that nobody could remove is no entry that stayed."""
+    silent = falls_silent_after()
+    removals = f"DELETE /api/v4{SCOPE}/allowlist/"
+
+    def make(_: Server, relay: Relay) -> Answer:
+        return lambda line, call: (silent if call.where.startswith(removals) else relay)(line, call)
+
+    found, server = run_through(make, *ONE_AREA, "scenarios")
+    assert found.code == ExitCode.INCOMPLETE, found.text
+    assert found.ids("failed") == set()
+    assert {ON, "job-token-scope.groups-allowlist.remove.gone"} <= found.ids("passed")
+    assert "job-token-scope.allowlist.remove.gone" in found.ids("inconclusive")
+    spent = sum(count for where, count in server.calls.items() if where.startswith(removals))
+    assert spent <= 3 + found.report["run"]["tests"]
+
+
+def test_a_run_among_all_hostilities_in_turn_breaks_nothing_of_the_suite(
+    run_through: Callable[..., tuple[Ran, Server]],
+) -> None:
+    """Every third answer is another one of all there are, to whatever call it happens to be."""
+    every = [*NO_ANSWER.values(), *WRONG.values(), *ODD.values()]
+
+    def make(server: Server, relay: Relay) -> Answer:
+        def answer(line: Line, call: Call) -> bool | None:
+            turn, is_honest = divmod(server.calls.total(), 3)
+            return (relay if is_honest or turn < 2 else every[turn % len(every)])(line, call)
+
+        return answer
+
+    found, _ = run_through(make, "--max-examples", "3", *ONE_AREA, "not coverage", timeout=0.3)
+    assert found.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE), found.text
+    assert [problem for problem in found.report["problems"] if problem["kind"] == "broken test"] == []
+    assert found.megabytes < 400
