@@ -46,6 +46,8 @@ class TimelineItem:
 
 #: Kinds whose requirement holds exactly when the target behaves as the row says.
 _TOLD_BY_VERDICT = (ChangeKind.INTRODUCED, ChangeKind.RENAMED, ChangeKind.REMOVED, ChangeKind.CHANGED)
+#: What one test saw of an item like this outweighs what another saw of it: only all of it together is made.
+_UNDONE = (ItemState.NOT_MADE, ItemState.STILL_SERVED)
 _BY_VERDICT: Mapping[Verdict, TimelineState] = {
     Verdict.PASSED: TimelineState.MADE,
     Verdict.FAILED: TimelineState.NOT_MADE,
@@ -55,7 +57,7 @@ _BY_VERDICT: Mapping[Verdict, TimelineState] = {
 def timeline(record: RunRecord, result: RunResult) -> tuple[TimelineItem, ...]:
     """Return the version table of a record in its order, oldest row first; empty for a record without one."""
     rows = {row.requirement.id: row for row in result.rows}
-    seen = {entry.item: entry for entry in record.items}
+    seen = {entry.item: entry for entry in sorted(record.items, key=lambda entry: entry.state in _UNDONE)}
     target = _version(record.header.version)
     return tuple(_beside(item, target, rows.get(item.requirement), seen.get(item.id)) for item in record.table)
 

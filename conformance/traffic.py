@@ -1,7 +1,7 @@
 """
 Recorded traffic of clients, held against the contract: who still uses what is deprecated or removed.
 
-Reads HAR files, which browsers, proxies and test tools write, entry by entry: memory does not grow with the file.
+Each entry is looked at by itself: memory does not grow with the file, see `har`.
 """
 
 from __future__ import annotations
@@ -10,28 +10,36 @@ import base64
 import binascii
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
-import ijson
-
 from conformance.client import Call, Exchange
 from conformance.contract import Change, ChangeKind, Contract, Operation, Version
 from conformance.contract.bundle import resolve
-from conformance.errors import UsageError
-from conformance.judge import Finding, Judge
+from conformance.har import har_entries
+from conformance.judge import Judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from conformance.judge import Finding
 
 _PREFIX = "/api/v4"
 _EXAMPLES = 3
 _NO_BODY = 204
+_STATUSES = 1000
+_LONGEST_ADDRESS = 2**16
+#: How many violations there may be in what is held against the contract at once, and how many entries of a list are
+#: looked at within a record that is too heavy alone.
+_HEAVIEST = 20_000
+_PROPERTIES = 20
+_ENTRIES_OF_A_LIST = 100
 
 
 class Use(StrEnum):
@@ -80,6 +88,8 @@ class TrafficReport:
     """Those whose answer could be held against the contract."""
     unreadable: int
     """Entries that are no calls: without method, address or answer."""
+    too_large: int
+    """Entries of which a part was too large to be looked at."""
     found: Mapping[Found, int]
     """With the number of entries that show it, the most serious first."""
     examples: Mapping[Found, tuple[int, ...]]
@@ -126,7 +136,8 @@ class TrafficLint:
         tally = _Tally()
         for entry in har_entries(file):
             tally.entries += 1
-            recorded = _recorded(entry)
+            tally.too_large += entry.is_cut
+            recorded = _recorded(entry.parts)
             if recorded is None:
                 tally.unreadable += 1
             elif recorded.path:
@@ -139,6 +150,7 @@ class TrafficLint:
             calls=tally.calls,
             judged=tally.judged,
             unreadable=tally.unreadable,
+            too_large=tally.too_large,
             found=MappingProxyType(dict(found)),
             examples=MappingProxyType({key: tuple(places) for key, places in tally.examples.items()}),
         )
@@ -171,8 +183,12 @@ class TrafficLint:
 
     def _sent(self, operation: Operation, recorded: _Recorded) -> Iterator[Found]:
         body = recorded.body if isinstance(recorded.body, dict) else {}
+        known = {parameter.name: parameter for parameter in operation.parameters}
         for name in {*recorded.query, *body}:
             place = f"{operation.id}.{name}"
+            if name in known and known[name].schema.get("deprecated"):
+                detail = f"deprecated at every version: {known[name].schema.get('description', '')}"
+                yield Found(Use.DEPRECATED, f"{operation.label}: parameter {name}", detail)
             yield from self._changes(place, f"{operation.label}: parameter {name}")
             value = body.get(name)
             if isinstance(value, str):
@@ -243,11 +259,14 @@ class TrafficLint:
                 detail = f"{finding.expected} at {where or 'the answer'}"
                 yield Found(Use.VIOLATION, operation.label, detail, requirement=finding.requirement or None)
 
-    def _findings(self, exchange: Exchange) -> list[Finding]:
-        try:
-            return self._judge.findings(exchange)
-        except RecursionError:
-            return [Finding("", holds=False, expected="a body that is not nested beyond all reason")]
+    def _findings(self, exchange: Exchange) -> Sequence[Finding]:
+        """Judge an answer piece by piece, up to the first that shows a violation: each violation costs memory."""
+        findings: Sequence[Finding] = ()
+        for body in _pieces(exchange.body):
+            findings = self._judge.findings(replace(exchange, body=body))
+            if not all(finding.holds for finding in findings):
+                break
+        return findings
 
 
 _USES: Mapping[ChangeKind, Use] = {
@@ -271,6 +290,7 @@ class _Tally:
     calls: int = 0
     judged: int = 0
     unreadable: int = 0
+    too_large: int = 0
     found: Counter[Found] = field(default_factory=Counter)
     examples: dict[Found, list[int]] = field(default_factory=dict)
 
@@ -296,40 +316,15 @@ class _Pattern:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def har_entries(file: Path) -> Iterator[dict[str, Any]]:
-    """
-    Yield the entries of a HAR file one at a time, whatever its size.
-
-    Raise UsageError when the file cannot be read, is no HAR file, or breaks off; what came before has been yielded.
-    """
-    number = 0
-    try:
-        with file.open("rb") as stream:
-            for entry in ijson.items(stream, "log.entries.item", use_float=True):
-                number += 1
-                yield entry if isinstance(entry, dict) else {}
-        if number == 0 and not _has_entries(file):
-            raise UsageError(f"{file} is not a HAR file: it has no log.entries.")
-    except OSError as error:
-        raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())[:200] or "it is empty"
-        whole = f" after {number} entries" if number else ""
-        raise UsageError(f"{file} is not a HAR file: the JSON is broken{whole} ({reason}).") from error
-
-
-def _has_entries(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return any((prefix, event) == ("log.entries", "start_array") for prefix, event, _ in ijson.parse(stream))
-
-
 def _recorded(entry: Mapping[str, Any]) -> _Recorded | None:
     """Return an entry as far as it calls the API, with an empty path when it calls something else; None if broken."""
     request, response = entry.get("request"), entry.get("response")
     if not isinstance(request, dict) or not isinstance(response, dict):
         return None
     method, url, status = request.get("method"), request.get("url"), response.get("status")
-    if not isinstance(method, str) or not isinstance(url, str) or not isinstance(status, int | float):
+    if not isinstance(method, str) or not isinstance(url, str) or len(url) > _LONGEST_ADDRESS:
+        return None
+    if not isinstance(status, int | Decimal) or isinstance(status, bool) or not 0 <= status < _STATUSES:
         return None
     try:
         parts = urlsplit(url)
@@ -390,6 +385,41 @@ def _json(text: str | bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _pieces(body: bytes) -> Iterator[bytes]:
+    """Yield a body whole or, if it holds too much, in lists of as many of its entries as will do."""
+    if _weight(body) <= _HEAVIEST:
+        yield body
+        return
+    whole = _json(body)
+    if not isinstance(whole, list):
+        yield json.dumps(_trimmed(whole)).encode()
+        return
+    piece: list[bytes] = []
+    weight = 0
+    for entry in whole:
+        text = json.dumps(entry).encode()
+        if _weight(text) > _HEAVIEST:
+            text = json.dumps(_trimmed(entry)).encode()
+        if piece and weight + _weight(text) > _HEAVIEST:
+            yield b"[%s]" % b",".join(piece)
+            piece, weight = [], 0
+        piece.append(text)
+        weight += _weight(text) + 1
+    yield b"[%s]" % b",".join(piece)
+
+
+def _weight(text: bytes) -> int:
+    """Return about how many violations JSON can have: one per value, and one per property that a record lacks."""
+    return text.count(b",") + text.count(b"{") * _PROPERTIES
+
+
+def _trimmed(value: Any) -> Any:
+    """Return a value with no list in it longer than what is looked at of one."""
+    if isinstance(value, list):
+        return [_trimmed(entry) for entry in value[:_ENTRIES_OF_A_LIST]]
+    return {name: _trimmed(entry) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
 def _shows(exchange: Exchange, name: str) -> bool:

@@ -9,21 +9,25 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from conformance.arrange.places import Place
-from conformance.bookkeeping import NotTested, Unmet, current_run
+from conformance.arrange import Place, arranged
+from conformance.bookkeeping import NotTested, Unmet, Violation, current_run
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
+from conformance.derived import served_caller
 from conformance.expectations import Answer, Caller, Path
 from conformance.record import Reason
 from conformance.target import ACTORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.contract import Requirement
+    from conformance.arrange import Arranged, Prepared
+    from conformance.contract import Parameter, Requirement, Version
 
 #: How a service says that it has no such endpoint. Any other refusal may have other reasons.
 _NOT_OFFERED = (404, 405, 501)
+#: What to send for a parameter of a type, where nothing of the target has to flow in.
+_SAMPLES: Mapping[str, Sequence[Any]] = {"boolean": (True, False), "integer": (1,)}
 
 
 def changes(*kinds: ChangeKind, where: Callable[[Change], bool] = lambda _: True) -> list[Change]:
@@ -42,6 +46,45 @@ def named(item: str) -> Change:
     if found is None:
         raise LookupError(item)
     return found
+
+
+def target_version() -> Version | None:
+    """Return the version that the target is judged by; None when it is unknown."""
+    return current_run().profile.version
+
+
+def new_operations(kind: ChangeKind) -> dict[str, Any]:
+    """Return arguments of `parametrize`: items of a kind, each with an operation of theirs that changes something."""
+    known = {operation.id: operation for operation in Contract.load().operations(None)}
+    return _pairs((change, place) for change, place in _places(kind) if place in known and not known[place].is_read)
+
+
+def new_parameters(kind: ChangeKind) -> dict[str, Any]:
+    """Return arguments of `parametrize`: items of a kind, each with a parameter of theirs that a body can send."""
+    known = {
+        f"{operation.id}.{parameter.name}"
+        for operation in Contract.load().operations(None)
+        for parameter in operation.parameters
+        if parameter.place == "body"
+    }
+    return _pairs((change, place) for change, place in _places(kind) if place in known and change.shown_as)
+
+
+def replaced_items(kind: ChangeKind) -> dict[str, Any]:
+    """Return arguments of `parametrize`: items of a kind whose replacement is described, each with what shows it."""
+    return _pairs((change, change.replaced_by) for change in changes(kind) if change.replaced_by)
+
+
+def _places(kind: ChangeKind) -> Iterator[tuple[Change, str]]:
+    return ((change, place) for change in changes(kind) if change.described for place in change.places)
+
+
+def _pairs(pairs: Iterable[tuple[Change, Any]]) -> dict[str, Any]:
+    found = list(pairs)
+    if not found:
+        raise LookupError("the version table has no such item")
+    ids = [f"{change.id}-{part}" if isinstance(part, str) else change.id for change, part in found]
+    return {"argvalues": found, "ids": ids}
 
 
 @dataclass(frozen=True)
@@ -118,6 +161,76 @@ class ItemUnderTest:
         """Tell whether the fixtures alone make the path of an operation that reads."""
         return operation.is_read and all(entry.fixture for entry in operation.parameters if entry.place == "path")
 
+    # -- what can be sent --------------------------------------------------------------------------------------------
+
+    def operation(self, place: str) -> Operation:
+        """Return the operation that a place names, alone or before a parameter."""
+        wanted = place.partition(".")[0]
+        return next(operation for operation in current_run().judge.operations if operation.id == wanted)
+
+    def values(self, place: str, where: Place) -> list[Any]:
+        """Return what to send for a parameter: both sides of a flag, a number, what the profile gives for a list."""
+        parameter = self._parameter(place)
+        kind = str(parameter.schema.get("type"))
+        if kind in _SAMPLES:
+            return list(_SAMPLES[kind])
+        if parameter.fixture is None:
+            raise LookupError(f"nothing says what to send for {place}: give it x-fixture")
+        value = where.value(parameter.fixture)
+        return [[value] if kind == "array" else value]
+
+    def having(self, prepared: Arranged, place: str, value: Any) -> Prepared:
+        """Return a call that is ready, with a value for a parameter."""
+        return prepared.call.having(self._parameter(place), value)
+
+    def all_sent(self) -> list[Answer]:
+        """Send every parameter of the item that the target's version has, and return the answers."""
+        answers = []
+        for operation, name in self.parameters():
+            place = f"{operation.id}.{name}"
+            with left_open(in_any_case=True), arranged(operation) as prepared:
+                caller = served_caller(operation)
+                value = self.values(place, prepared.place)[0]
+                answers.append(self.having(prepared, place, value).sent_by(caller))
+        return answers
+
+    def shown(self, prepared: Arranged, answer: Answer) -> list[Any]:
+        """Return what the record tells where the parameter shows; inconclusive when it cannot be read."""
+        read_back = prepared.recipe.read_back
+        record = prepared.keeper.read(read_back.path(prepared.call, answer) if read_back else prepared.call.path)
+        name, _, field = str(self.change.shown_as).partition(".")
+        value = record.get(name) if isinstance(record, dict) else None
+        found = value if isinstance(value, list) else [value]
+        return [entry.get(field) for entry in found if isinstance(entry, dict)] if field else found
+
+    def shows(self, prepared: Arranged, answer: Answer, value: Any) -> bool:
+        """Tell whether the record tells a value that was sent."""
+        found = self.shown(prepared, answer)
+        return all(
+            any(entry == wanted and isinstance(entry, bool) == isinstance(wanted, bool) for entry in found)
+            for wanted in (value if isinstance(value, list) else [value])
+        )
+
+    def is_locked(self, prepared: Arranged) -> bool:
+        """Tell whether the record says that what the parameter changes is locked."""
+        if prepared.recipe.read_back:
+            return False
+        record = prepared.keeper.read(prepared.call.path)
+        setting = record.get(str(self.change.shown_as).partition(".")[0]) if isinstance(record, dict) else None
+        return isinstance(setting, dict) and setting.get("locked") is True
+
+    def present(self) -> dict[str, Any]:
+        """Return the fields of the item that can be read, each with its value."""
+        return {
+            name: entry[name] for record, name in self.fields() for entry, _ in self.records(record) if name in entry
+        }
+
+    def _parameter(self, place: str) -> Parameter:
+        name = place.partition(".")[2]
+        return next(parameter for parameter in self.operation(place).parameters if parameter.name == name)
+
+    # -- what is left to others --------------------------------------------------------------------------------------
+
     @contextmanager
     def seen_in_passing(self) -> Iterator[None]:
         """Leave to the tests of its own area what cannot be seen of an item whose requirement belongs to one."""
@@ -128,6 +241,27 @@ class ItemUnderTest:
             if self.requirement.area == "versions" or book is None:
                 raise
             book.settled.add(self.requirement.id)
+
+
+@contextmanager
+def left_open(*, in_any_case: bool) -> Iterator[None]:
+    """
+    Let what calls are arranged for settle nothing that the running test still has to look at, or to say why not.
+
+    `in_any_case` for a step before the test looks; otherwise only where it does not come to look.
+    """
+    book = current_run().book
+    before = set(book.settled) if book else set()
+    looks = False
+    try:
+        yield
+        looks = not in_any_case
+    except Violation:
+        looks = not in_any_case
+        raise
+    finally:
+        if book and not looks:
+            book.settled -= book.declared - before
 
 
 def is_offered(answer: Answer) -> bool:

@@ -16,6 +16,7 @@ from conformance import pytest_plugin
 from conformance.cli.run import suite_arguments
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.har import LONGEST
 from conformance.readiness import Readiness, Ready, affected, assess, in_words, interval
 from conformance.record import RunRecord, add_readiness, read_record
 from conformance.reports import render_all
@@ -71,6 +72,7 @@ class Comparison:
             "base-url": options.base_url,
             "target-version": options.version,
             "seed": options.seed,
+            "corpus": options.corpus,
         }
 
 
@@ -182,6 +184,7 @@ def _as_data(report: TrafficReport) -> dict[str, object]:
         "calls": report.calls,
         "judged": report.judged,
         "unreadable": report.unreadable,
+        "too_large": report.too_large,
         "found": [
             {**asdict(found), "times": times, "entries": report.examples[found]}
             for found, times in report.found.items()
@@ -210,6 +213,10 @@ def _lines(report: TrafficReport) -> Iterator[str]:
         f"{report.entries} entries: {elsewhere} call something else, {report.unreadable} are not whole "
         "and were passed over."
     )
+    if report.too_large:
+        size = f"more than {LONGEST // 2**20} MiB"
+        entries = "1 entry" if report.too_large == 1 else f"{report.too_large} entries"
+        yield f"{entries} with {size} in one piece: that piece was not looked at."
 
 
 def _times(report: TrafficReport, found: Found, times: int) -> str:

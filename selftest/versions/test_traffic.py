@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
-import tracemalloc
+import os
+import re
+import subprocess
+import sys
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
+from conformance.har import har_entries
+from conformance.resources import HOME
 from conformance.traffic import HINTS, TrafficLint, TrafficReport, Use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 API = "https://service.example.com/some/prefix/api/v4"
@@ -305,25 +311,135 @@ def test_a_file_that_cannot_be_read_ends_with_4(conformance: Callable[..., Any],
     assert "Cannot read" in outcome.err
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    entry = json.dumps(call("GET", "/projects/7/job_token_scope", 200, SETTINGS, _padding="x" * 20_000))
+LARGE = 60 * 2**20
+ENTRY = json.dumps(call("GET", "/projects/7/job_token_scope", 200, SETTINGS))
 
-    def peak(entries: int) -> int:
-        file = tmp_path / "large.har"
-        with file.open("w", encoding="utf-8") as stream:
-            stream.write('{"log": {"entries": [')
-            stream.write(",".join([entry] * entries))
-            stream.write("]}}")
-        lint = TrafficLint(Contract.load(), Version.parse("17.7"))
-        lint.read(file)
-        tracemalloc.start()
-        assert lint.read(file).judged == entries
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
 
-    small, large = peak(50), peak(1000)
-    assert large < small + 1_000_000, (small, large)
+def in_a_har(*pieces: Iterable[str]) -> Iterator[str]:
+    yield '{"log": {"entries": ['
+    yield from chain(*pieces)
+    yield "]}}"
+
+
+def times(text: str, size: int) -> Iterator[str]:
+    return repeat(text, size // len(text))
+
+
+def with_body(body: Iterable[str], path: str = "/projects/7/job_token_scope") -> Iterator[str]:
+    before, after = json.dumps(call("GET", path, 200, "@@")).split("@@")
+    return chain([before], body, [after])
+
+
+def with_fields(fields: Iterable[str]) -> Iterator[str]:
+    sent = {"mimeType": "x", "params": ["@@"]}
+    before, after = json.dumps(call("POST", "/projects/7/approvals", 201, sent=sent)).split('"@@"')
+    return chain([before], fields, ["{}", after])
+
+
+HUGE: dict[str, tuple[Callable[[], Iterator[str]], str]] = {
+    "a body": (lambda: in_a_har([f"{ENTRY},"], with_body(times("x" * 1000, LARGE))), "1 entry with more than 8 MiB"),
+    "a body of escapes": (
+        lambda: in_a_har([f"{ENTRY},"], with_body(times('\\\\{\\"\\u00e9\\":1},' * 100, LARGE))),
+        "1 entry with more than 8 MiB",
+    ),
+    "a form": (
+        lambda: in_a_har([f"{ENTRY},"], with_fields(times('{"name": "x", "value": "y"},' * 40, LARGE // 16))),
+        "1 entry with more than 8 MiB",
+    ),
+    "many entries": (
+        lambda: in_a_har(times(f"{json.dumps(call('GET', '/elsewhere', _more='x' * 20_000))},", LARGE), [ENTRY]),
+        "1 answers held against the contract",
+    ),
+    "records that lack everything": (
+        lambda: in_a_har(with_body(["[{}", *repeat(",{}", 6000), "]"], "/projects/7/job_token_scope/allowlist")),
+        "violation: GET /projects/{id}/job_token_scope/allowlist",
+    ),
+    "a text without an end": (
+        lambda: chain(['{"log": {"entries": [{"x": "'], times("x" * 1000, LARGE)),
+        "premature EOF",
+    ),
+    "a number": (lambda: times("1" * 1000, LARGE), "the JSON is broken"),
+    "lists in lists": (lambda: times("[" * 1000, LARGE), "nested beyond all reason"),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells the most memory of one process")
+def test_memory_does_not_grow_with_what_a_file_holds(tmp_path: Path) -> None:
+    """In a process of its own, as the memory that the parser takes is not Python's to count; in one, to be quick."""
+    for name, (make, _) in HUGE.items():
+        with (tmp_path / name).open("w", encoding="utf-8") as stream:
+            stream.writelines(make())
+    finished = subprocess.run(
+        [sys.executable, "-c", READS_ALL, *HUGE],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(HOME)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    for file in tmp_path.iterdir():
+        file.unlink()
+    *said, status = finished.stdout.split("=====")
+    assert [name for (name, (_, wanted)), text in zip(HUGE.items(), said, strict=True) if wanted not in text] == []
+    most = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert most is not None
+    assert int(most[1]) < MOST_MEMORY
+
+
+#: In KiB; reading a file of one entry takes half of this.
+MOST_MEMORY = 120 * 2**10
+READS_ALL = """
+import sys
+from pathlib import Path
+from conformance.cli import main
+for name in sys.argv[1:]:
+    sys.argv = ["conformance", "lint-traffic", name, "--as-of", "17.7"]
+    try:
+        main()
+    except SystemExit:
+        print("=====", flush=True)
+print(Path("/proc/self/status").read_text())
+"""
+
+
+def test_a_text_is_read_whole_wherever_the_file_is_cut_while_it_is_read(tmp_path: Path) -> None:
+    """Quotes and backslashes on both sides of what is read at once, which is a power of two."""
+    body = {"text": '\\"\\\\"' * 40_000, "more": ["\\" * number for number in range(9)]}
+    for shift in range(9):
+        file = tmp_path / "cut.har"
+        entry = {"_": "-" * shift, **call("GET", "/projects/7/job_token_scope", 200, json.dumps(body))}
+        file.write_text(json.dumps({"log": {"entries": [entry, {"_": "last"}]}}), encoding="utf-8")
+        first, last = har_entries(file)
+        assert json.loads(first.parts["response"]["content"]["text"]) == body
+        assert (first.is_cut, last.parts) == (False, {})
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "marked.har"
+    file.write_text(json.dumps({"log": {"entries": [{}]}}), encoding="utf-8-sig")
+    assert len(list(har_entries(file))) == 1
+
+
+@pytest.mark.parametrize("status", ["1e999999999", "-1", "1" * 5000, "true", "null", '"200"', "[]"])
+def test_an_entry_without_a_status_is_not_whole(tmp_path: Path, status: str) -> None:
+    file = tmp_path / "odd.har"
+    file.write_text(json.dumps({"log": {"entries": [call("GET", "/x", 777)]}}).replace("777", status), encoding="utf-8")
+    try:
+        assert TrafficLint(Contract.load(), None).read(file).unreadable == 1
+    except UsageError as error:
+        assert "the JSON is broken" in str(error)  # noqa: PT017 - a number that no reader takes
+
+
+def test_an_answer_of_many_records_is_judged_to_its_last(tmp_path: Path) -> None:
+    """In pieces, so that what is wrong with one record far behind is still found, and once."""
+    record = {"id": 1, "name": "Group", "web_url": "https://service.example.com/group"}
+    answer = [*repeat(record, 2500), {**record, "name": 7}]
+    report = linted(tmp_path, call("GET", "/projects/7/job_token_scope/groups_allowlist", 200, answer), as_of="17.7")
+    assert [(entry.use, times) for entry, times in report.found.items()] == [(Use.VIOLATION, 1)]
+    (found_one,) = report.found
+    assert "/*/name" in found_one.detail
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.arrange import arranged, has_recipe
 from conformance.contract import Change, ChangeKind
+from conformance.derived import served_caller
 from conformance.expectations import (
     Caller,
     Path,
@@ -22,12 +23,27 @@ from conformance.expectations import (
     sees,
     verifies,
 )
+from conformance.fuzzing import must_be_stored
 from conformance.record import ItemState, Reason
-from conformance.version_table import ItemUnderTest, called, changes, entries, is_offered, is_required, named
+from conformance.version_table import (
+    ItemUnderTest,
+    called,
+    changes,
+    entries,
+    is_offered,
+    is_required,
+    left_open,
+    named,
+    new_operations,
+    new_parameters,
+    replaced_items,
+    target_version,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.contract.changes import ReplacedBy
     from conformance.expectations import Answer
     from conformance.target import Actor, Fixture
 
@@ -47,7 +63,7 @@ def item(change: Change) -> ItemUnderTest:
 
 @every(changes(ChangeKind.INTRODUCED, where=lambda change: change.described))
 def test_what_was_introduced_is_there(change: Change, item: ItemUnderTest) -> None:
-    """What a call must send beyond its path is for the stories of the area; what can be read shows here."""
+    """As far as it can be read; what must be sent is sent below."""
     with item.seen_in_passing():
         shown = [*operations_are_there(item), *fields_are_there(item), *pages_are_there(item)]
         given(bool(shown), "nothing of it can be read by the fixtures alone")
@@ -99,6 +115,70 @@ def test_a_deprecated_field_is_there_as_long_as_it_is_owed(change: Change, item:
             must(all(shown) or not owed, f"{name}, deprecated and still owed", f"no {name}")
 
 
+@pytest.mark.parametrize(("change", "place"), **new_operations(ChangeKind.INTRODUCED))
+def test_an_operation_that_was_introduced_is_served(change: Change, place: str, item: ItemUnderTest) -> None:
+    """Also one that changes something: reading alone does not show that all of a row was made."""
+    operation = item.operation(place)
+    with item.seen_in_passing(), arranged(operation) as prepared:
+        answer = prepared.sent_by(served_caller(operation))
+        given_known(answer.is_served)
+        with verifies(change.requirement):
+            answer.must_be_served()
+
+
+@pytest.mark.parametrize(("change", "place"), **new_parameters(ChangeKind.INTRODUCED))
+def test_a_parameter_that_was_introduced_is_taken(change: Change, place: str, item: ItemUnderTest) -> None:
+    """
+    Beside the same call without it, which shows that the operation is served at all.
+
+    What was sent must show in the record: a parameter that is taken and forgotten is not there either.
+    """
+    operation = item.operation(place)
+    with item.seen_in_passing(), arranged(operation) as prepared:
+        caller = served_caller(operation)
+        prepared.sent_by(caller).given_served()
+        for value in item.values(place, prepared.place):
+            prepared.again()
+            given(not item.is_locked(prepared), f"{place} would change what is locked")
+            answer = item.having(prepared, place, value).sent_by(caller)
+            given_known(answer.is_served and item.shows(prepared, answer, value))
+            with verifies(change.requirement):
+                answer.must_be_served()
+                must_settle(
+                    lambda: item.shows(prepared, answer, value),  # noqa: B023 - asked before the next value
+                    f"{change.shown_as} telling {value}, as it was sent in {place}",
+                    lambda: f"{change.shown_as} telling {item.shown(prepared, answer)}",  # noqa: B023
+                )
+
+
+def given_known(shown: bool) -> None:  # noqa: FBT001 - reads as a sentence
+    """Go on unless the version is unknown and the target may be older than what it does not show."""
+    given(shown or target_version() is not None, "the version is unknown, and it may be older")
+
+
+@pytest.mark.parametrize(("change", "replaced"), **replaced_items(ChangeKind.DEPRECATED))
+def test_a_deprecated_item_works_beside_what_replaces_it(
+    change: Change,
+    replaced: ReplacedBy,
+    item: ItemUnderTest,
+) -> None:
+    """What the two have to do with each other is open, so that whether they tell the same is recorded."""
+    operation = item.operation(replaced.operation)
+    old_way = item.all_sent() if target_version() else []
+    before = item.present()
+    with left_open(in_any_case=False), arranged(operation) as prepared:
+        new_way = prepared.sent_by(served_caller(operation))
+        wanted = prepared.call.body[replaced.parameter]
+        with verifies(replaced.requirement):
+            for answer in (*old_way, new_way):
+                answer.must_be_served()
+            must_be_stored(prepared, prepared.call, new_way)
+            after = item.present()
+            must(after.keys() == before.keys(), f"{sorted(before)} as before", f"{sorted(after)}")
+    told = "nothing" if not after else "the same" if wanted in after.values() else "another number"
+    observe(replaced.agreement, f"beside {replaced.parameter} {wanted} of {change.replacement} the item tells {told}")
+
+
 @every(changes(ChangeKind.REMOVED, where=lambda change: change.described))
 def test_a_removed_operation_is_refused_and_does_nothing(
     change: Change,
@@ -107,10 +187,14 @@ def test_a_removed_operation_is_refused_and_does_nothing(
 ) -> None:
     """Any 4xx will do. Who still serves it must do what it says: a change that is lost in silence helps nobody."""
     path, before = configuration
-    wanted = not before["merge_requests_author_approval"]
+    wanted = not before.get("merge_requests_author_approval")
     answer = item.caller.post(path, {"merge_requests_author_approval": wanted})
     state = ItemState.MADE if answer.exchange.is_refusal else ItemState.NOT_MADE
     sees(change.id, state, f"{change.item} answers {answer.status}")
+    with item.seen_in_passing():
+        given(bool(before), "reading went as well, so that no change can be seen; the story of the area looks further")
+    if not before:
+        return
     with verifies(change.requirement):
         answer.must_not_break()
         expected = wanted if answer.is_served else before["merge_requests_author_approval"]
@@ -123,13 +207,17 @@ def test_a_removed_operation_is_refused_and_does_nothing(
 
 @pytest.fixture
 def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The approval configuration as it is read, put back afterwards where it can still be changed."""
+    """The approval configuration as it is read, put back afterwards where it can still be changed; empty where gone."""
     path = project_path(project) / "approvals"
+    if not maintainer.target_declares("approval_configuration"):
+        yield path, {}
+        return
     before = maintainer.read(path)
     name = "merge_requests_author_approval"
     given(isinstance(before, dict) and isinstance(before.get(name), bool), f"the configuration does not show {name}")
     settings = maintainer.read(project_path(project) / "merge_request_approval_setting")
-    locked = isinstance(settings, dict) and any(entry.get("locked") for entry in settings.values())
+    held = settings.values() if isinstance(settings, dict) else ()
+    locked = any(isinstance(entry, dict) and entry.get("locked") for entry in held)
     given(not locked, "a setting of the group may keep the project's configuration from changing")
     yield path, before
     if maintainer.read(path)[name] is not before[name]:
@@ -147,8 +235,8 @@ def test_both_names_of_a_renamed_endpoint_answer_alike(
     path = item.read(newer).exchange.call.path
     older = Path(path.replace("/integrations", "/services"))
     slug = str(integration["slug"])
-    was_there = slug in slugs(item.caller.get(older).given_served())
-    item.caller.put(f"{older}/{slug}", dict(integration.get("settings") or {})).given_served()
+    was_there = slug in slugs(item.caller.follow(item.caller.get(older)).given_served())
+    item.caller.follow(item.caller.put(f"{older}/{slug}", dict(integration.get("settings") or {}))).given_served()
     try:
         eventually(lambda: slug in slugs(item.caller.follow(item.caller.get(older))), f"that {slug} is listed")
         by_older = item.caller.follow(item.caller.get(older))
@@ -160,7 +248,7 @@ def test_both_names_of_a_renamed_endpoint_answer_alike(
             must(slugs(by_newer) == slugs(by_older), "the same integrations by both names", f"{slugs(by_newer)}")
     finally:
         if not was_there:
-            item.caller.delete(f"{older}/{slug}")
+            item.caller.follow(item.caller.delete(f"{older}/{slug}"))
 
 
 def slugs(answer: Answer) -> set[Any]:

@@ -1,0 +1,188 @@
+"""
+HAR files, which browsers, proxies and test tools write, read entry by entry.
+
+Memory grows neither with the file nor with what a single entry holds: only the parts that describe a call are kept,
+and a part that is longer than `LONGEST` is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ijson
+
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+#: Bytes of the longest text, and of all that is kept of one entry.
+LONGEST = 8 * 2**20
+
+_CHUNK = 2**16
+_DEEPEST = 500
+_OVERHEAD = 64  # bytes that a value costs beside its text, roughly
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: Stands for a text that was too long.
+_TOO_LONG = "conformance:a-text-that-was-too-long"
+#: The rest of a text: whole escapes, up to its closing quote or to the end of what was read.
+_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+#: Everything up to the end of the last whole text.
+_WHOLE = re.compile(rb'[^"]*+(?:"(?:[^"\\]++|\\.)*+"[^"]*+)*+', re.DOTALL)
+_BETWEEN_VALUES = re.compile(rb'[\s"{}\[\],:]')
+
+_ENTRIES = ["log", "entries"]
+_KEPT = {"request": {"method", "url", "postData"}, "response": {"status", "content"}}
+
+
+@dataclass(frozen=True, slots=True)
+class HarEntry:
+    """One entry of a HAR file, as far as it describes a call."""
+
+    parts: dict[str, Any]
+    """`request` and `response`, as they are in the file; empty when the entry is no object or too large."""
+    is_cut: bool
+    """Whether something of it was too large to be read; it is None in `parts`, or `parts` is empty."""
+
+
+def har_entries(file: Path) -> Iterator[HarEntry]:
+    """
+    Yield the entries of a HAR file, one at a time.
+
+    Raise UsageError when the file cannot be read, is no HAR file, or ends in the middle; what came before that has
+    been yielded.
+    """
+    number, walk = 0, _Walk()
+    try:
+        with file.open("rb") as stream:
+            for event, value in ijson.basic_parse(_Shortened(stream)):
+                entry = walk.step(event, value)
+                if entry is not None:
+                    number += 1
+                    yield entry
+    except OSError as error:
+        raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
+    except (ijson.JSONError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200] or "it is empty"
+        whole = f" after {number} {'entry' if number == 1 else 'entries'}" if number else ""
+        raise UsageError(f"{file} is not a HAR file: the JSON is broken{whole} ({reason}).") from error
+    if not walk.has_entries:
+        raise UsageError(f"{file} is not a HAR file: it has no log.entries.")
+
+
+class _Walk:
+    """Follows the events of a HAR file, and puts an entry together from those of its events that matter."""
+
+    def __init__(self) -> None:
+        self.has_entries = False
+        """Whether the list of entries was met."""
+        self._names: list[str | None] = []
+        """The name under which each open object is at work; None in a list, and before the first name."""
+        self._builder: Any = None
+        self._size = 0
+        self._is_cut = False
+
+    def step(self, event: str, value: Any) -> HarEntry | None:
+        """Take the next event; return an entry when it ends one."""
+        names = self._names
+        if event == "map_key":
+            names[-1] = value
+            self._keep(event, value)
+            return None
+        if event in ("end_map", "end_array"):
+            names.pop()
+        inside = len(names) > len(_ENTRIES) and names[: len(_ENTRIES)] == _ENTRIES
+        at_entry = inside and len(names) == len(_ENTRIES) + 1 and names[-1] is None
+        if at_entry and not event.startswith("end_"):
+            self._builder, self._size, self._is_cut = ijson.ObjectBuilder(), 0, False
+        if inside:
+            self._keep(event, value)
+        if event in ("start_map", "start_array"):
+            self.has_entries |= event == "start_array" and names == _ENTRIES
+            names.append(None)
+            if len(names) > _DEEPEST:
+                raise ValueError("it is nested beyond all reason")
+            return None
+        return self._entry() if at_entry else None
+
+    def _keep(self, event: str, value: Any) -> None:
+        if self._builder is None or not self._matters():
+            return
+        if value == _TOO_LONG:
+            event, value, self._is_cut = "null", None, True
+        self._size += _OVERHEAD + (len(value) if isinstance(value, str) else 0)
+        if self._size > LONGEST:
+            self._builder, self._is_cut = None, True
+        else:
+            self._builder.event(event, value)
+
+    def _matters(self) -> bool:
+        names = self._names[len(_ENTRIES) + 1 :]
+        return not names or (names[0] in _KEPT and (len(names) == 1 or names[1] in _KEPT[names[0]]))
+
+    def _entry(self) -> HarEntry:
+        found = self._builder.value if self._builder is not None else None
+        self._builder = None
+        return HarEntry(found if isinstance(found, dict) else {}, self._is_cut)
+
+
+class _Shortened:
+    """A file of JSON as it is read, but with a short text in place of each that is longer than `LONGEST`."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._is_first = True
+        self._held = bytearray()
+        """The text that is under way, with its opening quote; empty between texts."""
+        self._is_too_long = False
+        """Whether that text is too long already; then only its opening quote is held."""
+        self._is_split = False
+        """Whether what was read ends in the middle of an escape, whose second half is no quote."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, as many as there happen to be; none at the end of the file."""
+        if size == 0:
+            return b""
+        while chunk := self._stream.read(_CHUNK):
+            if self._is_first:
+                self._is_first, chunk = False, chunk.removeprefix(_BYTE_ORDER_MARK)
+            shown = self._through_text(chunk) if self._held else self._between(chunk)
+            if shown:
+                return shown
+        rest, self._held = bytes(self._held[:_CHUNK]), bytearray()
+        return rest
+
+    def _between(self, chunk: bytes) -> bytes:
+        if len(chunk) == _CHUNK and _BETWEEN_VALUES.search(chunk) is None:
+            raise ValueError(f"{_CHUNK} bytes and more without anything between values")
+        end = _end(_WHOLE, chunk, 0)
+        if end < len(chunk):
+            self._is_split = _end(_REST, chunk, end + 1) < len(chunk)
+            self._hold(chunk[end:])
+        return chunk[:end]
+
+    def _through_text(self, chunk: bytes) -> bytes:
+        end = _end(_REST, chunk, 1 if self._is_split else 0)
+        is_over = chunk[end : end + 1] == b'"'
+        self._is_split = end < len(chunk) and not is_over
+        self._hold(chunk[: end + 1])
+        if not is_over:
+            return b""
+        text = b'"%s"' % _TOO_LONG.encode() if self._is_too_long else bytes(self._held)
+        self._held, self._is_too_long = bytearray(), False
+        return text + self._between(chunk[end + 1 :])
+
+    def _hold(self, piece: bytes) -> None:
+        self._held += piece
+        self._is_too_long = self._is_too_long or len(self._held) > LONGEST
+        if self._is_too_long:
+            self._held = self._held[:1]
+
+
+def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
