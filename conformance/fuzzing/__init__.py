@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 from conformance.bookkeeping import current_run
-from conformance.contract import Contract
 from conformance.fuzzing.cases import DrawnCase, Mutation
-from conformance.fuzzing.corpus import FOLDER, PHASES, Corpus
+from conformance.fuzzing.corpus import PHASES, Budget, Corpus, Draw
 from conformance.fuzzing.fitting import Fitting
 from conformance.fuzzing.read_back import must_be_stored
 from conformance.fuzzing.running import Failure, Tally, run_cases
 
 if TYPE_CHECKING:
     from conformance.arrange import Place
-    from conformance.contract import Operation, Version
+    from conformance.contract import Operation
     from conformance.session import Session
 
 __all__ = [
-    "FOLDER",
     "PHASES",
+    "Budget",
     "Corpus",
+    "Draw",
     "DrawnCase",
     "Failure",
     "Fitting",
@@ -29,6 +28,7 @@ __all__ = [
     "Tally",
     "draw",
     "drawn_for",
+    "keep_failed",
     "must_be_stored",
     "run_cases",
 ]
@@ -37,51 +37,39 @@ __all__ = [
 _RATION = 8
 
 
-@cache
-def _corpus(version: Version | None) -> Corpus:
-    return Corpus(Contract.load(), version)
-
-
 def drawn_for(suite: Session, operation: Operation, phase: str) -> list[DrawnCase]:
-    """Return the cases of an operation for the running target, within the budget of the session."""
+    """
+    Return the cases of an operation for the running target, within the budget of the session, and count them.
+
+    Of the phase `fuzz` those of earlier runs are among them, unless the operator gave a seed to repeat a run by.
+    """
     options = suite.options
-    cases = _corpus(current_run().profile.version).cases(
-        operation,
-        phase,
-        seed=suite.seed,
-        max_examples=options.max_examples,
-        seconds=options.fuzz_seconds,
-    )
-    return _rationed(cases) if operation.has_gateway else cases
+    corpus = suite.corpus(current_run().profile.version)
+    if phase == "coverage":
+        found = Draw(coverage=tuple(corpus.cases(operation, phase)))
+    else:
+        budget = Budget(suite.seed, options.max_examples, options.fuzz_seconds)
+        found = corpus.draw(operation, budget, with_earlier=options.seed is None)
+    if operation.has_gateway:
+        # A gateway behind the service may answer these: it has a rate, and may have a price. Specification: Limits.
+        found = found.rationed(_RATION)
+    corpus.counts.update(found.counts)
+    return found.cases
 
 
-def _rationed(cases: list[DrawnCase]) -> list[DrawnCase]:
-    """
-    Leave out most cases that a gateway behind the service may have to answer: it has a rate, and may have a price.
-
-    Specification: Limits.
-    """
-    right = [case for case in cases if case.is_positive][:_RATION]
-    wrong = [case for case in cases if not case.is_positive][:_RATION]
-    return right + wrong
+def keep_failed(suite: Session, operation: Operation, tally: Tally) -> None:
+    """Let later runs of any seed send again what failed; what a proof made to fail on purpose is not kept."""
+    if tally.failing and suite.run is not None:
+        suite.corpus(current_run().profile.version).keep_failed(operation, tally.failing)
 
 
-def draw(  # noqa: PLR0913 - the budget of a draw
-    operation: Operation,
-    phase: str,
-    *,
-    corpus: Corpus,
-    place: Place,
-    seed: int = 0,
-    max_examples: int = 30,
-    seconds: float = 10,
-) -> list[DrawnCase]:
+def draw(operation: Operation, phase: str, *, corpus: Corpus, place: Place, budget: Budget) -> list[DrawnCase]:
     """
     Draw cases and let the fixtures of a place flow in; nothing is sent.
 
-    `seconds` bounds the drawing. Raise NotTested when the profile lacks a fixture that every call needs.
+    Raise NotTested when the profile lacks a fixture that every call needs.
     """
-    cases = corpus.cases(operation, phase, seed=seed, max_examples=max_examples, seconds=seconds)
+    cases = corpus.cases(operation, phase, budget)
     values = {
         parameter.name: place.value(parameter.fixture)
         for parameter in operation.parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Pairs = tuple[tuple[str, str], ...]
 
 _JSON_TYPE = "application/json"
+_SEGMENTS_WITH_A_MEANING = frozenset({"", ".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class DrawnCase:
     description: str = ""
     """What was drawn, in words."""
     mutated: tuple[Mutation, ...] = field(default=())
+    origin: DrawnCase | None = field(default=None, repr=False, compare=False)
+    """The case as it was drawn, of one that was made to fit a target; it can be stored, as it holds nothing of it."""
 
     @property
     def path(self) -> str:
@@ -93,14 +97,15 @@ class DrawnCase:
             for name in self.body:
                 yield replace(self, body={key: value for key, value in self.body.items() if key != name})
 
+    def traced(self) -> DrawnCase:
+        """Return the case with itself as its origin, which it keeps while it is made to fit, moved and made smaller."""
+        return replace(self, origin=self)
+
     def stored(self) -> dict[str, Any]:
-        """Return the case as JSON data."""
+        """Return what is drawn of the case as JSON data; method and path are those of its operation."""
         data: dict[str, Any] = {
-            "method": self.method,
-            "template": self.template,
             "path": [list(pair) for pair in self.path_values],
             "query": [list(pair) for pair in self.query],
-            "headers": [list(pair) for pair in self.headers],
             "positive": self.is_positive,
             "description": self.description,
         }
@@ -111,20 +116,35 @@ class DrawnCase:
         return data
 
     @classmethod
-    def restored(cls, operation: str, data: Mapping[str, Any]) -> DrawnCase:
-        """Read what `stored` wrote; raise KeyError, TypeError or ValueError when it is something else."""
+    def restored(cls, operation: Operation, data: Mapping[str, Any]) -> DrawnCase:
+        """
+        Read what `stored` wrote of a case of this operation.
+
+        Raise KeyError, TypeError or ValueError when it is something else, or would be a call of something else.
+        """
+        path_values = _pairs(data["path"])
+        if {name for name, _ in path_values} != set(re.findall(r"{(\w+)}", operation.path)):
+            raise ValueError("not the path values of the operation")
+        if any(leads_elsewhere(value) for _, value in path_values):
+            raise ValueError("a path value that would lead to another path")
+        if not isinstance(data["positive"], bool):
+            raise TypeError("a case that is neither right nor wrong")
         return cls(
-            operation=operation,
-            method=data["method"],
-            template=data["template"],
-            path_values=_pairs(data["path"]),
+            operation=operation.id,
+            method=operation.method,
+            template=operation.path,
+            path_values=path_values,
             query=_pairs(data["query"]),
             body=data.get("body", ABSENT),
             raw=bytes.fromhex(data["raw"]) if "raw" in data else None,
-            headers=_pairs(data["headers"]),
-            is_positive=bool(data["positive"]),
-            description=data["description"],
+            is_positive=data["positive"],
+            description=str(data["description"]),
         )
+
+
+def leads_elsewhere(value: str) -> bool:
+    """Tell whether a path value would make a client, a proxy or a service see another path."""
+    return value in _SEGMENTS_WITH_A_MEANING or any(mark in value for mark in "/\\?#;") or not value.strip()
 
 
 def query_text(value: Any) -> str:

@@ -87,8 +87,8 @@ def wrong_values(schema: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def may_be_dropped(parameter: Parameter) -> bool:
-    """Tell whether a wrong value of a parameter may also be left out of account."""
-    return not parameter.required or "dropped" in parameter.schema.get("x-tolerates", ())
+    """Tell whether a wrong value of a parameter may also be left out of account: only where the contract says so."""
+    return "dropped" in parameter.schema.get("x-tolerates", ())
 
 
 def shows_value(shown: Any, sent: Any) -> bool:

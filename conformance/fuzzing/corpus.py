@@ -1,26 +1,109 @@
-"""Drawn cases, kept: what was drawn for a contract, version, seed and budget is replayed, not drawn again."""
+"""
+Drawn cases, kept from one run to the next.
+
+Below the folder of a corpus and the version lie, for each operation and the shape of its request:
+`coverage/OPERATION-SHAPE.json`, what its schema always gives; `fuzz-SEED-EXAMPLES-SECONDS/OPERATION-SHAPE.json`, what
+was drawn at random with a seed and a budget; and `failed/OPERATION-SHAPE/CASE.json`, each case that ever failed. A file
+is written whole or not at all and holds nothing of a target, so that runs may share a folder, also at the same time.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
+import re
+import secrets
 import shutil
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from conformance.contract.bundle import resolve
+from conformance.errors import UsageError
 from conformance.fuzzing.cases import DrawnCase
+from conformance.reports.text import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from conformance.contract import Contract, Operation, Version
     from conformance.fuzzing.drawing import Source
 
 FOLDER = Path("reports") / ".corpus"
+#: Instead of a folder: nothing is kept, and nothing of earlier runs is sent.
+NONE = "none"
 PHASES = ("coverage", "fuzz")
+#: Cases that ever failed, of one operation and shape: when there are more, those that failed last are kept.
+FAILED_AT_MOST = 200
 
-_FORM = 1
-_KEPT = 20
+_FORM = 2
+_KEPT_DRAWS = 20
+_KEPT_SHAPES = 3
+_SIGN = "corpus.txt"
+_SIGN_SAYS = "Drawn cases that `conformance run` keeps and sends again. The folder may be removed when no run is on.\n"
+_DRAW = re.compile(r"fuzz-.+-.+-.+")
+_OURS = re.compile(r"\w+-[0-9a-f]{16}(\.json)?")
+_PROSE = frozenset({"description", "summary", "title", "tags", "operationId", "deprecated"})
+_LITERAL = frozenset({"example", "examples", "default", "enum", "const"})
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What decides how many and which cases are drawn at random for an operation."""
+
+    seed: int = 0
+    max_examples: int = 0
+    seconds: float = 0
+    """After which no more are drawn."""
+
+    @property
+    def name(self) -> str:
+        """The name of the folder for what is drawn with it."""
+        return f"fuzz-{self.seed}-{self.max_examples}-{self.seconds}"
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The cases of one operation for one run, and where each is from."""
+
+    coverage: tuple[DrawnCase, ...] = ()
+    """What the schema always gives."""
+    failed: tuple[DrawnCase, ...] = ()
+    """What failed in an earlier run, the latest first."""
+    fresh: tuple[DrawnCase, ...] = ()
+    """What the seed of this run gives."""
+    earlier: tuple[DrawnCase, ...] = ()
+    """What earlier runs drew."""
+
+    @property
+    def cases(self) -> list[DrawnCase]:
+        """All of them, in the order in which they are sent."""
+        return [case.traced() for case in (*self.failed, *self.coverage, *self.fresh, *self.earlier)]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are of each sort, as reports name them."""
+        return {
+            "coverage": len(self.coverage),
+            "fresh": len(self.fresh),
+            "replayed": len(self.failed) + len(self.earlier),
+            "failed_before": len(self.failed),
+        }
+
+    def rationed(self, number: int) -> Draw:
+        """Return so many right and so many wrong cases, at most half of them such as failed before."""
+        failed = _first(self.failed, number // 2)
+        return replace(
+            self,
+            coverage=_first(self.coverage, number),
+            failed=failed,
+            fresh=_first((*failed, *self.fresh), number)[len(failed) :],
+            earlier=(),
+        )
 
 
 @dataclass
@@ -29,78 +112,282 @@ class Corpus:
 
     contract: Contract
     version: Version | None
-    folder: Path = FOLDER
+    folder: Path | None = FOLDER
+    """None keeps nothing."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """What was given to the tests of this run so far, by the names of `Draw.counts`."""
     _source: Source | None = field(default=None, repr=False)
+    _shapes: dict[str, str] = field(default_factory=dict, repr=False)
+    _draws: list[Path] | None = field(default=None, repr=False)
+    """What earlier runs drew, the newest first, as it was when this run first asked."""
+    _unreadable: dict[Path, str] = field(default_factory=dict, repr=False)
+    _refused: str | None = field(default=None, repr=False)
+    """Why nothing more is stored."""
 
-    def cases(
-        self,
-        operation: Operation,
-        phase: str,
-        *,
-        seed: int = 0,
-        max_examples: int = 0,
-        seconds: float = 0,
-    ) -> list[DrawnCase]:
+    def cases(self, operation: Operation, phase: str, budget: Budget = Budget()) -> list[DrawnCase]:
         """
-        Return the cases of an operation: `coverage` needs no budget and no seed, `fuzz` takes `seconds` at most.
+        Return the cases of an operation: `coverage` needs no budget, `fuzz` draws within one.
 
         The same arguments give the same cases. A folder that cannot be written to is no reason to fail.
         """
-        random = phase == "fuzz"
-        budget = (seed, max_examples, seconds) if random else ()
-        file = self._file(operation, phase, budget)
-        stored = _read(file, operation.id)
+        file = self._file(operation, "coverage" if phase == "coverage" else budget.name)
+        stored = self._read(file, operation)
         if stored is not None:
             return stored
-        drawn = self._draw(operation, phase, seed=seed, max_examples=max_examples, seconds=seconds)
-        with contextlib.suppress(OSError):
+        drawn = self._drawn(operation, phase, budget)
+        if file is not None:
             self._store(file, drawn)
+            _forget(_shapes_beside(file)[_KEPT_SHAPES:])
+            _forget(_draws_in(file.parent.parent)[_KEPT_DRAWS:])
         return drawn
 
-    def _draw(
-        self, operation: Operation, phase: str, *, seed: int, max_examples: int, seconds: float
-    ) -> list[DrawnCase]:
+    def draw(self, operation: Operation, budget: Budget, *, with_earlier: bool = True) -> Draw:
+        """
+        Return the random cases of an operation for one run: those of its seed, and `with_earlier` those to replay.
+
+        To replay are all cases that failed before, and of what other seeds drew at most `max_examples`, the newest.
+        """
+        fresh = self.cases(operation, "fuzz", budget)
+        if not with_earlier:
+            return Draw(fresh=tuple(fresh))
+        failed = self._failed(operation)
+        known = {case.wire for case in failed}
+        fresh = [case for case in fresh if case.wire not in known]
+        known |= {case.wire for case in fresh}
+        return Draw(failed=tuple(failed), fresh=tuple(fresh), earlier=tuple(self._earlier(operation, budget, known)))
+
+    def keep_failed(self, operation: Operation, cases: Iterable[DrawnCase]) -> None:
+        """Store cases that a target failed, to be sent first by later runs."""
+        file = self._file(operation, "failed")
+        if file is None:
+            return
+        folder = file.with_suffix("")
+        for case in cases:
+            self._store(folder / f"{_digest(case.stored())}.json", [case])
+        _forget(_newest(folder, "*.json")[FAILED_AT_MOST:])
+        _forget(_shapes_beside(folder)[_KEPT_SHAPES:])
+
+    @property
+    def warning(self) -> str | None:
+        """What was wrong with the folder, in one message; None when nothing was."""
+        found = []
+        if self._unreadable:
+            file, why = next(iter(self._unreadable.items()))
+            found.append(f"{plural(len(self._unreadable), 'stored file')} left out, such as {file} ({why})")
+        if self._refused:
+            found.append(f"not all that was drawn could be stored for later runs ({self._refused})")
+        return f"Corpus {self.folder}: {'; '.join(found)}." if found else None
+
+    # -- drawing -------------------------------------------------------------------------------------------------------
+
+    def _drawn(self, operation: Operation, phase: str, budget: Budget) -> list[DrawnCase]:
         from conformance.fuzzing import drawing  # noqa: PLC0415 - costs a second that a replay can do without
 
         if self._source is None:
             self._source = drawing.load(self.contract, self.version)
         if phase == "coverage":
             return drawing.coverage_cases(self._source, operation)
-        return drawing.fuzz_cases(self._source, operation, seed=seed, max_examples=max_examples, seconds=seconds)
+        return drawing.fuzz_cases(
+            self._source,
+            operation,
+            seed=budget.seed,
+            max_examples=budget.max_examples,
+            seconds=budget.seconds,
+        )
 
-    def _file(self, operation: Operation, phase: str, budget: tuple[float, ...]) -> Path:
-        name = "-".join((phase, *(str(part) for part in budget)))
-        version = str(self.version or "unknown")
-        return self.folder / f"{self.contract.digest[:16]}-{version}" / name / f"{operation.id}.json"
+    def _failed(self, operation: Operation) -> list[DrawnCase]:
+        file = self._file(operation, "failed")
+        files = _newest(file.with_suffix(""), "*.json")[:FAILED_AT_MOST] if file else []
+        return [case for file in files for case in self._read(file, operation) or ()]
 
-    def _store(self, file: Path, cases: list[DrawnCase]) -> None:
-        is_new = not file.parent.exists()
-        file.parent.mkdir(parents=True, exist_ok=True)
-        content = {"form": _FORM, "cases": [case.stored() for case in cases]}
-        scratch = file.with_suffix(f".{hashlib.sha256(str(file).encode()).hexdigest()[:8]}.tmp")
-        scratch.write_text(json.dumps(content), encoding="utf-8")
-        scratch.replace(file)
-        if is_new:
-            self._forget_the_oldest(file.parent)
+    def _earlier(self, operation: Operation, budget: Budget, known: set[tuple[Any, ...]]) -> Iterator[DrawnCase]:
+        """Yield cases of other draws, the newest first, taken evenly from one that has more than are wanted."""
+        file = self._file(operation, budget.name)
+        if file is None:
+            return
+        if self._draws is None:
+            self._draws = _draws_in(file.parent.parent)
+        number = budget.max_examples
+        for folder in self._draws:
+            if number <= 0:
+                return
+            if folder.name == budget.name:
+                continue
+            found = {case.wire: case for case in self._read(folder / file.name, operation) or ()}
+            other = [case for wire, case in found.items() if wire not in known]
+            chosen = other[:: max(1, -(-len(other) // number))]
+            known |= {case.wire for case in chosen}
+            number -= len(chosen)
+            yield from chosen
 
-    def _forget_the_oldest(self, newest: Path) -> None:
-        """Keep the draws of the latest seeds; every run without a given seed would leave one for ever."""
-        for level in (newest, newest.parent):
-            kept = sorted((entry for entry in level.parent.iterdir() if entry.is_dir()), key=_age, reverse=True)
-            for old in kept[_KEPT:]:
-                shutil.rmtree(old, ignore_errors=True)
+    # -- files ---------------------------------------------------------------------------------------------------------
 
-
-def _age(folder: Path) -> float:
-    return folder.stat().st_mtime
-
-
-def _read(file: Path, operation: str) -> list[DrawnCase] | None:
-    """Return the stored cases of a file; None when there are none that can be read."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["form"] != _FORM:
+    def _file(self, operation: Operation, name: str) -> Path | None:
+        if self.folder is None:
             return None
-        return [DrawnCase.restored(operation, data) for data in content["cases"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        if operation.id not in self._shapes:
+            self._shapes[operation.id] = shape(operation)
+        return self.folder / str(self.version or "unknown") / name / f"{operation.id}-{self._shapes[operation.id]}.json"
+
+    def _read(self, file: Path | None, operation: Operation) -> list[DrawnCase] | None:
+        """Return the stored cases of a file; None when there are none that can be read."""
+        if file is None:
+            return None
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            if content["form"] != _FORM:
+                return None
+            return [DrawnCase.restored(operation, data) for data in content["cases"]]
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except _UNREADABLE as error:
+            self._unreadable[self._below(file)] = _in_words(error)
+            return None
+
+    def _store(self, file: Path, cases: Sequence[DrawnCase]) -> None:
+        """Write a file whole or not at all; once that was refused, nothing more is written."""
+        if self.folder is None or self._refused:
+            return
+        scratch = file.with_name(f"{file.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            _put_sign(self.folder)
+            content = {"form": _FORM, "cases": [case.stored() for case in cases]}
+            scratch.write_text(json.dumps(content), encoding="utf-8")
+            scratch.replace(file)
+        except OSError as error:
+            self._refused = f"{self._below(file)}: {error.strerror or error}"
+            _forget([scratch])
+
+    def _below(self, file: Path) -> Path:
+        return file.relative_to(self.folder) if self.folder is not None else file
+
+
+def corpus_folder(asked: str | None) -> Path | None:
+    """
+    Return the folder that an operator asked for; None when nothing shall be kept.
+
+    Raise UsageError when it holds what is no corpus: nothing there shall be mistaken for one, or removed.
+    """
+    if asked is None:
+        return FOLDER
+    if asked == NONE:
         return None
+    folder = Path(asked)
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"The corpus {folder} is no folder. Name a folder, or 'none' to keep no drawn cases.")
+        held = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else []
+    except OSError as error:
+        raise UsageError(f"The corpus {folder} cannot be read: {error.strerror or error}.") from error
+    if held and _SIGN not in held:
+        raise UsageError(
+            f"The folder {folder} holds something else than drawn cases, such as {min(held)}. "
+            "Name an empty or a new folder for the corpus, or 'none' to keep no drawn cases.",
+        )
+    return folder
+
+
+def shape(operation: Operation) -> str:
+    """
+    Return a digest of all that decides which cases are drawn for an operation.
+
+    That is what the contract says of its request, without prose and answers, and the code that draws. Cases of another
+    shape are never replayed: what was right by an older schema need not be right now.
+    """
+    document = operation.document
+    found: dict[str, Any] = {}
+    item = document["paths"][operation.path]
+    node = {key: value for key, value in item[operation.method.lower()].items() if key not in ("responses", "security")}
+    _gather(document, [item.get("parameters", []), node], found)
+    asked = [operation.method, operation.path, item.get("parameters", []), node, found]
+    return _digest([_without_prose(asked), _drawn_by()])
+
+
+def _gather(document: dict[str, Any], node: Any, found: dict[str, Any]) -> None:
+    """Collect what references lead to."""
+    if isinstance(node, list):
+        for entry in node:
+            _gather(document, entry, found)
+    if isinstance(node, dict):
+        target = node.get("$ref")
+        if isinstance(target, str) and target not in found:
+            found[target] = resolve(document, {"$ref": target})
+            _gather(document, found[target], found)
+        for value in node.values():
+            _gather(document, value, found)
+
+
+def _without_prose(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_prose(entry) for entry in node]
+    if isinstance(node, dict):
+        return {
+            key: value if key in _LITERAL else _without_prose(value)
+            for key, value in node.items()
+            # A property may be called `title`; its schema is an object, and a title is none.
+            if not str(key).startswith("x-") and (key not in _PROSE or isinstance(value, dict))
+        }
+    return node
+
+
+@cache
+def _drawn_by() -> str:
+    own = [Path(__file__).with_name(name).read_bytes() for name in ("drawing.py", "cases.py")]
+    return hashlib.sha256(b"\0".join([installed("schemathesis").encode(), *own])).hexdigest()
+
+
+def _digest(node: Any) -> str:
+    text = json.dumps(node, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _first(cases: Sequence[DrawnCase], number: int) -> tuple[DrawnCase, ...]:
+    """Return the first so many right and the first so many wrong cases."""
+    right = [case for case in cases if case.is_positive][:number]
+    wrong = [case for case in cases if not case.is_positive][:number]
+    return (*right, *wrong)
+
+
+def _newest(folder: Path, pattern: str) -> list[Path]:
+    """Return what a folder holds, the newest first; a folder that another run removes meanwhile holds nothing."""
+    found = []
+    for path in folder.glob(pattern):
+        try:
+            found.append((path.stat().st_mtime, path.name, path))
+        except OSError:
+            continue
+    return [path for _, _, path in sorted(found, reverse=True)]
+
+
+def _draws_in(folder: Path) -> list[Path]:
+    return [path for path in _newest(folder, "fuzz-*") if _DRAW.fullmatch(path.name)]
+
+
+def _shapes_beside(path: Path) -> list[Path]:
+    """Return what is stored of the same operation, whatever its shape was, the newest first."""
+    pattern = f"{path.name.split('-', maxsplit=1)[0]}-*"
+    return [other for other in _newest(path.parent, pattern) if _OURS.fullmatch(other.name)]
+
+
+def _forget(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError:
+                continue
+
+
+def _put_sign(folder: Path) -> None:
+    sign = folder / _SIGN
+    if not sign.exists():
+        sign.write_text(_SIGN_SAYS, encoding="utf-8")
+
+
+def _in_words(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return f"no drawn cases: {type(error).__name__}"

@@ -25,7 +25,7 @@ from schemathesis.generation import GenerationMode
 from schemathesis.generation.feedback import NO_FEEDBACK
 
 from conformance.arrange import ABSENT
-from conformance.fuzzing.cases import DrawnCase, Pairs
+from conformance.fuzzing.cases import DrawnCase, Pairs, leads_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +44,6 @@ _CONFIG: Mapping[str, Any] = {
     "generation": {"database": "none", "allow-x00": False},
     "phases": {"coverage": {"unexpected-methods": []}},
 }
-_SEGMENTS_WITH_A_MEANING = frozenset({"", ".", ".."})
 
 
 class _TimeIsUpError(BaseException):
@@ -195,7 +194,7 @@ def _as_value(operation: Operation, case: Case[Any]) -> DrawnCase | None:
     if meta is None or _is_about_headers(meta):
         return None
     path_values = tuple((name, unquote(str(value))) for name, value in (case.path_parameters or {}).items())
-    if any(_leads_elsewhere(value) for _, value in path_values):
+    if any(leads_elsewhere(value) for _, value in path_values):
         return None
     body, raw = _body(case.body)
     if body is not ABSENT and not _is_json(body):
@@ -217,11 +216,6 @@ def _is_about_headers(meta: Any) -> bool:
     """Tell whether a header was mutated: the text states none but the token, which is tested elsewhere."""
     place = getattr(meta.phase.data, "parameter_location", None)
     return place is not None and str(place.value) in ("header", "cookie")
-
-
-def _leads_elsewhere(value: str) -> bool:
-    """Tell whether a path value would make a client, a proxy or a service see another path."""
-    return value in _SEGMENTS_WITH_A_MEANING or any(mark in value for mark in "/\\?#;") or not value.strip()
 
 
 def _query(query: Mapping[str, Any]) -> Pairs:

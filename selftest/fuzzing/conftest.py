@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.contract import Contract, Operation, Version
-from conformance.fuzzing import Corpus, DrawnCase
+from conformance.fuzzing import Budget, Corpus, DrawnCase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Drawn]:
     corpus = Corpus(contract, VERSION, tmp_path_factory.mktemp("corpus"))
     return {
         phase: {
-            operation.id: (operation, corpus.cases(operation, phase, seed=5, max_examples=12, seconds=60))
+            operation.id: (operation, corpus.cases(operation, phase, Budget(5, 12, 60)))
             for operation in contract.operations(VERSION)
         }
         for phase in ("coverage", "fuzz")

@@ -26,7 +26,7 @@ def owed(body: Any, raw: bytes | None = None, *, is_positive: bool = False) -> l
     operation = operation_named("updateJobTokenScope")
     fitting = Fitting(operation)
     case = DrawnCase(operation.id, "PATCH", operation.path, (("id", "1"),), (), body, raw, (), is_positive)
-    return fitting.must_be_refused(fitting.moved(case, {}))
+    return fitting.must_be_refused(fitting.seen_through(case))
 
 
 @pytest.mark.parametrize("value", ["maybe", "abc", {"a": 1}, [True, False], [None, None]])
@@ -91,7 +91,7 @@ def test_of_all_drawn_cases_only_those_are_judged_that_no_reading_excuses(drawn:
     judged = 0
     for operation, cases in drawn[phase].values():
         fitting = Fitting(operation)
-        for case in (fitting.moved(case, {}) for case in cases):
+        for case in (fitting.seen_through(case) for case in cases):
             for name in fitting.must_be_refused(case):
                 judged += 1
                 assert not case.is_positive
@@ -105,7 +105,7 @@ def reason_for(operation: Operation, mutation: Mutation, name: str) -> bool:
     parameter = next(
         (entry for entry in operation.parameters if (entry.place, entry.name) == (mutation.place, mutation.name)), None
     )
-    if parameter is None or not mutation.is_fatal or not parameter.required:
+    if parameter is None or not mutation.is_fatal:
         return False
     if mutation.is_missing:
         return parameter.requirement_required == name
@@ -116,7 +116,7 @@ def reason_for(operation: Operation, mutation: Mutation, name: str) -> bool:
 def test_a_broken_limit_alone_is_never_judged(drawn: Any, bound: str) -> None:
     for operation, cases in drawn["fuzz"].values():
         fitting = Fitting(operation)
-        for case in (fitting.moved(case, {}) for case in cases):
+        for case in (fitting.seen_through(case) for case in cases):
             is_whole = not any(mutation.is_missing for mutation in case.mutated)
             if is_whole and case.description.startswith(f"violates `{bound}`") and case.description.count("`") == 2:
                 assert fitting.must_be_refused(case) == [], case

@@ -9,7 +9,7 @@ import pytest
 from conformance.arrange import arranged
 from conformance.derived import claims_of, held_against, served_caller, takes_part
 from conformance.expectations import given, must
-from conformance.fuzzing import drawn_for, run_cases
+from conformance.fuzzing import drawn_for, keep_failed, run_cases
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
@@ -24,6 +24,7 @@ def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite:
     with arranged(operation, aside=True) as prepared:
         cases = drawn_for(suite, operation, "fuzz")
         tally = run_cases(prepared, served_caller(operation), cases, concurrency=suite.options.concurrency)
+        keep_failed(suite, operation, tally)
         with held_against([operation.success.requirement]):
             given(tally.served > 0, f"not one of {tally.served + tally.declined} correct calls was served")
             must(tally.sent > tally.unanswered, "an answer to some call", "no answer to any")
