@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .service import Service
 
 _READING = frozenset({"GET", "HEAD"})
+_SCOPES_TO_READ = frozenset({"api", "read_api"})
+_SCOPES_TO_WRITE = frozenset({"api"})
 _BEARER = "bearer "
 
 
@@ -42,8 +44,9 @@ class Access:
 
     def authenticate(self, request: Request) -> User:
         """Return the user whose token the request carries. Raise UnauthorizedError when there is none."""
-        token = self._service.identities.tokens.get(self.token_text(request))
-        user = self._service.identities.users.get(token.user_id) if token else None
+        identities = self._service.identities
+        token = identities.tokens.get(self.token_text(request))
+        user = identities.users.get(token.user_id) if token else None
         if token is None or user is None or user.state != "active":
             raise UnauthorizedError
         self.require_scope(token, request.method)
@@ -65,8 +68,8 @@ class Access:
 
     def require_scope(self, token: Token, method: str) -> None:
         """Require that the token's scopes suffice for a reading or writing call. Raise ForbiddenError."""
-        enough = {"api", "read_api"} if method in _READING else {"api"}
-        if not enough.intersection(token.scopes):
+        enough = _SCOPES_TO_READ if method in _READING else _SCOPES_TO_WRITE
+        if enough.isdisjoint(token.scopes):
             raise ForbiddenError("insufficient_scope")
 
     def subject(self, route: Route, caller: User, reference: str) -> Subject | None:
@@ -79,10 +82,11 @@ class Access:
 
     def visible_project(self, caller: User, reference: str) -> Project:
         """Find a project by id or path. Raise NotFoundError, or HiddenError when it is not for the caller."""
-        project = self._service.identities.find_project(reference)
+        identities = self._service.identities
+        project = identities.find_project(reference)
         if project is None:
             raise not_found("Project")
-        if not self._service.identities.can_see(caller, project):
+        if not identities.can_see(caller, project):
             raise hidden("Project")
         return project
 

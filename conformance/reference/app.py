@@ -62,7 +62,7 @@ class Application:
             return
         try:
             body, headers = encode(answer, self.service.choices)
-        except (TypeError, ValueError):
+        except Exception:  # noqa: BLE001 - one faulty answer must never disturb another
             _LOG.exception("the response to %s %s cannot be written", scope["method"], scope["path"])
             answer = _failure()
             body, headers = encode(answer, self.service.choices)
@@ -107,7 +107,7 @@ class Application:
     def _redirect(self, request: Request) -> Response | None:
         code = self.service.choices.alias_redirect_code
         newer = request.route.alias_of
-        if code is None or newer is None:
+        if code is None or newer is None or not self.service.routes.has(f"{request.route.method} {newer}"):
             return None
         segments = request.raw_path.decode("latin-1").split("/")
         for place, name in enumerate(newer.split("/")[1:], start=3):

@@ -50,6 +50,38 @@ class Response:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+class Listing(Response):
+    """A list whose entries can be written without being made: `content` is made when somebody looks at it.
+
+    `present` makes the value of an item, `write` the JSON text of that very value.
+    """
+
+    __slots__ = ("_content", "_unmade")
+
+    def __init__(self, items: Sequence[T], present: Callable[[T], object], write: Callable[[T], bytes]) -> None:
+        super().__init__(has_content=True)
+        self._unmade: tuple[Sequence[T], Callable[[T], object], Callable[[T], bytes]] | None = items, present, write
+
+    @property
+    def content(self) -> object:
+        """The list; whoever asks for it may change it, and what it was made from no longer counts."""
+        if self._unmade is not None:
+            items, present, _ = self._unmade
+            self.content = [present(item) for item in items]
+        return self._content
+
+    @content.setter
+    def content(self, content: object) -> None:
+        self._content, self._unmade = content, None
+
+    def text(self) -> bytes | None:
+        """Return the list as JSON text, or None when somebody has looked at it."""
+        if self._unmade is None:
+            return None
+        items, _, write = self._unmade
+        return b"[%b]" % b",".join([write(item) for item in items])
+
+
 def ok(content: object, status: int = 200) -> Response:
     """Answer with a JSON body."""
     return Response(status, content, has_content=True)
@@ -171,10 +203,12 @@ class Request:
             return int(text)
         return Parameters({name: Text(text)}, self.choices).integer(name)
 
-    def collection(self, items: Sequence[T], present: Callable[[T], object]) -> Response:
+    def collection(
+        self, items: Sequence[T], present: Callable[[T], object], write: Callable[[T], bytes] | None = None
+    ) -> Response:
         """Answer with a list: one page of it where the route is paginated at this version, else all of it.
 
-        Only the entries of the page are presented.
+        Only the entries of the page are presented, or written at once if `write` knows their JSON text.
         """
         if self.choices.list_order is Order.REVERSED:
             items = items[::-1]
@@ -182,9 +216,9 @@ class Request:
         if self.route.paginated is not None:
             paged = self.route.paginated <= self.service.version
         if not paged:
-            return ok([present(item) for item in items])
+            return _list(items, present, write)
         page = Page.of(self.parameters, self.choices)
-        return page.response(self, items, present)
+        return page.response(self, items, present, write)
 
     def _merged(self) -> Mapping[str, object]:
         choices = self.choices
@@ -219,14 +253,20 @@ class Page:
             raise InvalidError("per_page does not have a valid value", parameter="per_page")
         return cls(number, min(size, choices.max_per_page))
 
-    def response(self, request: Request, items: Sequence[T], present: Callable[[T], object]) -> Response:
+    def response(
+        self,
+        request: Request,
+        items: Sequence[T],
+        present: Callable[[T], object],
+        write: Callable[[T], bytes] | None = None,
+    ) -> Response:
         """Answer with this page of the items, and the headers that lead to the others."""
         choices = request.choices
         start = (self.number - 1) * self.size
         total = len(items)
         if start and start >= total and choices.page_past_the_end is OutOfRange.REFUSE:
             raise NotFoundError("404 Page Not Found")
-        answer = ok([present(item) for item in items[start : start + self.size]])
+        answer = _list(items[start : start + self.size], present, write)
         if choices.pagination_headers:
             answer.headers = self.headers(request, total)
         return answer
@@ -243,17 +283,20 @@ class Page:
             "x-prev-page": str(previous or ""),
         }
         start, end = f"<{request.link_base()}page=", f"&per_page={self.size}>; rel="
-        links = [f'{start}1{end}"first"']
-        if previous:
-            links.insert(0, f'{start}{previous}{end}"prev"')
+        links = [f'{start}{previous}{end}"prev"'] if previous else []
         if following:
-            links.insert(-1, f'{start}{following}{end}"next"')
+            links.append(f'{start}{following}{end}"next"')
+        links.append(f'{start}1{end}"first"')
         if request.choices.pagination_totals:
             headers["x-total"] = str(total)
             headers["x-total-pages"] = str(last)
             links.append(f'{start}{last}{end}"last"')
         headers["link"] = ", ".join(links)
         return headers
+
+
+def _list(items: Sequence[T], present: Callable[[T], object], write: Callable[[T], bytes] | None) -> Response:
+    return Listing(items, present, write) if write else ok([present(item) for item in items])
 
 
 def _without_page(query: bytes) -> str:
@@ -311,10 +354,11 @@ def encode(answer: Response, choices: Choices) -> tuple[bytes, list[tuple[bytes,
     """Return the body of a response as bytes, and its headers as ASGI wants them."""
     body = answer.raw
     if answer.has_content:
-        content = answer.content
-        if choices.key_order is Order.REVERSED:
-            content = reversed_keys(content)
-        body = orjson.dumps(content)
+        reverse = choices.key_order is Order.REVERSED
+        text = answer.text() if isinstance(answer, Listing) and not reverse else None
+        if text is None:
+            text = orjson.dumps(reversed_keys(answer.content) if reverse else answer.content)
+        body = text
     headers = [(name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
     if body or answer.chunks:
         headers.append((b"content-type", answer.media_type.encode()))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from .store import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from .clock import Clock
@@ -281,13 +280,14 @@ class Identities:
         """Return the group or personal namespace that a project lies in."""
         return self.groups[project.namespace_id]
 
-    def lineage(self, subject: Subject) -> Iterator[Group]:
-        """Yield the groups around a project or, for a group, itself and its ancestors: inner first."""
-        number = subject.namespace_id if isinstance(subject, Project) else subject.id
-        group = self.groups.get(number)
-        while group is not None:
-            yield group
-            group = self.groups.get(group.parent_id) if group.parent_id is not None else None
+    def lineage(self, subject: Subject) -> list[Group]:
+        """Return the groups around a project or, for a group, itself and its ancestors: inner first."""
+        groups, found = self.groups, []
+        number: int | None = subject.namespace_id if isinstance(subject, Project) else subject.id
+        while number is not None and (group := groups.get(number)) is not None:
+            found.append(group)
+            number = group.parent_id
+        return found
 
     # -- judging --------------------------------------------------------------------------------------------
 
@@ -298,8 +298,13 @@ class Identities:
         role, roles, user_id = Role.NONE, self.roles, user.id
         if isinstance(subject, Project):
             role = roles.get((Kind.PROJECT, subject.id, user_id), role)
-        for group in self.lineage(subject):
-            role = max(role, roles.get((Kind.GROUP, group.id, user_id), role))
+        # Asked several times for every request, so this goes along the lineage without making a list of it.
+        number: int | None = subject.namespace_id if isinstance(subject, Project) else subject.id
+        while number is not None and (group := self.groups.get(number)) is not None:
+            inherited = roles.get((Kind.GROUP, number, user_id))
+            if inherited is not None and inherited > role:
+                role = inherited
+            number = group.parent_id
         return role
 
     def members(self, subject: Subject) -> dict[int, Role]:

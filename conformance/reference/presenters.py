@@ -5,8 +5,11 @@ Specification: Resources and their fields. What a record has beyond that is sent
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, TypeVar
+
+import orjson
 
 from .choices import TimestampStyle
 
@@ -26,12 +29,23 @@ _ELSEWHERE = timezone(timedelta(hours=2))
 _MOST_REMEMBERED = 10_000
 
 
+@dataclass(slots=True)
+class _ShownProject:
+    """How a project was shown, after what that was made of: as long as all of it stays, so does the answer."""
+
+    project: Project
+    namespace: Group
+    choices: Choices
+    fields: Json
+    namespace_fields: Json
+    text: bytes | None = None
+
+
 class Presenter:
     """Turns records into JSON objects."""
 
     _moments: dict[tuple[datetime, TimestampStyle], str]
-    # How projects were shown, after what that was made of: as long as all of it stays, so does the answer.
-    _projects: dict[int, tuple[Project, Group, Choices, Json, Json]]
+    _projects: dict[int, _ShownProject]
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -81,6 +95,8 @@ class Presenter:
 
     def users(self, ids: tuple[int, ...]) -> list[Json]:
         """Present the users of these ids, without those that no longer exist."""
+        if not ids:
+            return []
         known = self._service.identities.users
         return [self.user(known[number]) for number in ids if number in known]
 
@@ -109,17 +125,35 @@ class Presenter:
 
     def limited_project(self, project: Project) -> Json:
         """Present an allowlist project entry. The answer is the caller's own, to be changed at will."""
-        namespace, choices = self._service.identities.namespace_of(project), self._service.choices
-        known = self._projects.get(project.id)
-        if known is None or known[0] is not project or known[1] is not namespace or known[2] is not choices:
-            _make_room(self._projects)
-            known = project, namespace, choices, self._limited_project(project, namespace), self.namespace(namespace)
-            self._projects[project.id] = known
+        known = self._shown_project(project)
         # Whatever can be changed in place is given away as a copy.
-        shown = known[3].copy()
+        shown = known.fields.copy()
         shown["tag_list"], shown["topics"] = [*project.topics], [*project.topics]
-        shown["namespace"] = known[4].copy()
+        shown["namespace"] = known.namespace_fields.copy()
         return shown
+
+    def limited_project_text(self, project: Project) -> bytes:
+        """Return an allowlist project entry as the JSON text that is sent."""
+        known = self._shown_project(project)
+        if known.text is None:
+            known.text = orjson.dumps(self.limited_project(project))
+        return known.text
+
+    def _shown_project(self, project: Project) -> _ShownProject:
+        service, number = self._service, project.id
+        namespace, choices = service.identities.groups[project.namespace_id], service.choices
+        known = self._projects.get(number)
+        if (
+            known is None
+            or known.project is not project
+            or known.namespace is not namespace
+            or known.choices is not choices
+        ):
+            _make_room(self._projects)
+            fields = self._limited_project(project, namespace)
+            known = _ShownProject(project, namespace, choices, fields, self.namespace(namespace))
+            self._projects[number] = known
+        return known
 
     def _limited_project(self, project: Project, namespace: Group) -> Json:
         web, host, path = self._web, self._web.partition("://")[2], project.full_path

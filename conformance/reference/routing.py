@@ -102,6 +102,11 @@ class Routes:
         """Return the route of an operation such as "GET /user". Raise KeyError when there is none."""
         return self._by_key[key]
 
+    def has(self, key: str) -> bool:
+        """Say whether the service has an operation such as "GET /user" at its version."""
+        route = self._by_key.get(key)
+        return route is not None and route.exists_at(self._version)
+
     def change(self, key: str, **changes: object) -> Route:
         """Replace fields of one route, for example `handler` or `least_role`; return the route as it was."""
         before = self._by_key[key]

@@ -130,7 +130,7 @@ def who_is_who(service: Service, base_url: str) -> str:
 
 def _row(name: str, fixture: Fixture, number: int | None) -> tuple[str, str, str, str]:
     shown = name if number is None else f"{name} {number}"
-    wanted = ("iid", "name", "slug", "sha")
+    wanted = ("iid", "name", "slug", "sha", "token")
     more = ", ".join(f"{key} {fixture.extra[key]}" for key in wanted if key in fixture.extra)
     return shown, str(fixture.id), fixture.path or "", more
 

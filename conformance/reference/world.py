@@ -79,16 +79,20 @@ class World:
         return found if isinstance(found, tuple) else (found,)
 
 
-def build_world(service: Service) -> World:
-    """Fill the empty memory of a service and return the names of what was made."""
-    return _Builder(service).build()
+def build_world(service: Service, suffix: str = "") -> World:
+    """Fill the memory of a service and return the names of what was made.
+
+    Worlds with different suffixes, which usernames and top-level paths end in, stand beside each other.
+    """
+    return _Builder(service, suffix).build()
 
 
 class _Builder:
     """Builds the world step by step; every step names what it made."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, suffix: str) -> None:
         self._service = service
+        self._suffix = suffix
         self._identities = service.identities
         self._repositories = service.repositories
         self._world = World()
@@ -114,7 +118,7 @@ class _Builder:
         roles = {name: role.name.lower() for name, role in _STAFF.items()}
         for name, role in {**roles, "outsider": "none", "admin": "admin"}.items():
             new = NewUser(
-                username=name.replace("_", "."),
+                username=name.replace("_", ".") + self._suffix,
                 name=name.replace("_", " ").title(),
                 password=f"pass-{self._identities.secret(f'password {name}')[:16]}",
                 admin=name == "admin",
@@ -239,6 +243,7 @@ class _Builder:
         self._join(self._places[name], _STAFF)
 
     def _make_group(self, path: str, description: str, visibility: Visibility = Visibility.PRIVATE) -> Group:
+        path += self._suffix
         new = NewSubject(path=path, name=path.title(), description=description, visibility=visibility)
         return self._identities.create_group(new)
 

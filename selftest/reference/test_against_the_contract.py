@@ -24,7 +24,7 @@ from conformance.embedded import profile_data
 from conformance.expectations import Answer, Caller, group_path, project_path
 from conformance.record import Recorder
 from conformance.reference import Choices, EmbeddedServer, Service, create_service
-from conformance.target.profile import profile_from
+from conformance.target.profile import ACTORS, profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -276,6 +276,23 @@ def test_every_refusal_is_one_that_the_contract_documents(version: str, book: Le
         assert called_blindly(book.run, operation, caller_named("anonymous")).status == 401, operation.label
     assert not book.problems, "\n".join(book.problems)
     assert seen == set(STATED)
+
+
+def test_whoever_calls_an_operation_is_answered_as_the_contract_documents_it(version: str, book: Ledger) -> None:
+    """Everybody has their own view of a record, and their own refusals: groups that are hidden, roles that are too low."""
+    codes: dict[str, dict[str, int]] = {}
+    for operation in of_version(version):
+        for actor in ACTORS:
+            book.service.reset()
+            call = ready(book.run, operation)
+            codes.setdefault(operation.id, {})[actor] = call.sent_by(caller_named(actor)).status
+    assert not book.problems, "\n".join(book.problems)
+    operations = {operation.id: operation for operation in of_version(version)}
+    for name, answers in codes.items():
+        served = {actor for actor, code in answers.items() if code < 300}
+        assert served >= set(operations[name].served), (name, answers)
+        assert not served & set(operations[name].refused), (name, answers)
+        assert served != set(answers) or name == "listUsers", (name, answers)
 
 
 def is_stated(response: DocumentedResponse) -> bool:

@@ -214,22 +214,29 @@ class ApprovalRules(Behaviour):
 
     def visible_groups(self, rule: ApprovalRule, viewer: User) -> tuple[int, ...]:
         """Return the groups of a rule that this user may view."""
+        if not rule.groups:
+            return ()
         known = self.service.identities
         return tuple(n for n in rule.groups if n in known.groups and known.can_see(viewer, known.groups[n]))
 
     def hidden_groups(self, rule: ApprovalRule, viewer: User) -> tuple[int, ...]:
         """Return the groups of a rule that this user may not view."""
+        if not rule.groups:
+            return ()
         known = self.service.identities
         return tuple(n for n in rule.groups if n in known.groups and not known.can_see(viewer, known.groups[n]))
 
-    def eligible_approvers(self, rule: ApprovalRule, groups: Iterable[int] | None = None) -> tuple[int, ...]:
+    def eligible_approvers(self, rule: ApprovalRule, groups: Collection[int] | None = None) -> tuple[int, ...]:
         """Return the users whose approval the rule counts: its users, and the members of its groups.
 
         `groups` narrows the groups down. An any_approver rule names nobody, and counts everybody.
         """
+        groups = rule.groups if groups is None else groups
+        if not groups:
+            return rule.users
         known = self.service.identities
         ids = dict.fromkeys(rule.users)
-        for number in rule.groups if groups is None else groups:
+        for number in groups:
             if number in known.groups:
                 ids.update(dict.fromkeys(known.members(known.groups[number])))
         return tuple(ids)
@@ -293,9 +300,11 @@ class ApprovalRules(Behaviour):
 
     def present(self, rule: ApprovalRule, viewer: User, barred: Collection[int] = ()) -> Json:
         """Present the fields of every level as one user may see them, `barred` users being not eligible."""
-        identities, present = self.service.identities, self.service.present
+        present = self.service.present
         groups = self.visible_groups(rule, viewer)
-        eligible = tuple(n for n in self.eligible_approvers(rule, groups) if n not in barred)
+        eligible = self.eligible_approvers(rule, groups)
+        if barred:
+            eligible = tuple([number for number in eligible if number not in barred])
         shown: Json = {
             "id": rule.id,
             "name": rule.name,
@@ -303,7 +312,7 @@ class ApprovalRules(Behaviour):
             "eligible_approvers": present.users(eligible),
             "approvals_required": rule.approvals_required,
             "users": present.users(rule.users),
-            "groups": [present.group(identities.groups[number]) for number in groups],
+            "groups": [present.group(self.service.identities.groups[number]) for number in groups],
             "contains_hidden_groups": bool(self.hidden_groups(rule, viewer)),
         }
         if self.service.choices.extra_fields:
@@ -321,8 +330,9 @@ class ApprovalRules(Behaviour):
 
     def require_reader(self, caller: User, project: Project) -> None:
         """Require that a user may read what concerns approvals in a visible project. Raise ForbiddenError."""
-        role = self.service.identities.role_in(caller, project)
-        if project.visibility is Visibility.PRIVATE and role < self.service.choices.approvals_reader:
+        if project.visibility is not Visibility.PRIVATE:
+            return
+        if self.service.identities.role_in(caller, project) < self.service.choices.approvals_reader:
             raise ForbiddenError
 
     # -- inner workings -------------------------------------------------------------------------------------

@@ -42,6 +42,9 @@ class Setting(StrEnum):
     REQUIRE_REAUTHENTICATION = "require_reauthentication_to_approve"
 
 
+_SETTINGS = tuple(Setting)
+_EARLIER_SETTINGS = tuple(setting for setting in Setting if setting is not Setting.REQUIRE_REAUTHENTICATION)
+_NAMES = {setting: setting.value for setting in Setting}
 # The value that leaves less freedom. Selective removals are neither stricter nor laxer than others.
 _STRICTER: Mapping[Setting, bool] = {
     Setting.ALLOW_AUTHOR_APPROVAL: False,
@@ -69,28 +72,25 @@ class ApprovalSettings(Behaviour):
 
         Specification: Resources and their fields > Approval setting.
         """
-        return {setting.value: self.present(subject, setting) for setting in self.shown()}
+        return {_NAMES[setting]: self.present(subject, setting) for setting in self.shown()}
 
     def present(self, subject: Subject, setting: Setting) -> Json:
         """Present one setting with its value, whether it is locked, and where it comes from."""
-        locked = self.inherited(subject, setting) is not None
+        inherited = self.inherited(subject, setting)
+        locked = inherited is not None
         return {
-            "value": self.effective(subject, setting),
+            "value": self._effective(subject, setting, inherited),
             "locked": locked,
             "inherited_from": "group" if locked else None,
         }
 
     def shown(self) -> tuple[Setting, ...]:
         """Return the settings that responses carry at this version."""
-        return tuple(setting for setting in Setting if self._exists(setting))
+        return _SETTINGS if self._exists(Setting.REQUIRE_REAUTHENTICATION) else _EARLIER_SETTINGS
 
     def effective(self, subject: Subject, setting: Setting) -> bool:
         """Return the value that counts: the inherited one, or else the subject's own."""
-        value = self._value(subject, setting)
-        if setting is Setting.SELECTIVE_REMOVALS and value:
-            # A pair that may not be together can still meet when a group ceases to bind its projects.
-            return not self._value(subject, Setting.RETAIN_APPROVALS)
-        return value
+        return self._effective(subject, setting, self.inherited(subject, setting))
 
     def own(self, subject: Subject, setting: Setting) -> bool:
         """Return the value that was set for the subject itself, or the initial one."""
@@ -98,7 +98,8 @@ class ApprovalSettings(Behaviour):
         initially = choices.project_settings_on_initially
         if isinstance(subject, Group):
             initially = choices.group_settings_on_initially
-        return self.values.get(self._key(subject, setting), setting.value in initially)
+        value = self.values.get(self._key(subject, setting))
+        return setting in initially if value is None else value
 
     def stored(self, subject: Subject, setting: Setting) -> bool | None:
         """Return the value that somebody set, here or with effect here; None when nobody ever did."""
@@ -107,29 +108,32 @@ class ApprovalSettings(Behaviour):
 
     def inherited(self, subject: Subject, setting: Setting) -> bool | None:
         """Return the value that a group further out prescribes, or None. The outermost group decides."""
-        around = list(self.service.identities.lineage(subject))
-        if isinstance(subject, Group):
-            around = around[1:]
-        for group in reversed(around):
+        around = self.service.identities.lineage(subject)
+        inside = 1 if isinstance(subject, Group) else 0  # a group is the innermost of its own lineage
+        while len(around) > inside:
+            group = around.pop()
             if self.binds(group, setting):
                 return self.own(group, setting)
         return None
 
     def binds(self, group: Group, setting: Setting) -> bool:
         """Say whether the group's own value is the one for everything inside it."""
-        key = self._key(group, setting)
+        value = self.values.get(self._key(group, setting))
+        if value is None:
+            return False
         match self.service.choices.group_settings_bind:
             case Handing.NONE:
                 return False
             case Handing.STRICTER:
-                return key in self.values and self.values[key] is _STRICTER.get(setting)
+                return value is _STRICTER.get(setting)
             case Handing.ALL:
-                return key in self.values
+                return True
 
     def password_required(self, project: Project) -> bool:
         """Say whether approving a merge request of the project takes the approver's password."""
         needed = self.effective(project, Setting.REQUIRE_PASSWORD)
-        if self._exists(Setting.REQUIRE_REAUTHENTICATION):
+        # By choice both are one value, which then need not be looked at twice.
+        if self._exists(Setting.REQUIRE_REAUTHENTICATION) and not self.service.choices.reauthentication_is_password:
             needed = needed or self.effective(project, Setting.REQUIRE_REAUTHENTICATION)
         return needed
 
@@ -173,6 +177,13 @@ class ApprovalSettings(Behaviour):
         return {**wanted, Setting.SELECTIVE_REMOVALS: False}
 
     # -- inner workings -------------------------------------------------------------------------------------
+
+    def _effective(self, subject: Subject, setting: Setting, inherited: bool | None) -> bool:  # noqa: FBT001 - a value
+        value = self.own(subject, setting) if inherited is None else inherited
+        if setting is Setting.SELECTIVE_REMOVALS and value:
+            # A pair that may not be together can still meet when a group ceases to bind its projects.
+            return not self._value(subject, Setting.RETAIN_APPROVALS)
+        return value
 
     def _value(self, subject: Subject, setting: Setting) -> bool:
         inherited = self.inherited(subject, setting)

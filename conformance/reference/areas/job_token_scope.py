@@ -5,9 +5,14 @@ Specification: Endpoints > Job token scope.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+import orjson
 
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.choices import Repeat
@@ -17,15 +22,20 @@ from conformance.reference.identity import Kind, Role
 from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
+from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Group, Project, User
     from conformance.reference.presenters import Json
     from conformance.reference.service import Service
+    from conformance.reference.world import World
 
 INTRODUCED = Version(16, 1)
 OUTBOUND_PLANNED_FOR_REMOVAL = Version(18, 0)
+JWT_INTRODUCED = Version(19, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +58,8 @@ class JobTokenScopes(Behaviour):
 
     def of(self, project: Project) -> JobTokenScope:
         """Return the scope of a project, also when nobody ever changed it."""
-        untouched = JobTokenScope(self.service.choices.inbound_enabled_initially)
-        return self.scopes.get(project.id, untouched)
+        known = self.scopes.get(project.id)
+        return JobTokenScope(self.service.choices.inbound_enabled_initially) if known is None else known
 
     def settings(self, project: Project) -> Json:
         """Present the job token scope settings.
@@ -139,6 +149,24 @@ class JobTokenScopes(Behaviour):
             raise hidden("Target Group")
         return target
 
+    def job_token(self, project: Project) -> str:
+        """Return the token that jobs of a project carry; nothing but its form depends on the version.
+
+        Specification: Versioning, row 19.0.
+        """
+        secret = self.service.identities.secret(f"job token {project.id}")
+        if self.service.version < JWT_INTRODUCED:
+            return f"job-{secret[:20]}"
+        claims = {"iss": self.service.choices.web_url, "sub": f"job_of_project_{project.id}"}
+        signed = b".".join(_base64url(orjson.dumps(part)) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+        signature = hmac.digest(secret.encode(), signed, hashlib.sha256)
+        return b".".join((signed, _base64url(signature))).decode()
+
+    def seed(self, world: World) -> Mapping[str, Fixture]:
+        """Give the main project a job, whose token is known."""
+        project = self.service.identities.projects[world.one("project").id]
+        return {"job_token": Fixture(project.id, None, {"token": self.job_token(project)})}
+
     def present_group(self, group: Group) -> Json:
         """Present an allowlist group entry."""
         return {"id": group.id, "web_url": self.service.present.group_url(group), "name": group.name}
@@ -149,6 +177,10 @@ class JobTokenScopes(Behaviour):
     def _repeated(self, choice: Repeat, message: str) -> None:
         if choice is Repeat.REFUSE:
             raise RepeatedError(message)
+
+
+def _base64url(content: bytes) -> bytes:
+    return base64.urlsafe_b64encode(content).rstrip(b"=")
 
 
 def _read_settings(request: Request) -> Response:
@@ -162,8 +194,9 @@ def _change_settings(request: Request) -> Response:
 
 
 def _list_projects(request: Request) -> Response:
+    present = request.service.present
     projects = request.area(JobTokenScopes).projects(request.project)
-    return request.collection(projects, request.service.present.limited_project)
+    return request.collection(projects, present.limited_project, present.limited_project_text)
 
 
 def _list_groups(request: Request) -> Response:

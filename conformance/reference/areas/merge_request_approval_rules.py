@@ -86,6 +86,8 @@ class MergeRequestApprovalRules(Behaviour):
     def effective_rules(self, merge_request: MergeRequest) -> list[ApprovalRule]:
         """Return the rules to be satisfied: its own ones or else those of the project, and system rules."""
         inherited, given = self.project_rules(merge_request), self.rules(merge_request)
+        if not given and not [rule for rule in inherited if rule.rule_type in SYSTEM_TYPES]:
+            return inherited
         own = [rule for rule in given if rule.rule_type not in SYSTEM_TYPES]
         overridable = [rule for rule in inherited if rule.rule_type not in SYSTEM_TYPES]
         system = [rule for rule in (*inherited, *given) if rule.rule_type in SYSTEM_TYPES]

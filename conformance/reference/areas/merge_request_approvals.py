@@ -5,6 +5,7 @@ Specification: Endpoints > Merge request approvals; States and transitions > App
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from hmac import compare_digest
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from conformance.reference.repositories import MergeRequest
     from conformance.reference.service import Service
     from conformance.reference.world import Fixture, World
+
+
+Rules = Sequence[ApprovalRule]
 
 
 class ApprovalRefusedError(ApiError):
@@ -71,8 +75,10 @@ class MergeRequestApprovals(Behaviour):
 
     def approvals_of(self, merge_request: MergeRequest) -> tuple[Approval, ...]:
         """Return the approvals of a merge request, oldest first, without those of users that are gone."""
+        given = self.approvals.get(merge_request.id)
+        if not given:
+            return ()
         known = self.service.identities.users
-        given = self.approvals.get(merge_request.id, ())
         return tuple(approval for approval in given if approval.user_id in known)
 
     def approved_by(self, user: User, merge_request: MergeRequest) -> bool:
@@ -81,27 +87,31 @@ class MergeRequestApprovals(Behaviour):
 
     def approvers(self, rule: ApprovalRule, merge_request: MergeRequest) -> tuple[int, ...]:
         """Return the users who have approved and whose approval a rule counts."""
-        given = tuple(approval.user_id for approval in self.approvals_of(merge_request))
-        if rule.rule_type is RuleType.ANY_APPROVER:
+        given = tuple([approval.user_id for approval in self.approvals_of(merge_request)])
+        if not given or rule.rule_type is RuleType.ANY_APPROVER:
             return given
         eligible = set(self.service.area(ApprovalRules).eligible_approvers(rule))
         return tuple(number for number in given if number in eligible)
 
     def missing(self, rule: ApprovalRule, merge_request: MergeRequest) -> int:
         """Return how many approvals a rule still needs, never less than 0."""
+        if not rule.approvals_required:
+            return 0
         return max(0, rule.approvals_required - len(self.approvers(rule, merge_request)))
 
     def rules(self, merge_request: MergeRequest) -> list[ApprovalRule]:
         """Return the rules that a merge request has to satisfy."""
         return self.service.area(MergeRequestApprovalRules).effective_rules(merge_request)
 
-    def approvals_required(self, merge_request: MergeRequest) -> int:
-        """Return how many approvals the rules require together."""
-        return self.counted(rule.approvals_required for rule in self.rules(merge_request))
+    def approvals_required(self, merge_request: MergeRequest, rules: Rules | None = None) -> int:
+        """Return how many approvals the rules require together; `rules` are those of the merge request, if known."""
+        known = self.rules(merge_request) if rules is None else rules
+        return self.counted([rule.approvals_required for rule in known])
 
-    def approvals_left(self, merge_request: MergeRequest) -> int:
-        """Return how many approvals are missing."""
-        return self.counted(self.missing(rule, merge_request) for rule in self.rules(merge_request))
+    def approvals_left(self, merge_request: MergeRequest, rules: Rules | None = None) -> int:
+        """Return how many approvals are missing; `rules` are those of the merge request, if known."""
+        known = self.rules(merge_request) if rules is None else rules
+        return self.counted([self.missing(rule, merge_request) for rule in known])
 
     def counted(self, numbers: Iterable[int]) -> int:
         """Make one number of those of several rules, as chosen."""
@@ -182,11 +192,11 @@ class MergeRequestApprovals(Behaviour):
     def password_required(self, merge_request: MergeRequest) -> bool:
         """Say whether approving needs a password: the configuration or the approval settings require it."""
         project = self.service.area(MergeRequestApprovalRules).project_of(merge_request)
-        configuration = self.service.area(ProjectApprovalConfigurations).configuration(project)
+        if self.service.area(ProjectApprovalConfigurations).own_configuration(project).require_password_to_approve:
+            return True
         # A service may be put together without the settings.
         settings: ApprovalSettings | None = getattr(self.service, ApprovalSettings.name, None)
-        required_by_settings = settings is not None and settings.password_required(project)
-        return configuration.require_password_to_approve or required_by_settings
+        return settings is not None and settings.password_required(project)
 
     def password_matches(self, caller: User, password: str | None) -> bool:
         """Say whether this is the caller's password."""
@@ -204,7 +214,7 @@ class MergeRequestApprovals(Behaviour):
 
     def status(self, merge_request: MergeRequest, viewer: User) -> Json:
         """Present the merge request approval status."""
-        present = self.service.present
+        present, rules = self.service.present, self.rules(merge_request)
         shown: Json = {
             "id": merge_request.id,
             "iid": merge_request.iid,
@@ -215,17 +225,16 @@ class MergeRequestApprovals(Behaviour):
             "created_at": present.timestamp(merge_request.created_at),
             "updated_at": present.timestamp(merge_request.updated_at),
             "merge_status": merge_request.merge_status,
-            "approvals_required": self.approvals_required(merge_request),
-            "approvals_left": self.approvals_left(merge_request),
+            "approvals_required": self.approvals_required(merge_request, rules),
+            "approvals_left": self.approvals_left(merge_request, rules),
             "approved_by": [self.present_approval(one) for one in self.approvals_of(merge_request)],
         }
         if self.service.choices.extra_fields:
-            shown |= self.status_extras(merge_request, viewer)
+            shown |= self.status_extras(merge_request, viewer, rules)
         return shown
 
-    def status_extras(self, merge_request: MergeRequest, viewer: User) -> Json:
-        """Present what real servers say beyond the described fields."""
-        rules = self.rules(merge_request)
+    def status_extras(self, merge_request: MergeRequest, viewer: User, rules: Rules) -> Json:
+        """Present what real servers say beyond the described fields, given the rules of the merge request."""
         approved = self.approved_by(viewer, merge_request)
         left = [rule for rule in rules if self.missing(rule, merge_request)]
         return {

@@ -6,7 +6,7 @@ Specification: Endpoints > Project approval configuration.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
@@ -62,6 +62,16 @@ class ConfigurationChange:
         return replace(before, **{name: value for name, value in changes.items() if value is not None})
 
 
+@cache  # records are never changed, and there are eight of these
+def _initial(*flags: bool) -> ProjectApprovalConfiguration:
+    reset, authors, committers_barred = flags
+    return ProjectApprovalConfiguration(
+        reset_approvals_on_push=reset,
+        merge_requests_author_approval=authors,
+        merge_requests_disable_committers_approval=committers_barred,
+    )
+
+
 class ProjectApprovalConfigurations(Behaviour):
     """The approval configurations of all projects."""
 
@@ -73,12 +83,16 @@ class ProjectApprovalConfigurations(Behaviour):
 
     def configuration(self, project: Project) -> ProjectApprovalConfiguration:
         """Return the configuration of a project, also when nobody ever changed it."""
-        known = self.configurations.get(project.id)
-        own = self.initial_configuration() if known is None else known
+        own = self.own_configuration(project)
         approval = self.author_approval(project, own)
         if approval == own.merge_requests_author_approval:
             return own
         return replace(own, merge_requests_author_approval=approval)
+
+    def own_configuration(self, project: Project) -> ProjectApprovalConfiguration:
+        """Return what was set here, without regard to the approval settings."""
+        known = self.configurations.get(project.id)
+        return self.initial_configuration() if known is None else known
 
     def author_approval(self, project: Project, own: ProjectApprovalConfiguration) -> bool:
         """Say whether authors may approve: here or in the approval settings, if the choices make these one."""
@@ -97,10 +111,8 @@ class ProjectApprovalConfigurations(Behaviour):
     def initial_configuration(self) -> ProjectApprovalConfiguration:
         """Return what projects begin with."""
         choices = self.service.choices
-        return ProjectApprovalConfiguration(
-            reset_approvals_on_push=choices.reset_approvals_initially,
-            merge_requests_author_approval=choices.author_approval_initially,
-            merge_requests_disable_committers_approval=choices.committers_barred_initially,
+        return _initial(
+            choices.reset_approvals_initially, choices.author_approval_initially, choices.committers_barred_initially
         )
 
     def change_configuration(self, project: Project, change: ConfigurationChange) -> ProjectApprovalConfiguration:

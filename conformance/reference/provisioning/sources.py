@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError
+from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError, StatedError
 from conformance.reference.http import created, no_content, not_found, ok
 from conformance.reference.identity import Kind, Role
 from conformance.reference.repositories import NewCommit
@@ -138,7 +138,10 @@ class Sources(Behaviour):
             raise ForbiddenError("You are not allowed to push into this branch")
 
     def tree(self, project: Project, ref: str | None, path: str, *, recursive: bool) -> list[TreeEntry]:
-        """Return what lies in a folder. Raise NotFoundError for an unknown ref, and from 17.7 a missing path."""
+        """Return what lies in a folder.
+
+        Raise NotFoundError for an unknown ref, and StatedError with 404 for a path that is missing from 17.7 on.
+        """
         branch = self.service.repositories.branches.get((project.id, ref or project.default_branch or ""))
         if branch is None:
             raise not_found("Tree")
@@ -146,7 +149,7 @@ class Sources(Behaviour):
         within = f"{folder}/" if folder else ""
         inside = [file[len(within) :] for file in branch.files if file.startswith(within)]
         if not inside and folder and self.service.version >= MISSING_TREE_REFUSED:
-            raise not_found("invalid revision or path")
+            raise StatedError(404, "404 invalid revision or path Not Found")
         entries: dict[str, str] = {}
         for file in inside:
             parts = file.split("/")
