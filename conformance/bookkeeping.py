@@ -53,6 +53,12 @@ class NotTested(Exception):  # noqa: N818 - no error: the test is not for this t
         self.reason = reason
         self.detail = detail
 
+    @property
+    def outcome(self) -> Outcome:
+        """What it leaves of a requirement that no other test verifies: what the target has not, it does not owe."""
+        undeclared = self.reason is Reason.FEATURE_NOT_DECLARED
+        return Outcome.NOT_APPLICABLE if undeclared else Outcome.NOT_TESTED
+
 
 class MisuseError(Exception):
     """A test of the suite is wrong: it verifies what it does not declare, or looks at nothing."""
@@ -73,6 +79,8 @@ class TestBook:
     """Requirements that have a check of this test in the record."""
     foreign: str | None = None
     """The first answer of this test that was not the documented record at all: after it, nothing here is believed."""
+    unanswered_write: str | None = None
+    """The first call of this test that may have changed something and was not answered."""
     soft_failures: list[str] = field(default_factory=list)
     """Failures after which the test went on."""
     story: list[Exchange] | None = None
@@ -96,13 +104,21 @@ class Run:
         self.recorder = recorder
         self.judge = Judge.of(contract, profile.version)
         self.client = Client(profile)
+        self.client.tell_apart(self.judge.place)
         self.client.on_exchange(self._see)
         self.book: TestBook | None = None
+        self.only_reads = False
+        """Whether nothing may be sent that could change the target."""
         self._lock = threading.RLock()
 
     def close(self) -> None:
         """Close all connections to the target."""
         self.client.close()
+
+    def require_allowed(self, method: str, what: str) -> None:
+        """Raise NotTested when a call could change a target that is only to be read."""
+        if self.only_reads and method != "GET":
+            raise NotTested(Reason.UNSAFE, f"{what} may change the target, which is only to be read")
 
     def begin(self, test: str, declared: frozenset[str]) -> TestBook:
         """Start the book of a test that declares to verify these requirements."""
@@ -242,13 +258,15 @@ class Run:
         with self._lock:
             book.recent.append(exchange)
             del book.recent[:-10]
+            if exchange.status is None and exchange.call.method != "GET" and book.unanswered_write is None:
+                book.unanswered_write = f"{exchange.call.method} {exchange.call.path}"
             if book.story is not None:
                 book.story.append(exchange)
-            foreign = self.judge.foreign(exchange)
-            if foreign and book.foreign is None:
-                book.foreign = f"{exchange.call.method} {exchange.call.path} answered {foreign}"
-        self.note_findings(exchange, self.judge.findings(exchange))
-        for form in self.judge.tolerated(exchange):
+            seen = self.judge.seen(exchange)
+            if seen.foreign and book.foreign is None:
+                book.foreign = f"{exchange.call.method} {exchange.call.path} answered {seen.foreign}"
+        self.note_findings(exchange, seen.findings)
+        for form in seen.tolerated:
             self._note_tolerated(form.requirement, form.what)
 
     def note_findings(self, exchange: Exchange, findings: Sequence[Finding]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from conformance.arrange import has_recipe
+from conformance.arrange import Place, area_of, has_recipe
 from conformance.bookkeeping import MisuseError, NotTested, current_run
 from conformance.contract import Contract, Kind
 from conformance.expectations import Caller, verifies
@@ -75,9 +75,18 @@ def caller_named(name: str) -> Caller:
 
 
 def served_caller(operation: Operation) -> Caller:
-    """Return the first actor of the profile who must be served; raise NotTested when it has none."""
+    """
+    Return the first actor of the profile who must be served, or who stands in for one that the text may not mean.
+
+    Raise NotTested when the profile has none.
+    """
     known = next((name for name in operation.served if is_known(name)), None)
-    return caller_named(known or next(iter(operation.served)))
+    return standing_in(operation, known or next(iter(operation.served)))
+
+
+def standing_in(operation: Operation, name: str) -> Caller:
+    """Return an actor who must be served, or who stands in for that one; raise NotTested when there is none."""
+    return area_of(operation).stand_in(caller_named(name), Place(current_run().profile))
 
 
 def token_in(caller: Caller, header: str, prefix: str = "") -> dict[str, str]:

@@ -55,7 +55,8 @@ def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
             name: [_values(entry) for entry in value] if isinstance(value, tuple) else _values(value)
             for name, value in world.fixtures.items()
             if name in FIXTURES and name not in PLURALS.values()
-        },
+        }
+        | {"oauth_token_endpoint": {"url": f"{base_url}/oauth/token"}},
         "features": dict.fromkeys(_FEATURES, True),
         "limits": {"timeout_seconds": 20, "deadline_seconds": 20},
     }

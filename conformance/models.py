@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from conformance.bookkeeping import current_run
+from conformance.bookkeeping import Unmet, Violation, current_run
+from conformance.client import TargetGoneError
+from conformance.record import Reason
 
 if TYPE_CHECKING:
     from conformance.session import Session
@@ -33,19 +36,30 @@ def explore(suite: Session, make: type[Model]) -> None:
     """
     run = current_run()
     examples = max(3, suite.options.max_examples // 3)
+    options = settings(
+        max_examples=examples,
+        stateful_step_count=_STEPS,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
     with run.shrinking():
-        run_state_machine_as_test(
-            seed(suite.seed)(make),
-            settings=settings(
-                max_examples=examples,
-                stateful_step_count=_STEPS,
-                deadline=None,
-                database=None,
-                print_blob=False,
-                report_multiple_bugs=False,
-                phases=(Phase.generate, Phase.shrink),
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+        try:
+            run_state_machine_as_test(seed(suite.seed)(make), settings=options)
+        except Flaky as error:
+            raise _told_by(error) from error
     if run.book is not None:
         run.book.settled |= run.book.declared
+
+
+def _told_by(error: Flaky) -> Exception:
+    """Return what is known when the same moves end in different ways, as those of a target do that falls silent."""
+    seen = error.exceptions if isinstance(error, ExceptionGroup) else ()
+    for kind in (TargetGoneError, Violation, Unmet):
+        found = next((one for one in seen if isinstance(one, kind)), None)
+        if found is not None:
+            return found
+    return Unmet(Reason.PRECONDITION, "the target did not answer alike when the same moves were repeated")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from conformance.contract import Level
 from conformance.record import PlannedRequirement, Reason, TableItem
 
 if TYPE_CHECKING:
@@ -19,11 +21,13 @@ def plan(
     profile: Profile,
     claims: Mapping[str, Collection[str]],
     selected: Collection[str],
+    known_failures: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[PlannedRequirement, ...]:
     """
     Return a row for every requirement of the contract, in its order.
 
-    `claims` names for each requirement the tests that claim to verify it, `selected` the tests that will run.
+    `claims` names for each requirement the tests that claim to verify it, `selected` the tests that will run, and
+    `known_failures` those that the operator knows to fail, with the reason.
     """
     chosen = frozenset(selected)
     rows = []
@@ -34,7 +38,7 @@ def plan(
             reason = Reason.SWITCHED_OFF if tests else Reason.NO_TEST_YET
             detail = "not selected for this run" if tests else "no collected test verifies it"
             row = replace(row, reason=reason, detail=detail)
-        rows.append(replace(row, tests=tests))
+        rows.append(replace(row, tests=tests, known_failure=known_failures.get(requirement.id)))
     return tuple(rows)
 
 
@@ -62,13 +66,19 @@ def _row(requirement: Requirement, profile: Profile) -> PlannedRequirement:
         area=requirement.area,
         statement=requirement.statement,
         section=requirement.section,
-        level=str(requirement.level),
+        level=str(_level(requirement, profile)),
         kind=str(requirement.kind),
         when=requirement.when(),
         status=status,
         reason=reason,
         detail=detail,
     )
+
+
+def _level(requirement: Requirement, profile: Profile) -> Level:
+    """Return how much a statement weighs for a target, which may have declared to read it otherwise."""
+    eased = requirement.eased_by is not None and profile.declares(requirement.eased_by)
+    return Level.SHOULD if eased and requirement.level is Level.MUST else requirement.level
 
 
 def _status(requirement: Requirement, profile: Profile) -> tuple[str, Reason | None, str | None]:

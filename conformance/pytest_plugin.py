@@ -17,7 +17,8 @@ from conformance.claims import claims_in
 from conformance.client import TargetGoneError
 from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.expectations import Caller
-from conformance.record import Outcome, Reason
+from conformance.progress import ByArea
+from conformance.record import Reason
 from conformance.reports.terminal import summary
 from conformance.resources import SUITE_FOLDER
 from conformance.session import Options, Session
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _SESSION = pytest.StashKey[Session]()
 _CLAIMS = pytest.StashKey[Collection[str]]()
+_AREA = pytest.StashKey[str]()
 _EXIT = pytest.StashKey[ExitCode]()
 #: Set by whoever runs the collected tests in another way than once against one target.
 RUNS_ELSEWHERE = pytest.StashKey[bool]()
@@ -58,9 +60,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--seed", type=int, help="repeats the random choices of an earlier run")
     group.addoption("--out", type=Path, help="folder for the reports of this run")
+    group.addoption("--corpus", help="folder of the drawn cases that later runs send again, or 'none'")
+    group.addoption("--by-area", action="store_true", help="show progress by area instead of a sign for each test")
     group.addoption("--max-examples", type=int, default=30, help="drawn cases per operation and state machine")
     group.addoption("--fuzz-seconds", type=float, default=10.0, help="time limit for the drawn cases of one operation")
     group.addoption("--concurrency", type=int, default=16, help="how many drawn cases are under way at once")
+    group.addoption("--known-failures", type=Path, help="list of requirements that are known to fail, with reasons")
+    group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
 
 def _options(config: pytest.Config) -> Options:
@@ -78,6 +84,9 @@ def _options(config: pytest.Config) -> Options:
         max_examples=option("--max-examples"),
         fuzz_seconds=option("--fuzz-seconds"),
         concurrency=option("--concurrency"),
+        corpus=option("--corpus"),
+        known_failures=option("--known-failures"),
+        read_only=option("--read-only"),
         arguments=tuple(str(argument) for argument in config.invocation_params.args),
     )
 
@@ -95,6 +104,17 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from error
+    _show_by_area(config)
+
+
+def _show_by_area(config: pytest.Config) -> None:
+    """Show progress by area where that was asked for; more words (-v) are pytest's own, and -q means none."""
+    option = config.option
+    if not option.by_area or option.verbose > 0 or option.usepdb:
+        return
+    note = f"seed {config.stash[_SESSION].seed}"
+    config.pluginmanager.register(ByArea(_area_of, note, is_shown=option.verbose == 0))
+    option.verbose = min(option.verbose, -1)
 
 
 # -- collection ------------------------------------------------------------------------------------------------------
@@ -143,6 +163,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if item not in set(dropped)]
+    _put_in_order(items, session.contract)
+
+
+def _put_in_order(items: list[pytest.Item], contract: Contract) -> None:
+    """Let the tests of an area follow each other: that of their operation, or of most that they verify."""
+    areas = contract.areas
+    for item in filter(is_suite, items):
+        operation = getattr(getattr(item, "callspec", None), "params", {}).get("operation")
+        claimed = [contract.requirements[name].area for name in item.stash[_CLAIMS]]
+        item.stash[_AREA] = operation.area if operation is not None else max(areas, key=claimed.count)
+    items.sort(key=lambda item: areas.index(item.stash[_AREA]) if is_suite(item) else -1)
+
+
+def _area_of(item: pytest.Item) -> str:
+    return item.stash.get(_AREA, "tests of the suite")
 
 
 ALL_CLAIMS = pytest.StashKey[Mapping[str, Collection[str]]]()
@@ -351,9 +386,10 @@ def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, ob
         raise pytest.skip.Exception(str(gone)) from None
     except NotTested as missing:
         _say(item, "not tested", missing.detail)
-        run.leave_open(missing.reason, missing.detail, Outcome.NOT_TESTED)
+        run.leave_open(missing.reason, missing.detail, missing.outcome)
         raise pytest.skip.Exception(f"not tested: {missing.detail}") from None
-    except Unmet as unmet:
+    except (Unmet, RecursionError) as error:
+        unmet = error if isinstance(error, Unmet) else _TOO_DEEP
         _say(item, "inconclusive", unmet.detail)
         run.leave_open(unmet.reason, unmet.detail)
         raise pytest.skip.Exception(f"inconclusive: {unmet.detail}") from None
@@ -371,6 +407,9 @@ def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, ob
         if failures:
             pytest.fail("\n".join(failures), pytrace=False)
         return result
+
+
+_TOO_DEEP = Unmet(Reason.PRECONDITION, "an answer is nested too deeply to be looked at")
 
 
 def _say(item: pytest.Item, outcome: str, detail: str | None = None) -> None:
@@ -403,6 +442,8 @@ def _actor_argument(name: str) -> Callable[..., Caller]:
 def _fixture_argument(name: str) -> Callable[..., Fixture | tuple[Fixture, ...]]:
     def fixture() -> Fixture | tuple[Fixture, ...]:
         run = current_run()
+        if run.profile.has_given_up(name):
+            raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target declares to have no {name}")
         missing = run.profile.missing((name,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)

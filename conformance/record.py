@@ -131,6 +131,8 @@ class PlannedRequirement:
     detail: str | None = None
     tests: tuple[str, ...] = ()
     """Node ids of the tests that claim to verify it."""
+    known_failure: str | None = None
+    """Why the operator knows that it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,8 @@ class Footer:
     seconds: float
     detail: str | None = None
     """Why the run stopped early, if it did."""
+    drawn: Mapping[str, int] | None = None
+    """How many cases were `coverage` of the schemas, drawn `fresh`, or `replayed`, and of these `failed_before`."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import platform
 import random
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,11 +18,13 @@ from conformance.bookkeeping import Run, running
 from conformance.contract import Contract, Version
 from conformance.embedded import DEFAULT_VERSION, embedded_target
 from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.fuzzing.corpus import Corpus, corpus_folder
+from conformance.known_failures import load_known_failures
 from conformance.planning import plan, table
 from conformance.record import RECORD_FORM, Footer, Header, Notice, PlannedRequirement, Recorder, RunRecord
 from conformance.reports import render_all
 from conformance.target import Profile, load_profile
-from conformance.target.preflight import preflight
+from conformance.target.preflight import preflight, undeclared
 from conformance.target.profile import AUTO
 from conformance.target.version import contradiction, resolved
 from conformance.verdicts import RunResult, RunVerdict, add_up
@@ -49,6 +52,12 @@ class Options:
     max_examples: int = 30
     fuzz_seconds: float = 10.0
     concurrency: int = 16
+    corpus: str | None = None
+    """Folder of the cases that are kept from run to run; `none` keeps nothing, None is the default folder."""
+    known_failures: Path | None = None
+    """The list of what is known to fail."""
+    read_only: bool = False
+    """Whether nothing may be sent that could change the target."""
     arguments: tuple[str, ...] = ()
 
 
@@ -63,6 +72,8 @@ class Session:
     seed: int
     warnings: tuple[str, ...] = ()
     """What is worth a warning before the run begins."""
+    known_failures: Mapping[str, str] = field(default_factory=dict)
+    """The requirements that are known to fail, with the reason."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     run: Run | None = None
     recorder: Recorder | None = None
@@ -71,6 +82,10 @@ class Session:
     result: RunResult | None = None
     record: RunRecord | None = None
     reports: tuple[Path, ...] = ()
+    corpus_folder: Path | None = None
+    """Where drawn cases are kept from run to run, if anywhere."""
+    corpora: dict[Version | None, Corpus] = field(default_factory=dict)
+    """The cases that this run draws and replays, by the version of their target."""
     _clock: float = field(default_factory=time.monotonic)
     _has_head: bool = False
     """Whether the record has begun, so that there is something to add up."""
@@ -89,8 +104,10 @@ class Session:
         if options.as_of is not None:
             Version.parse_known(options.as_of)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
+        folder = corpus_folder(options.corpus)
+        known = load_known_failures(options.known_failures, contract) if options.known_failures else {}
         profile, warnings = _profile(options)
-        return cls(options, contract, profile, seed, warnings)
+        return cls(options, contract, profile, seed, warnings, known, corpus_folder=folder)
 
     @property
     def version(self) -> Version | None:
@@ -115,6 +132,12 @@ class Session:
         target = self.profile.title if self.profile else "reference"
         return Path("reports") / target / self.started.strftime("%Y%m%dT%H%M%SZ")
 
+    def corpus(self, version: Version | None) -> Corpus:
+        """Return the drawn cases for targets of a version."""
+        if version not in self.corpora:
+            self.corpora[version] = Corpus(self.contract, version, self.corpus_folder)
+        return self.corpora[version]
+
     def wants(self, claims: Collection[str]) -> bool:
         """Tell whether a test with these claims belongs to what the operator selected."""
         if self.options.requirements and not set(self.options.requirements).intersection(claims):
@@ -131,11 +154,14 @@ class Session:
             stack.callback(recorder.close)
             try:
                 profile = self.profile or self._embedded(stack)
-                rows = plan(self.contract, profile, claims, selected)
+                rows = plan(self.contract, profile, claims, selected, self.known_failures)
                 self._write_head(recorder, profile, rows)
                 self.run = stack.enter_context(running(Run(self.contract, profile, recorder)))
+                self.run.only_reads = self.options.read_only
                 preflight(profile, self.run.client)
                 self._compare_versions(recorder, profile)
+                for text in undeclared(profile, self.run.client):
+                    recorder.write(Notice(text))
                 yield self.run
             except KeyboardInterrupt:
                 self.stopped = "the operator interrupted the run"
@@ -194,6 +220,9 @@ class Session:
 
     def _finish(self, recorder: Recorder) -> None:
         """Add up, write the footer and render the reports."""
+        for corpus in self.corpora.values():
+            if corpus.warning:
+                recorder.write(Notice(corpus.warning))
         requests = self.run.client.requests if self.run else 0
         footer = Footer(
             verdict=RunVerdict.INCOMPLETE,
@@ -202,6 +231,7 @@ class Session:
             requests=requests,
             seconds=round(time.monotonic() - self._clock, 3),
             detail=self.stopped,
+            drawn=dict(sum((corpus.counts for corpus in self.corpora.values()), Counter())),
         )
         result = add_up(replace(recorder.read_back(), footer=footer))
         recorder.write(replace(footer, verdict=result.verdict, exit_code=result.exit_code))

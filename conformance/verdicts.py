@@ -58,6 +58,11 @@ class RequirementVerdict:
         return self.requirement.level == "must" and self.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
 
     @property
+    def is_stale(self) -> bool:
+        """Whether it holds although the operator has it on the list of known failures."""
+        return self.requirement.known_failure is not None and self.verdict is Verdict.PASSED
+
+    @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The exchanges that show the failures."""
         return tuple(entry for check in self.failures for entry in check.evidence)
@@ -123,8 +128,11 @@ def _run_verdict(
     violations = sum(row.is_violation for row in rows)
     gaps = [row for row in rows if row.is_gap]
     verified = sum(row.verdict is Verdict.PASSED and row.requirement.level == "must" for row in rows)
+    # Whoever keeps a list must keep it short: what holds again and stays on it would fail unnoticed the next time.
+    held = [row.requirement.id for row in rows if row.is_stale]
+    stale = f" Take off the list of known failures what holds: {', '.join(held)}." if held else ""
     if violations:
-        return RunVerdict.NON_CONFORMANT, f"{_count(violations, 'requirement')} violated."
+        return RunVerdict.NON_CONFORMANT, f"{_count(violations, 'requirement')} violated.{stale}"
     if broken:
         return RunVerdict.BROKEN, f"{_count(broken, 'test')} of the suite itself broke; the target is not to blame."
     if stopped:
@@ -132,10 +140,11 @@ def _run_verdict(
     if gaps or not verified:
         reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
         listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
-        return (
-            RunVerdict.INCOMPLETE,
-            f"Nothing failed, but {_count(len(gaps), 'requirement')} not verified ({listed or 'nothing ran'}).",
-        )
+        failed = "else failed" if Reason.KNOWN_FAILURE in reasons else "failed"
+        open_ = f"{_count(len(gaps), 'requirement')} not verified ({listed or 'nothing ran'})"
+        return RunVerdict.INCOMPLETE, f"Nothing {failed}, but {open_}.{stale}"
+    if stale:
+        return RunVerdict.INCOMPLETE, f"All {verified} applicable requirements were verified.{stale}"
     return RunVerdict.CONFORMANT, f"All {verified} applicable requirements were verified."
 
 
@@ -162,17 +171,21 @@ def _verdict(
     """
     Add up: a failure outweighs everything, an open question outweighs what held.
 
+    One that the operator knows of is no violation any more, and nothing that was verified either.
     A requirement whose place was only seen in passing is not verified: the test that is there for it did not run.
     """
     if entry.status in ("not applicable", "not testable"):
         return Verdict.NOT_APPLICABLE, entry.reason, entry.detail
+    if failures and entry.known_failure is not None:
+        return Verdict.NOT_TESTED, Reason.KNOWN_FAILURE, entry.known_failure
     if failures:
         return Verdict.FAILED, None, failures[0].detail
     unsettled = next((check for check in checks if check.outcome in _OPEN), None)
     if unsettled is not None:
         return _OPEN[unsettled.outcome], unsettled.reason, unsettled.detail
     if any(check.outcome is Outcome.PASSED and check.claimed for check in checks):
-        return Verdict.PASSED, None, None
+        stale = f"on the list of known failures, and holds: {entry.known_failure}" if entry.known_failure else None
+        return Verdict.PASSED, None, stale
     return _unverified(entry, checks, observations)
 
 

@@ -1,7 +1,7 @@
 """
 How every operation is provoked, undone and looked at.
 
-One module per area holds an `AREA`; it is found by itself. See `job_token_scope` for the worked example.
+Every `Area` that a module of this package holds is found by itself. See `job_token_scope` for the worked example.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def _areas() -> Mapping[str, Area]:
     """Return the area of every operation that has a recipe."""
     found: dict[str, Area] = {}
     for module in pkgutil.iter_modules(__path__):
-        area = getattr(importlib.import_module(f"{__name__}.{module.name}"), "AREA", None)
-        if isinstance(area, Area):
-            found |= dict.fromkeys(area.recipes, area)
+        for area in vars(importlib.import_module(f"{__name__}.{module.name}")).values():
+            if isinstance(area, Area):
+                found |= dict.fromkeys(area.recipes, area)
     return MappingProxyType(found)
 
 
@@ -122,7 +122,9 @@ class Arranged:
         return self._area.unknown.get(f"{self.operation.id}.{name}", self._area.unknown.get(name))
 
     def again(self) -> None:
-        """Undo what was called so far and make the call right once more."""
+        """Undo what was called so far and make the call right once more; after calls that only read, it still is."""
+        if self.operation.is_read:
+            return
         self.put_back()
         self.call = prepare(self.operation, self.recipe, self.place, self.recipe.before(self.keeper, self.place))
 
@@ -150,6 +152,7 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
     try:
         if operation.feature and not run.profile.declares(operation.feature):
             raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {operation.feature}")
+        run.require_allowed(operation.method, operation.label)
         missing = run.profile.missing((area.keeper,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
@@ -172,7 +175,7 @@ def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
     known = [name for name in dict.fromkeys([area.keeper, *operation.served]) if name in run.profile.actors]
     unmet: Unmet | None = None
     for name in known:
-        keeper = Caller(run, run.profile.actors[name])
+        keeper = area.stand_in(Caller(run, run.profile.actors[name]), place)
         made = Arranged(operation, place, keeper, Prepared(operation, {}), area)
         try:
             if not (operation.is_read and recipe.changes_nothing_before):

@@ -10,7 +10,7 @@ from conformance.bookkeeping import Unmet, current_run
 from conformance.expectations import Answer, Caller, Path, given, group_path, must, project_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from conformance.arrange.places import Place
     from conformance.target import Fixture
@@ -161,23 +161,30 @@ def with_author_approval(settings: Settings) -> Values:
     return {}
 
 
-def _settings(caller: Caller, place: Place) -> Settings:
-    return of_group(caller, place.fixture("group"))
+def _area(level: str, keeper: str, of: Callable[[Caller, Fixture], Settings]) -> Area:
+    """Return the recipes of the settings of a group or a project, the fixture of that name."""
+    read, update = f"get{level.capitalize()}ApprovalSettings", f"update{level.capitalize()}ApprovalSettings"
+
+    def settings(caller: Caller, place: Place) -> Settings:
+        return of(caller, place.fixture(level))
+
+    return Area(
+        keeper=keeper,
+        remember=lambda caller, place: remembered(settings(caller, place)),
+        put_back=lambda caller, place, before: put_back(settings(caller, place), before),
+        unknown={
+            f"{read}.id": f"approval-settings.{level}.read.unknown-{level}",
+            f"{update}.id": f"approval-settings.{level}.update.unknown-{level}",
+        },
+        recipes={
+            read: Recipe(),
+            update: Recipe(
+                before=lambda caller, place: with_author_approval(settings(caller, place)),
+                state=lambda caller, place: settings(caller, place).entries(),
+            ),
+        },
+    )
 
 
-AREA = Area(
-    keeper="owner",
-    remember=lambda caller, place: remembered(_settings(caller, place)),
-    put_back=lambda caller, place, before: put_back(_settings(caller, place), before),
-    unknown={
-        "getGroupApprovalSettings.id": "approval-settings.group.read.unknown-group",
-        "updateGroupApprovalSettings.id": "approval-settings.group.update.unknown-group",
-    },
-    recipes={
-        "getGroupApprovalSettings": Recipe(),
-        "updateGroupApprovalSettings": Recipe(
-            before=lambda caller, place: with_author_approval(_settings(caller, place)),
-            state=lambda caller, place: _settings(caller, place).entries(),
-        ),
-    },
-)
+OF_GROUPS = _area("group", "owner", of_group)
+OF_PROJECTS = _area("project", "maintainer", of_project)

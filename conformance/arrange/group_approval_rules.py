@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.arrange.approval_rules import group_rules, is_listed, named_by_profile, own_rule, standings
+from conformance.arrange.approval_rules import (
+    administrator_of,
+    group_rules,
+    is_listed,
+    named_by_profile,
+    own_rule,
+    standings,
+)
 from conformance.arrange.recipes import Area, Recipe, Values
 from conformance.arrange.reviews import created, fresh_name
 
@@ -65,6 +72,7 @@ def _left_as_it_is(_: Caller, __: Place, ___: Any) -> None:
 
 AREA = Area(
     keeper="owner",
+    stand_in=lambda owner, place: administrator_of(owner, place.fixture("group")),
     remember=_nothing,
     put_back=_left_as_it_is,
     unknown={

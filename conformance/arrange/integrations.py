@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from conformance.arrange.recipes import Area, Recipe, Values
+from conformance.bookkeeping import NotTested
 from conformance.contract import Version
 from conformance.expectations import Answer, Caller, Path, given, project_path
+from conformance.record import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,6 +80,29 @@ def first_with(integrations: Sequence[Fixture], *names: str) -> Fixture:
     found = [integration for integration in integrations if all(has(integration, name) for name in names)]
     given(bool(found), f"no integration of the profile has {' and '.join(names)}")
     return found[0]
+
+
+def offering(integrations: Sequence[Fixture], *names: str) -> Fixture:
+    """
+    Return the first integration that has all of some parameters.
+
+    The integrations of a profile together have all that the target's have. Where each of them says what it has and none
+    has these, the target does not offer them, and owes nothing about them: raise NotTested with that reason. Where one
+    does not say, that is what is missing.
+    """
+    found = [integration for integration in integrations if all(has(integration, name) for name in names)]
+    if found:
+        return found[0]
+    unsaid = [
+        f"{where} of {slug_of(integration)}"
+        for integration in integrations
+        for where in ("parameters", "events")
+        if not isinstance(integration.get(where), list)
+    ]
+    if unsaid:
+        detail = f"the profile names no integration that has {' and '.join(names)}, and does not give {unsaid[0]}"
+        raise NotTested(Reason.PREREQUISITE_MISSING, detail)
+    raise NotTested(Reason.FEATURE_NOT_DECLARED, f"no integration of the profile has {' and '.join(names)}")
 
 
 def distinctive(integration: Fixture) -> tuple[str, str]:

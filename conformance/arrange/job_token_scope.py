@@ -97,6 +97,9 @@ def _remember(caller: Caller, place: Place) -> dict[str, Any]:
 
 
 def _put_back(caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
+    # The limit first: a list may be lost with it.
+    if _settings(caller, place)["inbound_enabled"] != before["limit"]:
+        caller.patch(_scope(place), {"enabled": before["limit"]})
     now = _remember(caller, place)
     for allowlist in (_PROJECTS, _GROUPS):
         wanted, found = set(before[allowlist.segment]), set(now[allowlist.segment])
@@ -104,8 +107,6 @@ def _put_back(caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
             caller.delete(allowlist.path(place) / target)
         for target in wanted - found:
             caller.post(allowlist.path(place), {allowlist.parameter: target})
-    if now["limit"] != before["limit"]:
-        caller.patch(_scope(place), {"enabled": before["limit"]})
 
 
 def _switch_shows(sent: Mapping[str, Any]) -> str:

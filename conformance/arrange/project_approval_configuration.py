@@ -24,6 +24,11 @@ _SETTINGS = (
 )
 _REMOVAL = Version.parse("16.0")
 _GONE = (404, 405, 410)
+#: What keeps the configuration from being looked at; the operator alone can tell whether it was given up.
+NO_LONGER_READ = (
+    "the service does not let the configuration be read, which from 16.0 on it may have given up: if so, let the "
+    "profile say `approval_configuration: false` among its features"
+)
 _EXAMPLE = {"merge_requests_disable_committers_approval": True}
 
 
@@ -43,7 +48,7 @@ def _still_there(keeper: Caller, place: Place) -> Values:
     version = keeper.target_version
     removal_reached = version is None or version >= _REMOVAL
     gone = removal_reached and keeper.get(_path(place)).status in _GONE
-    given(not gone, "the service no longer shows the configuration, as may be from 16.0 on")
+    given(not gone, NO_LONGER_READ)
     return {}
 
 

@@ -27,6 +27,10 @@ def _no_values(_: Caller, __: Place) -> Values:
     return {}
 
 
+def _nobody_else(caller: Caller, _: Place) -> Caller:
+    return caller
+
+
 @dataclass(frozen=True)
 class ReadBack:
     """Where and how a served write shows when the resource is read."""
@@ -83,6 +87,8 @@ class Area:
     """Brings it back to what was remembered; what cannot be brought back is left."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Parameter that names a thing -> the requirement that a thing which does not exist is refused."""
+    stand_in: Callable[[Caller, Place], Caller] = _nobody_else
+    """Who is called for where the text leaves open whether an actor who should be served is the one it means."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pytest
 from conformance import pytest_plugin
 from conformance.contract import Version
 from conformance.errors import UsageError
+from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.record import read_record
 from conformance.reports import FORMATS, render
 from conformance.resources import HOME, SUITE_FOLDER
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from conformance.session import Session
 
 _SUITE_INI = Path(__file__).resolve().parent.parent / "suite.ini"
+
+#: Switches by their parameter, and what each is to pytest.
+_FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
 
 
 def suite_arguments(*options: str) -> list[str]:
@@ -42,23 +46,45 @@ def suite_arguments(*options: str) -> list[str]:
 @click.option("--requirement", multiple=True, metavar="ID", help="Only tests of this requirement. May be repeated.")
 @click.option("--ready-for", metavar="V", help="Also tell what an upgrade to this version would meet.")
 @click.option("--include", multiple=True, type=click.Choice(["slow"]), help="Also what takes minutes or many calls.")
-@click.option("--seed", type=int, help="Repeats the random choices of an earlier run.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Repeats the random choices of an earlier run, and replays none of other runs (see --corpus).",
+)
+@click.option(
+    "--corpus",
+    metavar="DIR",
+    help="Folder of the drawn cases that are kept from run to run; 'none' keeps and replays nothing. Each run stores "
+    "what it draws. One without --seed also replays, of the same contract and version, every case that ever failed "
+    f"(the latest {FAILED_AT_MOST} of an operation) and --max-examples others of an operation, the newest.  "
+    f"[default: {FOLDER.as_posix()}]",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default reports/TARGET/TIME.")
 @click.option(
-    "--max-examples", type=click.IntRange(1), default=30, show_default=True, help="Drawn cases per operation."
+    "--max-examples", type=click.IntRange(1), default=30, show_default=True, help="Fresh drawn cases per operation."
 )
 @click.option("--fuzz-seconds", type=float, default=10.0, show_default=True, help="Time for the cases of an operation.")
 @click.option(
     "--concurrency", type=click.IntRange(1, 128), default=16, show_default=True, help="Calls under way at once."
 )
-@click.option("-v", "--verbose", is_flag=True, help="One line per test.")
+@click.option(
+    "--known-failures",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="List of requirements that are known to fail, each with a reason: those fail no run, and make it incomplete. "
+    "So does one that holds and is still on the list.",
+)
+@click.option(
+    "--read-only", is_flag=True, help="Send nothing but GET; what needs more is not tested, 'unsafe in this mode'."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only what the run came to.")
+@click.option("-v", "--verbose", is_flag=True, help="One line per test, instead of progress by area.")
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(
     context: click.Context,
     /,
     *,
-    verbose: bool,
     ready_for: str | None,
     pytest_arguments: tuple[str, ...],
     **_: object,
@@ -68,10 +94,10 @@ def run(
 
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
-    options = ["-v" if verbose else "-q"]
+    options = ["--by-area", *(flag for name, flag in _FLAGS.items() if context.params[name])]
     for parameter in context.command.params:
         name = parameter.name or ""
-        if not isinstance(parameter, click.Option) or name in ("verbose", "ready_for"):
+        if not isinstance(parameter, click.Option) or parameter.is_flag or name == "ready_for":
             continue
         value = context.params[name]
         given = value if isinstance(value, tuple) else (value,)

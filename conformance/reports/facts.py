@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: Failed checks of one requirement that a report shows in full; report.json has all of them.
 SHOWN_FAILURES = 5
 
+#: The sorts of drawn cases.
+_DRAWN = ("coverage", "fresh", "replayed", "failed_before")
 _CUT_OFF = "The record ends before the run did; what would have followed was not seen."
 _NOTHING_PLANNED = "The record names no requirement, so nothing was verified."
 
@@ -180,6 +182,25 @@ class Facts:
         if footer is not None and footer.verdict != self.result.verdict:
             found.append(f"The run ended as {footer.verdict}; its checks add up to {self.result.verdict}.")
         return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def drawn(self) -> Mapping[str, int] | None:
+        """How many drawn cases of each sort were sent; None when the run was cut off or is older than their count."""
+        footer = self.record.footer
+        counts = footer.drawn if footer is not None else None
+        return None if counts is None else {name: counts.get(name, 0) for name in _DRAWN}
+
+    @cached_property
+    def drawn_in_words(self) -> str:
+        """The same in one line; empty when none was sent."""
+        if self.drawn is None or not any(self.drawn.values()):
+            return ""
+        before = f", {self.drawn['failed_before']} of which had failed before" if self.drawn["failed_before"] else ""
+        return (
+            f"{plural(sum(self.drawn.values()) - self.drawn['failed_before'], 'drawn case')}: "
+            f"{self.drawn['coverage']} of the schemas, {self.drawn['fresh']} fresh, "
+            f"{self.drawn['replayed']} of earlier runs{before}"
+        )
 
     @cached_property
     def seconds(self) -> Mapping[str, float]:

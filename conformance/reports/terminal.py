@@ -56,6 +56,8 @@ def _head(facts: Facts, text: _Text) -> Iterator[str]:
     yield from wrap(visible(result.explanation), _WIDTH)
     counts = [f"{number} {verdict}" for verdict, number in result.counts.items() if number]
     yield f"{plural(len(result.rows), 'requirement')}: {', '.join(counts) or 'none was planned'}"
+    if facts.drawn_in_words:
+        yield f"{facts.drawn_in_words}; --seed {header.seed} draws the fresh ones again"
 
 
 def _problems(facts: Facts, text: _Text) -> Iterator[str]:

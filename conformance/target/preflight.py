@@ -58,6 +58,34 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
     return None
 
 
+#: What can be read where a target has a feature, below one of its fixtures.
+_READ_WITH = {
+    "approval_configuration": ("project", "/projects/{}/approvals"),
+    "group_approval_rules": ("group", "/groups/{}/approval_rules"),
+}
+
+
+def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
+    """
+    Say which features answer although the profile does not declare them, as far as a call that only reads can tell.
+
+    What is not declared is not judged, so that whoever forgot to declare it should know.
+    """
+    found = []
+    for feature, (fixture, path) in _READ_WITH.items():
+        entry = next(iter(profile.fixtures.get(fixture, ())), None)
+        if entry is None or "owner" not in profile.actors or profile.declares(feature):
+            continue
+        below = path.format(entry.id)
+        try:
+            answer = client.send(profile.actors["owner"], "GET", below)
+        except TargetGoneError:
+            break  # the tests will say so
+        if answer.is_success:
+            found.append(f"GET {below} is served, though the profile does not declare {feature}; it is not judged.")
+    return tuple(found)
+
+
 def client_hint(exchange: Exchange) -> str:
     """Return a command that shows what the target says to a call."""
     actor = exchange.call.actor

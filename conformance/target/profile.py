@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from conformance.contract import Version
+from conformance.contract import OLDEST, Version
+from conformance.contract.versions import holds
 from conformance.contract.yaml_files import first_problem, parse_yaml
 from conformance.errors import UsageError
 
@@ -91,6 +92,45 @@ FIXTURES: Mapping[str, str] = MappingProxyType(
         "branch_rule_group": "group with an approval rule that lists protected branches: id, path",
         "policy_group": "group with an approval rule that a policy made: id, path",
         "policy_project": "project with an approval rule that a policy made: id, path",
+    },
+)
+
+#: The features a profile may declare, and what the target has that declares one.
+FEATURES: Mapping[str, str] = MappingProxyType(
+    {
+        "approval_configuration": (
+            "lets the approval configuration of a project be read; false where that was given up, as may be from 16.0"
+        ),
+        "approval_policies": "policies that make approval rules",
+        "chat_app_integration": "the chat-app integration, which is installed in the user interface",
+        "chat_integration": "integrations that send to a chat and need a webhook",
+        "code_completion": "code completions",
+        "code_completion_flag_off": "code completions, switched off for the time of the run",
+        "completion_rate_limit": "the rate limit of completions, to be tried out with --include slow",
+        "email_integration": "integrations that send mail and need recipients",
+        "emails_on_push_integration": "the integration that sends mails on push",
+        "enterprise_edition": "what only the enterprise edition has; the edition of the profile says it too",
+        "group_approval_rules": "approval rules of groups",
+        "group_approval_rules_flag_off": "approval rules of groups, switched off for the time of the run",
+        "hidden_groups": "groups that some of those who may change rules cannot see",
+        "https": "TLS in front; the base URL says it too",
+        "issue_tracker_integration": "integrations for issue trackers that need three addresses together",
+        "member_roles": "member roles of the installation",
+        "partial_rule_updates": (
+            "changes of the rules of projects that leave out name or approvals_required, which the text requires: what "
+            "would be a violation is a warning then"
+        ),
+        "password_approval": "approvals that ask for a password",
+        "switchable_integration": "an issue tracker with the parameter active",
+        "token_integration": "integrations that need a token",
+    },
+)
+
+#: Features that a target has unless its profile says false, each with the version before which it cannot say so.
+PRESUMED: Mapping[str, Version] = MappingProxyType(
+    {
+        "approval_configuration": Version.parse("16.0"),
+        **{name: OLDEST for name in FEATURES if name.endswith("_integration")},
     },
 )
 
@@ -192,9 +232,20 @@ class Profile:
         return None
 
     def declares(self, feature: str) -> bool:
-        """Tell whether the target says it has a feature; the profile's edition and address say so of two of them."""
+        """
+        Tell whether the target says it has a feature; the profile's edition and address say so of two of them.
+
+        Of what every service has unless it says otherwise, the profile must say that it is not there.
+        """
         implied = {"enterprise_edition": self.edition == "enterprise", "https": self.base_url.startswith("https://")}
+        if feature in PRESUMED:
+            return self.features.get(feature, True) or not holds(self.version, PRESUMED[feature], None)
         return bool(self.features.get(feature, implied.get(feature, False)))
+
+    def has_given_up(self, fixture: str) -> bool:
+        """Tell whether the profile says that the target has nothing of a kind that goes by the name of a fixture."""
+        kind = fixture.removeprefix("installed_")
+        return kind in PRESUMED and not self.declares(kind)
 
     def redacted(self) -> dict[str, Any]:
         """Return the profile as plain data without tokens, passwords and other secrets."""
@@ -275,6 +326,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     """Make a profile from data that fits the profile's schema; `source` says in messages where it comes from."""
     _refuse_unknown("actor", data["actors"], ACTORS, source)
     _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
+    _refuse_unknown("feature", data.get("features", {}), FEATURES, source)
     version = str(data.get("version", "unknown")).strip()
     asks_version = version.lower() == AUTO
     return Profile(

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.arrange import Arranged, arranged
 from conformance.arrange.integrations import without_timestamps
-from conformance.derived import ANONYMOUS, caller_named, claims_of, held_against, is_known, takes_part
+from conformance.derived import ANONYMOUS, WRONG_TOKEN, caller_named, claims_of, held_against, is_known, takes_part
 from conformance.expectations import Answer, given, must
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def outcome(prepared: Arranged, name: str) -> tuple[str, Any]:
 
 
 def outcome_of(answer: Answer, name: str) -> str:
-    refused = 400 <= answer.status < 500 or (name == ANONYMOUS and 300 <= answer.status < 400)
+    refused = 400 <= answer.status < 500 or (name in (ANONYMOUS, WRONG_TOKEN) and 300 <= answer.status < 400)
     return "served" if answer.is_served else "refused" if refused else f"status {answer.status}"
 
 

@@ -19,6 +19,7 @@ from conformance.derived import (
     note,
     reads_of_a_project,
     served_caller,
+    standing_in,
     takes_part,
     token_in,
 )
@@ -39,7 +40,7 @@ def test_who_has_the_role_is_served(operation: Operation) -> None:
             for name in actors:
                 prepared.again()
                 with held_against([requirement, "authentication.private-token"], go_on=True):
-                    prepared.sent_by(caller_named(name)).must_be_served()
+                    prepared.sent_by(standing_in(operation, name)).must_be_served()
 
 
 def refusals(operation: Operation) -> frozenset[str]:
@@ -78,7 +79,8 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     """
     Let one actor call; whatever was changed all the same is undone before the next one calls.
 
-    That nothing changed proves something only where the same call, served, does change what is looked at.
+    That nothing changed proves something only where the same call, served, does change what is looked at. Where nothing
+    can be changed, as by switching on what the instance keeps on, being refused is all there is to see.
     """
     operation = prepared.operation
     is_anonymous = name == ANONYMOUS
@@ -87,9 +89,8 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
     with ExitStack() as looking:
         if prepared.recipe.state is not None:
-            looking.enter_context(held_against(untouched, go_on=True))
+            looking.enter_context(held_against(untouched if shows_change else [requirement], go_on=True))
             looking.enter_context(unchanged(prepared.state, "the state"))
-            given(shows_change, "the same call, served, changes nothing that can be seen either")
         answer = prepared.sent_by(caller_named(name))
         with held_against(refused, go_on=True):
             answer.must_be_refused(beside=control)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
+from conformance.bookkeeping import current_run
 from conformance.derived import (
     claims_of,
     held_against,
@@ -74,7 +75,7 @@ def refuse(prepared: Arranged, call: Prepared, requirement: str | None, what: st
     with looking_unchanged(prepared, requirement):
         answer = call.sent_by(caller)
     control = prepared.sent_by(caller)
-    with held_against([requirement, "errors.refusal.is-client-error"], go_on=True):
+    with held_against(shared(requirement, "errors.refusal.is-client-error"), go_on=True):
         answer.must_be_refused(beside=control if not answer.is_served else None)
     note("errors.refusal.code-of-invalid-input", f"{prepared.operation.id} answers {answer.exchange.status} to {what}")
     prepared.again()
@@ -84,9 +85,15 @@ def looking_unchanged(prepared: Arranged, requirement: str | None) -> ExitStack:
     """Expect that nothing changes while the context lasts; for operations that change what can be read."""
     looking = ExitStack()
     if prepared.recipe.state is not None:
-        looking.enter_context(held_against([requirement, "errors.refusal.changes-nothing"], go_on=True))
+        looking.enter_context(held_against(shared(requirement, "errors.refusal.changes-nothing"), go_on=True))
         looking.enter_context(unchanged(prepared.state, "the state"))
     return looking
+
+
+def shared(requirement: str | None, general: str) -> list[str | None]:
+    """Return a requirement beside the general one that it is a case of, unless a service may read it otherwise."""
+    found = current_run().contract.requirements.get(requirement or "")
+    return [requirement] if found is not None and found.eased_by else [requirement, general]
 
 
 def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, value: Any) -> None:
@@ -120,8 +127,8 @@ def naming(operation: Operation) -> Iterator[tuple[Parameter, str | None]]:
     unknown = area_of(operation).unknown
     for parameter in operation.parameters:
         requirement = unknown.get(f"{operation.id}.{parameter.name}", unknown.get(parameter.name))
-        names_it = parameter.fixture is not None and takes_integer(parameter)
-        if requirement or (parameter.place == "path" and names_it and not is_removed_thing(operation, parameter)):
+        names_it = parameter.place == "path" and parameter.fixture is not None and takes_integer(parameter)
+        if (requirement or names_it) and not is_removed_thing(operation, parameter):
             yield parameter, requirement
 
 

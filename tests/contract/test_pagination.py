@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,14 +10,15 @@ import pytest
 from conformance.arrange import Arranged, arranged
 from conformance.bookkeeping import current_run
 from conformance.derived import claims_of, held_against, note, served_caller, takes_part
-from conformance.expectations import Answer, given, must
+from conformance.expectations import Answer, Caller, given, must
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
 
 FEWEST = 3
-LENGTHS = (1, 2)
 MANY = 20
+#: Pages of a walk of a list that only grows: such a list is walked by longer pages, not by more of them.
+ENOUGH = 24
 
 
 def is_paginated(operation: Operation) -> bool:
@@ -38,22 +40,33 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
     with arranged(operation) as prepared:
         made = prepared.fill()
         given(len(made) >= FEWEST, f"fewer than {FEWEST} entries could be made")
-        for length in LENGTHS:
-            pages = walk(prepared, length)
-            with held_against([operation.paginated, "conventions.pagination.page-size"]):
-                given(is_owed(operation) or all(len(page) <= length for page in pages), "pages may have come later")
-                must(
-                    all(len(page) <= length for page in pages),
-                    f"at most {length} entries a page",
-                    f"pages of {[len(page) for page in pages]}",
-                )
+        pages = Pages(prepared, served_caller(operation))
+        total = max(len(made), len(pages.caller.list(prepared.call.path).entries))
+        for length in lengths(total):
+            walked = pages.walk(length)
+            must_be_short(operation, walked, length)
             with held_against([operation.paginated, "conventions.pagination.whole-list"]):
-                if not is_whole(pages, made):
-                    pages = walk(prepared, length)  # somebody else may have changed the list; once is enough
-                listed = [entry for page in pages for entry in page]
+                if not is_whole(walked, made):
+                    walked = pages.walk(length)  # somebody else may have changed the list; once is enough
+                listed = [entry for page in walked for entry in page]
                 must(len(listed) == len(set(listed)), "every entry once", f"the entries {listed}")
                 must(set(made) <= set(listed), f"the entries {sorted(made)} among them", f"the entries {listed}")
-        look_behind_the_end(prepared, len(pages))
+            look_behind_the_end(pages, len(walked), length)
+        if total > ENOUGH:
+            look_at_short_pages(pages, total)
+
+
+def lengths(total: int) -> tuple[int, int]:
+    """Return the shortest length for a walk, and the next that leaves a last page which is not full."""
+    shortest = -(-total // ENOUGH)
+    return shortest, next(length for length in range(shortest + 1, total + 2) if total % length)
+
+
+def must_be_short(operation: Operation, pages: list[list[Any]], length: int) -> None:
+    with held_against([operation.paginated, "conventions.pagination.page-size"]):
+        holds = all(len(page) <= length for page in pages)
+        given(is_owed(operation) or holds, "pages may have come later")
+        must(holds, f"at most {length} entries a page", f"pages of {[len(page) for page in pages]}")
 
 
 def is_owed(operation: Operation) -> bool:
@@ -63,39 +76,40 @@ def is_owed(operation: Operation) -> bool:
     return run.profile.version is not None or introduced is None
 
 
-def walk(prepared: Arranged, length: int) -> list[list[Any]]:
-    """Read page after page from the first one until one is empty or refused, and return the ids on each."""
-    pages: list[list[Any]] = []
-    for number in range(1, most_pages(prepared)):
-        answer = page_of(prepared, number, length)
-        if number > 1 and answer.exchange.is_refusal:
-            return pages
-        with held_against(["conventions.pagination.parameters"]):
-            entries = answer.must_be(200).must_be_an(list).json
-            given(bool(entries) or number > 1 or shows_any(prepared), "the list is empty although entries were made")
-        if not entries and number == 1:
-            with held_against([prepared.operation.paginated]):
-                must(False, "an entry on the first page", "none, where a longer page has some", answer.exchange)
-        if not entries or (pages and ids(entries) == pages[-1]):
-            return pages if not entries else [*pages, ids(entries)]
-        pages.append(ids(entries))
-    given(False, f"the list has more than {len(pages)} pages")
-    return pages
+@dataclass(frozen=True)
+class Pages:
+    """The pages of a list, for one caller."""
 
+    prepared: Arranged
+    caller: Caller
 
-def shows_any(prepared: Arranged) -> bool:
-    """Tell whether a long page has entries; where not even that has any, nothing can be said of short ones."""
-    entries = page_of(prepared, 1, MANY).json
-    return isinstance(entries, list) and bool(entries)
+    def at(self, number: int, length: int) -> Answer:
+        call = self.prepared.call
+        return self.caller.get(call.path, **call.query, page=number, per_page=length)
 
+    def walk(self, length: int) -> list[list[Any]]:
+        """Read page after page from the first one until one is empty or refused, and return the ids on each."""
+        pages: list[list[Any]] = []
+        for number in range(1, self.prepared.place.profile.limits.page_walk):
+            answer = self.at(number, length)
+            if number > 1 and answer.exchange.is_refusal:
+                return pages
+            with held_against(["conventions.pagination.parameters"]):
+                entries = answer.must_be(200).must_be_an(list).json
+                given(bool(entries) or number > 1 or self.shows_any(), "the list is empty although entries were made")
+            if not entries and number == 1:
+                with held_against([self.prepared.operation.paginated]):
+                    must(False, "an entry on the first page", "none, where a longer page has some", answer.exchange)
+            if not entries or (pages and ids(entries) == pages[-1]):
+                return pages if not entries else [*pages, ids(entries)]
+            pages.append(ids(entries))
+        given(False, f"the list has more than {len(pages)} pages")
+        return pages
 
-def most_pages(prepared: Arranged) -> int:
-    return prepared.place.profile.limits.page_walk
-
-
-def page_of(prepared: Arranged, number: int, length: int) -> Answer:
-    caller = served_caller(prepared.operation)
-    return caller.get(prepared.call.path, **prepared.call.query, page=number, per_page=length)
+    def shows_any(self) -> bool:
+        """Tell whether a long page has entries; where not even that has any, nothing can be said of short ones."""
+        entries = self.at(1, MANY).json
+        return isinstance(entries, list) and bool(entries)
 
 
 def ids(entries: list[Any]) -> list[Any]:
@@ -107,10 +121,25 @@ def is_whole(pages: list[list[Any]], made: list[Any]) -> bool:
     return len(listed) == len(set(listed)) and set(made) <= set(listed)
 
 
-def look_behind_the_end(prepared: Arranged, last: int) -> None:
+def look_at_short_pages(pages: Pages, total: int) -> None:
+    """
+    A page of one entry at either end of a long list: longer ones might be as long as pages are without being asked.
+
+    Somebody else may take entries away meanwhile, and the last page with them, so that one need not be there.
+    """
+    numbers = (1, 2, total - 1, total)
+    found = [pages.at(number, 1).given_served() for number in numbers]
+    seen = [ids(answer.must_be_an(list).json) for answer in found]
+    must_be_short(pages.prepared.operation, seen, 1)
+    with held_against([pages.prepared.operation.paginated, "conventions.pagination.whole-list"]):
+        shown = [entry for page in seen for entry in page]
+        must(len(shown) == len(set(shown)), f"another entry on each of the pages {numbers}", f"the entries {shown}")
+
+
+def look_behind_the_end(pages: Pages, last: int, length: int) -> None:
     """A page behind the last one brings nothing again; whether it is empty or refused is the service's choice."""
-    answer = page_of(prepared, last + 5, LENGTHS[-1])
-    with held_against([prepared.operation.paginated, "conventions.pagination.beyond-the-end"]):
+    answer = pages.at(last + 5, length)
+    with held_against([pages.prepared.operation.paginated, "conventions.pagination.beyond-the-end"]):
         if answer.is_served:
             must(answer.json == [], "no entry", f"{len(answer.json)} entries", answer.exchange)
         else:

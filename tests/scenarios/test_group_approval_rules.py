@@ -23,6 +23,7 @@ from conformance.arrange.approval_rules import (
     numbers,
     others_of,
     own_rule_put_back,
+    page_length,
     pages_of,
     standings,
 )
@@ -149,6 +150,9 @@ def test_a_rule_shows_a_new_name_and_keeps_its_number(admin_of_group: Caller, ru
     with verifies("group-approval-rules.update.name"):
         in_answer(answer).must_hold(**change, **kept)
         in_list(admin_of_group, rules, rule["id"]).must_hold(**change, **kept)
+        again = {"name": fresh_name()}
+        admin_of_group.put(rules / rule["id"], again).given_served()
+        in_list(admin_of_group, rules, rule["id"]).must_hold(**again, **kept)
 
 
 def test_a_rule_shows_a_new_number_and_keeps_its_name(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
@@ -218,7 +222,7 @@ def test_the_list_is_walked_page_by_page(admin_of_group: Caller, rules: Path, ru
     while len(known := set(admin_of_group.list(rules).ids())) < 3:
         created(admin_of_group, rules)
     given(rule["id"] in known, "the list does not show the rules of the group")
-    size = min(20, len(known) // 3)
+    size = page_length(len(known))
     pages = pages_of(admin_of_group, rules, per_page=size)
     lengths, seen = [len(page) for page in pages], [entry.get("id") for page in pages for entry in page]
     given_owed(admin_of_group, all(length <= size for length in lengths), "pagination, which came with 15.3")

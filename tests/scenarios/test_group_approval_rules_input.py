@@ -57,39 +57,45 @@ def rule(admin_of_group: Caller, rules: Path) -> Iterator[Rule]:
 
 
 @pytest.fixture
-def drawn_rules(owner: Caller, fuzz_group: Fixture) -> Path:
-    """The rules of the group that is set aside; it shows those that are created there."""
+def admin_of_fuzz_group(owner: Caller, fuzz_group: Fixture) -> Caller:
+    """Who administrates the group that is set aside."""
     given_declared(owner, "group_approval_rules")
+    return administrator_of(owner, fuzz_group)
+
+
+@pytest.fixture
+def drawn_rules(admin_of_fuzz_group: Caller, fuzz_group: Fixture) -> Path:
+    """The rules of the group that is set aside; it shows those that are created there."""
     path = group_rules(fuzz_group)
-    if not owner.list(path).entries:
-        created(owner, path)
-    given(bool(owner.list(path).entries), "the list does not show the rules of the group")
+    if not admin_of_fuzz_group.list(path).entries:
+        created(admin_of_fuzz_group, path)
+    given(bool(admin_of_fuzz_group.list(path).entries), "the list does not show the rules of the group")
     return path
 
 
 def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
-    owner: Caller,
+    admin_of_fuzz_group: Caller,
     drawn_rules: Path,
 ) -> None:
     """Whether callers can make such rules is open; a service that falls over them is not."""
-    created(owner, drawn_rules)
+    created(admin_of_fuzz_group, drawn_rules)
     with verifies("group-approval-rules.create.any-approver", go_on=True):
-        answer, made = attempt(owner, drawn_rules, rule_type="any_approver")
+        answer, made = attempt(admin_of_fuzz_group, drawn_rules, rule_type="any_approver")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
     observe("group-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
     with verifies("group-approval-rules.create.report-approver", go_on=True):
-        answer, _ = attempt(owner, drawn_rules, rule_type="report_approver")
+        answer, _ = attempt(admin_of_fuzz_group, drawn_rules, rule_type="report_approver")
         answer.must_not_break()
     observe("group-approval-rules.create.report-approver-answer", f"creating such a rule is answered {answer.status}")
     with verifies("group-approval-rules.create.code-owner", go_on=True):
-        answer, made = attempt(owner, drawn_rules, rule_type="code_owner")
+        answer, made = attempt(admin_of_fuzz_group, drawn_rules, rule_type="code_owner")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")
     with verifies("group-approval-rules.create.rule-type-is-known"):
-        answer, made = attempt(owner, drawn_rules, rule_type=UNHEARD_OF)
+        answer, made = attempt(admin_of_fuzz_group, drawn_rules, rule_type=UNHEARD_OF)
         must_be_dropped_or_refused(answer, made)
         types = [rule.get("rule_type") for rule in made]
         must(UNHEARD_OF not in types, f"no rule of type {UNHEARD_OF}", f"rule_type = {types}")
@@ -97,18 +103,19 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
 
 def test_an_object_in_place_of_a_list_gives_nobody_a_say(
     owner: Caller,
+    admin_of_fuzz_group: Caller,
     drawn_rules: Path,
     admin_of_group: Caller,
     rules: Path,
     rule: Rule,
 ) -> None:
-    """The object holds the caller, who could be named in a list."""
-    created(owner, drawn_rules)
+    """The object holds the owner, who could be named in a list."""
+    created(admin_of_fuzz_group, drawn_rules)
     empty = admin_of_group.put(rules / rule["id"], {"user_ids": [], "group_ids": []}).given_served()
     sent: dict[str, Any] = {"user_ids": {UNHEARD_OF: user_id(owner)}, "group_ids": OBJECT}
     with verifies("group-approval-rules.create.approvers-are-lists", go_on=True):
         for parameter, value in sent.items():
-            answer, made = attempt(owner, drawn_rules, **{parameter: value})
+            answer, made = attempt(admin_of_fuzz_group, drawn_rules, **{parameter: value})
             must_be_dropped_or_refused(answer, made)
             for shown in made:
                 named = {name: numbers(shown, name) for name in ("users", "groups")}

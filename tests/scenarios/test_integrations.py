@@ -91,6 +91,9 @@ def test_an_integration_is_listed_from_being_set_up_until_it_is_disabled(
     with verifies("integrations.disable.set-up-again"):
         set_up(maintainer, path, integration).must_be_served()
         maintainer.whole_list(path).must_contain(slug=slug)
+    with verifies("integrations.disable.unlisted"):
+        maintainer.delete(path / slug).given_served()
+        maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
 
 
 def test_a_change_of_an_integration_shows_in_its_entry(
@@ -127,6 +130,11 @@ def test_a_change_of_one_integration_leaves_the_others(
         with unchanged(others, "the entries of the other integrations"):
             given_set_up(maintainer, path, moving, push_events=False)
         given_disabled(maintainer, path, moving)
+    listed = maintainer.whole_list(path)
+    given_disabled(maintainer, path, resting)
+    given_set_up(maintainer, path, moving)
+    with verifies("integrations.update.leaves-others"):
+        maintainer.whole_list(path).must_not_contain(slug=slug_of(resting), after=listed)
 
 
 def test_a_change_in_one_project_leaves_the_integrations_of_another(
@@ -260,22 +268,23 @@ def test_disabling_an_unknown_integration_changes_nothing(maintainer: Caller, pa
     )
 
 
-def test_every_operation_refuses_a_project_that_does_not_exist(
+def test_no_operation_reads_or_sets_up_an_integration_of_a_project_that_does_not_exist(
     maintainer: Caller,
     path: Path,
     project: Fixture,
     integration: Fixture,
 ) -> None:
-    """The last call of the row disables the integration, so that each has a control that was served."""
+    """Disabling there may succeed as well: nothing is set up in it afterwards."""
     nowhere = Path(path.replace(project_path(project), f"/projects/{UNUSED_ID}"))
     slug = slug_of(integration)
-    calls = (("PUT", slug, settings_of(integration)), ("GET", slug, None), ("GET", "", None), ("DELETE", slug, None))
+    calls = (("PUT", slug, settings_of(integration)), ("GET", slug, None), ("GET", "", None))
     with verifies("integrations.unknown-project"):
         for method, below, body in calls:
             sent = {} if body is None else {"json": body}
             control = maintainer.call(method, path / below if below else path, **sent)
             unknown = maintainer.call(method, nowhere / below if below else nowhere, **sent)
             unknown.must_be_refused(beside=control)
+        maintainer.delete(nowhere / slug).must_not_break()
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,10 @@ def test_a_removed_target_is_gone(
     with verifies(f"job-token-scope.{allowlist.name}.remove.gone"):
         removed.given_served()
         maintainer.list(path).must_not_contain(id=target.id, after=listed)
+        maintainer.post(path, {allowlist.parameter: targets[1].id}).given_served()
+        listed = maintainer.list(path)
+        maintainer.delete(path / targets[1].id).given_served()
+        maintainer.list(path).must_not_contain(id=targets[1].id, after=listed)
 
 
 @both_lists
@@ -280,6 +284,10 @@ def test_adding_or_removing_one_target_leaves_every_other_entry(
         maintainer.list(path).must_be_of({*untouched, second, third})
         maintainer.post(path, {allowlist.parameter: first}).must_be_served()
         maintainer.list(path).must_be_of({*untouched, first, second, third})
+        for target in (second, third):
+            maintainer.delete(path / target).given_served()
+        maintainer.post(path, {allowlist.parameter: third}).must_be_served()
+        maintainer.list(path).must_be_of({*untouched, first, third})
 
 
 @pytest.mark.usefixtures("clean_lists")
@@ -315,6 +323,10 @@ def test_a_change_in_one_project_leaves_the_other_projects(
         "the sibling project lists the target itself",
     )
     limit = maintainer.read(switch)["inbound_enabled"]
+    shared, lists = allowlist_projects[1].id, (PROJECTS.of(sibling_project), PROJECTS.of(project))
+    is_lent = shared not in listed_ids(maintainer, PROJECTS, sibling_project)
+    for path in lists:
+        maintainer.post(path, {"target_project_id": shared})
 
     def neighbour() -> dict[str, object]:
         return {
@@ -323,14 +335,20 @@ def test_a_change_in_one_project_leaves_the_other_projects(
             "groups": maintainer.list(GROUPS.of(sibling_project)).ids(),
         }
 
-    with (
-        verifies("job-token-scope.allowlists.belong-to-their-project"),
-        unchanged(neighbour, "the scope of the sibling project"),
-    ):
-        maintainer.post(PROJECTS.of(project), {"target_project_id": project_target.id}).given_served()
-        maintainer.post(GROUPS.of(project), {"target_group_id": group_target.id}).given_served()
-        maintainer.patch(switch, {"enabled": not limit})
-        maintainer.delete(PROJECTS.of(project) / project_target.id).given_served()
+    try:
+        with (
+            verifies("job-token-scope.allowlists.belong-to-their-project"),
+            unchanged(neighbour, "the scope of the sibling project"),
+        ):
+            maintainer.post(PROJECTS.of(project), {"target_project_id": project_target.id}).given_served()
+            maintainer.post(GROUPS.of(project), {"target_group_id": group_target.id}).given_served()
+            # Removed before the limit moves: entries need not outlive a limit that is switched off.
+            for target in (project_target.id, shared):
+                maintainer.delete(PROJECTS.of(project) / target).given_served()
+            maintainer.patch(switch, {"enabled": not limit})
+    finally:
+        if is_lent:
+            maintainer.delete(PROJECTS.of(sibling_project) / shared)
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

@@ -328,6 +328,19 @@ def test_an_approval_can_be_taken_back_and_given_again(
     with verifies("merge-request-approvals.unapprove.approve-again"):
         approver.post(joint_review / "approve").must_be_served()
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver), user_id(approver))
+    second_approver.post(joint_review / "unapprove").given_served()
+    with verifies("merge-request-approvals.unapprove.caller-is-gone"):
+        must_become(
+            lambda: approvers_of(maintainer, joint_review),
+            lambda found: user_id(second_approver) not in found,
+            f"no user {user_id(second_approver)} in approved_by",
+        )
+    with verifies("merge-request-approvals.unapprove.keeps-others"):
+        must_be_approved_by(maintainer, joint_review, *before, user_id(approver))
+    approver.post(joint_review / "unapprove").given_served()
+    second_approver.post(joint_review / "approve").given_served()
+    with verifies("merge-request-approvals.approve.keeps-others"):
+        must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
 
 
 def test_unapproving_without_an_approval_changes_nothing(

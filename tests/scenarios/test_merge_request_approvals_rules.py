@@ -232,7 +232,7 @@ def test_an_update_replaces_the_approvers(
         "merge-request-approvals.rules.update.users-are-replaced",
         "merge-request-approvals.rules.update.groups-are-replaced",
     ):
-        for users, groups in (([second], [other]), ([first, second], [one, other]), ([first], [one])):
+        for users, groups in (([second], [other]), ([first, second], [one, other]), ([first], [one]), ([first], [one])):
             answer = maintainer.put(rules / rule["id"], {"user_ids": users, "group_ids": groups})
             must_name(maintainer, rules, rule_in(answer), users, groups)
 
@@ -317,6 +317,9 @@ def test_a_deleted_rule_is_gone_and_the_others_stay(rules: Path, maintainer: Cal
         now = essences(maintainer, rules)
         now.pop(doomed["id"], None)
         must(now == others, f"the other rules as before: {others}", str(now))
+    created(maintainer, rules, user_ids=[user_id(approver)])
+    with verifies("merge-request-approvals.rules.delete.gone"):
+        maintainer.list(rules).must_not_contain(id=doomed["id"], after=listed)
 
 
 def test_what_the_state_says_after_the_last_rule_was_deleted(

@@ -54,6 +54,9 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
         answer.given_served()
         by_id(maintainer, rules, number).must_hold(**values)
         in_list(maintainer, rules, number).must_hold(**values)
+        again = changed()
+        maintainer.put(rules / number, again).given_served()
+        by_id(maintainer, rules, number).must_hold(**{name: again[name] for name in values})
     with verifies("project-approval-rules.update.leaves-other-rules"):
         answer.given_served()
         must_stay(maintainer, rules, others)
@@ -76,6 +79,8 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
         stored.must_name(users=[second])
     with verifies("project-approval-rules.update.user-ids.removes-others"):
         stored.must_not_name(users=[first])
+        maintainer.put(rules / number, changed(user_ids=[second], group_ids=groups)).given_served()
+        stored.must_not_name(users=[first])
 
 
 def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
@@ -93,6 +98,8 @@ def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
     with verifies("project-approval-rules.update.group-ids", go_on=True):
         stored.must_name(groups=[second])
     with verifies("project-approval-rules.update.group-ids.removes-others"):
+        stored.must_not_name(groups=[first])
+        maintainer.put(rules / number, changed(user_ids=users, group_ids=[second])).given_served()
         stored.must_not_name(groups=[first])
 
 
@@ -200,7 +207,7 @@ def test_there_need_be_no_hidden_group_to_be_kept(maintainer: Caller, rules: Pat
 
 
 def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, rules: Path) -> None:
-    number, _ = created(maintainer, rules)["id"], created(maintainer, rules)
+    number, second = created(maintainer, rules)["id"], created(maintainer, rules)["id"]
     others = others_of(maintainer, rules, number)
     listed = maintainer.list(rules)
     alone = maintainer.get(rules / number)
@@ -219,6 +226,9 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, rules
     with verifies("project-approval-rules.delete.leaves-other-rules"):
         answer.given_served()
         must_stay(maintainer, rules, others)
+    with verifies("project-approval-rules.delete.gone"):
+        maintainer.delete(rules / second).given_served()
+        maintainer.get(rules / second).must_be_refused(beside=alone)
     observe(
         "project-approval-rules.delete.answer",
         f"deleting a rule is answered {answer.status} with{'' if answer.exchange.body else 'out'} a body",

@@ -1,0 +1,83 @@
+"""Features of a target: which there are, what a profile says of them, and what is said when it forgets one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.client import Client
+from conformance.contract import Contract, Version
+from conformance.embedded import profile_data
+from conformance.errors import UsageError
+from conformance.planning import plan
+from conformance.target.preflight import undeclared
+from conformance.target.profile import FEATURES, PRESUMED, Profile, profile_from
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+READING = "project-approval-configuration.record.settings"
+WITHOUT_NAME = "project-approval-rules.update.name-is-required"
+
+
+def profile(version: str = "17.7", **features: bool) -> Profile:
+    data = {"base_url": "http://127.0.0.1:9", "version": version, "actors": {}, "fixtures": {}, "features": features}
+    return profile_from(data, "target.yaml")
+
+
+def test_every_feature_of_the_contract_can_be_declared() -> None:
+    contract = Contract.load()
+    named = {name for entry in contract.requirements.values() for name in (entry.feature, entry.eased_by) if name}
+    named |= {operation.feature for operation in contract.operations(None) if operation.feature}
+    assert named <= FEATURES.keys()
+    assert PRESUMED.keys() <= FEATURES.keys()
+
+
+def test_a_misspelt_feature_is_no_silent_gap() -> None:
+    with pytest.raises(UsageError, match="Did you mean 'group_approval_rules'"):
+        profile(group_aproval_rules=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "features", "declared"),
+    [
+        ("17.7", {}, True),
+        ("17.7", {"approval_configuration": False}, False),
+        ("unknown", {"approval_configuration": False}, False),
+        ("15.9", {"approval_configuration": False}, True),
+    ],
+)
+def test_the_configuration_is_owed_unless_it_was_given_up_when_it_could_be(
+    version: str, features: dict[str, bool], *, declared: bool
+) -> None:
+    found = profile(version, **features)
+    assert found.declares("approval_configuration") is declared
+    row = next(row for row in plan(Contract.load(), found, {READING: ["test"]}, ["test"]) if row.id == READING)
+    assert row.status == ("applicable" if declared else "not applicable")
+
+
+def test_a_kind_of_integrations_that_the_target_has_none_of_is_given_up() -> None:
+    assert not profile().has_given_up("chat_app_integration")
+    assert profile(chat_app_integration=False).has_given_up("installed_chat_app_integration")
+    assert not profile(chat_app_integration=False).has_given_up("project")
+
+
+def test_reading_the_text_otherwise_makes_a_warning_of_a_violation() -> None:
+    levels = {
+        eased: next(row.level for row in plan(Contract.load(), found, {}, []) if row.id == WITHOUT_NAME)
+        for eased, found in ((False, profile()), (True, profile(partial_rule_updates=True)))
+    }
+    assert levels == {False: "must", True: "should"}
+
+
+def test_what_answers_without_being_declared_is_said(reference: tuple[Service, str]) -> None:
+    service, base_url = reference
+    known = profile_from(profile_data(service.world, base_url, "17.7"), "target.yaml")
+    hidden = replace(known, features={"approval_configuration": False}, version=Version.parse("17.7"))
+    with Client(hidden) as client:
+        texts = undeclared(hidden, client)
+    assert ["approval_configuration" in text or "group_approval_rules" in text for text in texts] == [True, True]
+    with Client(known) as client:
+        assert undeclared(known, client) == ()

@@ -1,0 +1,96 @@
+"""A target that is unlike the reference wherever the text leaves that open ends conformant, not just unfailed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from conformance.embedded import profile_data
+from conformance.reference import Choices, EmbeddedServer, Service, create_service
+from conformance.reference.areas.approval_rule_records import home_of
+from conformance.reference.areas.approval_rules import ApprovalRules
+from conformance.reference.http import Response, no_content
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference.http import Request
+    from conformance.reference.routing import Route
+
+VERSION = "17.7"
+NOBODYS = b"/2000000001"
+ONE_RULE = "PUT /projects/:id/approval_rules/:approval_rule_id"
+
+#: What the profile of such a target says of it, beside what that of the reference says.
+FEATURES = {"approval_configuration": False, "issue_tracker_integration": False, "partial_rule_updates": True}
+
+
+def unlike_the_reference() -> Service:
+    """Serve what is legal and unusual, each by the reading of the text that the reference does not follow."""
+    service = create_service(version=VERSION, choices=Choices(configuration_read_from_16_0=False))
+    for key in ("GET {}", "POST {}", "PUT {}/:approval_rule_id"):
+        service.routes.change(key.format("/groups/:id/approval_rules"), admin_only=True)
+    service.routes.change(ONE_RULE, handler=_keeping_what_is_not_sent(service.routes.get(ONE_RULE).handler))
+    service.transformers += [_deletes_nothing_gladly, _names_no_file]
+    return service
+
+
+def _keeping_what_is_not_sent(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    def update(request: Request) -> Response:
+        home, number = home_of(request.project), request.path_id("approval_rule_id")
+        rule = request.area(ApprovalRules).find(home, number)
+        sent = json.loads(request.body)
+        kept = {"name": rule.name, "approvals_required": rule.approvals_required}
+        request.body = json.dumps({**kept, **sent} if isinstance(sent, dict) else sent).encode()
+        return handler(request)
+
+    return update
+
+
+def _deletes_nothing_gladly(_: Route, request: Request, response: Response) -> Response:
+    below_nothing = request.method == "DELETE" and response.status == 404 and NOBODYS in request.raw_path
+    return no_content() if below_nothing else response
+
+
+def _names_no_file(_: Route, __: Request, response: Response) -> Response:
+    response.headers.pop("content-disposition", None)
+    return response
+
+
+def profile_of(service: Service, base_url: str) -> dict[str, Any]:
+    """Describe the target: no issue tracker, and none of the integrations that have a port."""
+    data = profile_data(service.world, base_url, VERSION)
+    fixtures = {name: value for name, value in data["fixtures"].items() if name != "issue_tracker_integration"}
+    kept = [entry for entry in fixtures["integrations"] if "server_port" not in entry["parameters"]]
+    assert 3 <= len(kept) < len(fixtures["integrations"])
+    return {**data, "fixtures": {**fixtures, "integrations": kept}, "features": {**data["features"], **FEATURES}}
+
+
+def test_what_the_text_leaves_open_keeps_nobody_from_being_conformant(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    service = unlike_the_reference()
+    with EmbeddedServer(service) as server:
+        write_profile(service, server.base_url, **profile_of(service, server.base_url))
+        drawn = "not test_fuzz and not test_coverage"
+        outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--", "-k", drawn)
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    rows = {row["id"]: row for row in report["requirements"]}
+    unverified = {
+        name: (row["verdict"], row["detail"], row["failures"][:1])
+        for name, row in rows.items()
+        if row["verdict"] in ("failed", "inconclusive", "not tested") and row["level"] == "must"
+    }
+    assert unverified == {}
+    assert outcome.code == 0, outcome.text[-2000:]
+    for parameter in ("name", "approvals-required"):
+        eased = rows[f"project-approval-rules.update.{parameter}-is-required"]
+        assert (eased["verdict"], eased["level"]) == ("failed", "should")
+    for name in (
+        "project-approval-configuration.record.settings",
+        "integrations.parameters.server-port.integer",
+        "integrations.parameters.issue-tracker-urls.required-together",
+        "group-relations-export.download.file-name",
+    ):
+        assert rows[name]["verdict"] == "not applicable", rows[name]

@@ -1,0 +1,48 @@
+"""Ways to run on a service that is in use: nothing but reading, and with what is known to fail on a list."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from conformance.reference import EmbeddedServer, create_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
+AREA = "approval-settings"
+KNOWN = ("approval-settings.group.setting.locked", "approval-settings.project.setting.locked")
+
+
+def _without_locks(_: Route, __: Request, response: Response) -> Response:
+    if isinstance(response.content, dict):
+        for setting in response.content.values():
+            if isinstance(setting, dict):
+                setting.pop("locked", None)
+    return response
+
+
+def test_a_run_that_only_reads_sends_nothing_else_and_says_what_it_could_not_see(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    service, methods = create_service(version="17.7"), set[str]()
+    service.transformers.append(_without_locks)
+    service.request_log = lambda entry: methods.add(entry.method)
+    known = tmp_path / "known.yaml"
+    entries = "".join(f"  - {{requirement: {name}, reason: Ticket 12.}}\n" for name in KNOWN)
+    known.write_text(f"known_failures:\n{entries}", encoding="utf-8")
+    with EmbeddedServer(service) as server:
+        write_profile(service, server.base_url)
+        options = ("--target", "target.yaml", "--area", AREA, "--out", "out", "--known-failures", "known.yaml")
+        outcome = conformance("run", "--read-only", *options)
+    assert methods == {"GET"}
+    assert outcome.code == 6, outcome.text[-2000:]
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    rows = {row["id"]: row for row in report["requirements"] if row["area"] == AREA}
+    assert {rows[name]["reason"] for name in KNOWN} == {"known failure"}
+    assert rows["approval-settings.group.read"]["verdict"] == "passed"
+    assert rows["approval-settings.group.update"]["reason"] == "unsafe in this mode"
