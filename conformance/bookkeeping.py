@@ -214,6 +214,17 @@ class Run:
         for requirement in sorted(book.declared - book.settled):
             self.open_question(requirement, outcome, reason, detail)
 
+    def unmet_by(self, error: BaseException) -> Unmet | None:
+        """Return what kept a test from going on where that is the target's doing; None where the suite is to blame."""
+        if isinstance(error, Unmet):
+            return error
+        if isinstance(error, RecursionError):
+            return Unmet(Reason.PRECONDITION, "an answer is nested too deeply to be looked at")
+        odd = self.book and (self.book.foreign or next(iter(self.book.soft_failures), None))
+        if not odd or not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
+            return None
+        return Unmet(Reason.PRECONDITION, f"the test cannot go on after an odd answer ({odd}): {error!r}")
+
     @contextmanager
     def shrinking(self) -> Iterator[None]:
         """While an example is being shrunk, keep only the last failure of each requirement: the smallest one."""

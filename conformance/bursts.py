@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,8 @@ from conformance.bookkeeping import current_run
 from conformance.expectations import Answer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.expectations import Caller
 
 _AT_ONCE = 16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ContractError
@@ -28,8 +28,19 @@ def claims_in(function: Callable[..., Any], parameters: Mapping[str, Any]) -> fr
 
 @cache
 def _ids(function: Callable[..., Any]) -> tuple[ast.expr, ...]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    return tuple(_named(tree))
+    code = inspect.unwrap(function).__code__
+    return tuple(_named(_functions(code.co_filename)[code.co_firstlineno]))
+
+
+@cache
+def _functions(file: str) -> Mapping[int, ast.AST]:
+    """Return the functions of a module by the line on which they begin: one parse serves all of its tests."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"), file)
+    return {
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def _named(tree: ast.AST) -> Iterator[ast.expr]:

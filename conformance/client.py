@@ -276,9 +276,10 @@ class Client:
     def _see_who_answers(self, exchange: Exchange) -> None:
         """Ask for what was answered before; raise TargetGoneError when that is not answered any more either."""
         with self._asking:
-            if self._gone is None and any(self._sent(call).status for call in self._patience.witnesses()):
-                self._patience.heard(exchange.call)
-                return
+            for witness in self._patience.witnesses() if self._gone is None else ():
+                if self._sent(witness).status is not None:
+                    self._patience.heard(witness)
+                    return
             self._gone = self._gone or (
                 f"{self.profile.redacted()['base_url']} leaves every call without an answer, also those that it "
                 f"answered before; the last one: {exchange.problem}"

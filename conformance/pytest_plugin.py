@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.bookkeeping import NotTested, Run, Unmet, Violation, current_run
+from conformance.bookkeeping import NotTested, Run, Violation, current_run
 from conformance.claims import claims_in
 from conformance.client import TargetGoneError
 from conformance.errors import ConformanceError, ContractError, ExitCode
@@ -363,7 +363,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     try:
         return (yield)
-    except (Unmet, NotTested, Violation, TargetGoneError) as error:
+    except Exception as error:
+        if not isinstance(error, NotTested | Violation | TargetGoneError) and current_run().unmet_by(error) is None:
+            raise
         item.stash[_DETAIL] = f"what the test changed could not be put back: {error}"
         return None
 
@@ -388,16 +390,16 @@ def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, ob
         _say(item, "not tested", missing.detail)
         run.leave_open(missing.reason, missing.detail, missing.outcome)
         raise pytest.skip.Exception(f"not tested: {missing.detail}") from None
-    except (Unmet, RecursionError) as error:
-        unmet = error if isinstance(error, Unmet) else _TOO_DEEP
-        _say(item, "inconclusive", unmet.detail)
-        run.leave_open(unmet.reason, unmet.detail)
-        raise pytest.skip.Exception(f"inconclusive: {unmet.detail}") from None
     except Violation as violation:
         _say(item, "failed", str(violation))
         run.leave_open(Reason.PRECONDITION, f"an earlier step of the same story failed: {violation}")
         raise pytest.fail.Exception(_in_words(run, violation), pytrace=False) from None
     except BaseException as error:
+        unmet = run.unmet_by(error)
+        if unmet is not None:
+            _say(item, "inconclusive", unmet.detail)
+            run.leave_open(unmet.reason, unmet.detail)
+            raise pytest.skip.Exception(f"inconclusive: {unmet.detail}") from None
         _say(item, "broken", f"{type(error).__name__}: {error}")
         run.leave_open(Reason.HARNESS_ERROR, f"the suite itself broke: {type(error).__name__}: {error}")
         raise
@@ -407,9 +409,6 @@ def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, ob
         if failures:
             pytest.fail("\n".join(failures), pytrace=False)
         return result
-
-
-_TOO_DEEP = Unmet(Reason.PRECONDITION, "an answer is nested too deeply to be looked at")
 
 
 def _say(item: pytest.Item, outcome: str, detail: str | None = None) -> None:

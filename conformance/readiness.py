@@ -145,15 +145,16 @@ def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Vers
     items = list(timeline(after, add_up(after)))
     between = [entry for entry in items if _is_between(entry, start, end) and entry.item.kind != ChangeKind.DEPRECATED]
     deprecated = [entry for entry in items if entry.item.kind == ChangeKind.DEPRECATED and entry.reached]
+    not_made = _with_state(between, TimelineState.NOT_MADE)
     unseen = [entry for entry in (*deprecated, *between) if entry.state is TimelineState.OPEN]
     verdict = Ready.NOT_READY if violations else Ready.OPEN if gaps else Ready.READY
     return Readiness(
         start=str(start),
         end=str(end),
         verdict=verdict,
-        explanation=_explanation(verdict, len(violations), len(gaps), str(end)),
+        explanation=f"{_explanation(verdict, len(violations), len(gaps), str(end))}{_beside(len(not_made))}",
         still_served=_with_state(deprecated, TimelineState.STILL_SERVED),
-        not_made=_with_state(between, TimelineState.NOT_MADE),
+        not_made=not_made,
         made=_with_state(between, TimelineState.MADE),
         unseen=tuple(_ready(entry) for entry in unseen),
         violations=violations,
@@ -216,6 +217,12 @@ def _explanation(verdict: Ready, violations: int, gaps: int, end: str) -> str:
     }[verdict]
 
 
+def _beside(not_made: int) -> str:
+    """Say that what is not made yet was not forgotten by the verdict: the text holds nobody to every row."""
+    changes = "1 documented change is" if not_made == 1 else f"{not_made} documented changes are"
+    return f" {changes} not made yet; only what the specification demands counts." if not_made else ""
+
+
 def in_words(readiness: Readiness) -> str:
     """Return a readiness for the terminal, without a newline at its end."""
     return "\n".join(_lines(readiness))
@@ -224,27 +231,31 @@ def in_words(readiness: Readiness) -> str:
 def _lines(readiness: Readiness) -> Iterator[str]:
     yield f"{readiness.verdict.upper()}  for an upgrade from {readiness.start} to {readiness.end}"
     yield readiness.explanation
-    if readiness.violations:
-        yield from ("", f"Becomes a violation ({len(readiness.violations)})")
-        for entry in readiness.violations:
-            yield f"  {entry.requirement}"
-            yield f"    {one_line(entry.statement)}"
-            yield f"    expected {one_line(entry.expected)}; got {one_line(entry.actual)}"
-            if entry.curl:
-                yield f"    {one_line(entry.curl, 1000)}"
+    yield from _headed("Becomes a violation", len(readiness.violations))
+    for entry in readiness.violations:
+        yield f"  {entry.requirement}"
+        yield f"    {one_line(entry.statement)}"
+        yield f"    expected {one_line(entry.expected)}; got {one_line(entry.actual)}"
+        if entry.curl:
+            yield f"    {one_line(entry.curl, 1000)}"
     yield from _listed("Not made yet", readiness.not_made)
     yield from _listed("Deprecated and still served", readiness.still_served)
-    yield from _listed("Made already", readiness.made)
-    yield from _listed("Not seen", readiness.unseen)
+    if readiness.made:
+        yield from _listed("Made already", readiness.made)
+    if readiness.unseen:
+        yield from _listed("Not seen", readiness.unseen)
     if readiness.unverified:
         yield from ("", f"Could not be verified ({len(readiness.unverified)})")
         yield from (f"  {gap.requirement}: {one_line(gap.detail or gap.reason)}" for gap in readiness.unverified)
 
 
+def _headed(title: str, number: int) -> Iterator[str]:
+    """Say also that there is nothing: whoever asks is to get an answer."""
+    yield from ("", f"{title} ({number})" if number else f"{title}: nothing that was seen")
+
+
 def _listed(title: str, items: tuple[ReadyItem, ...]) -> Iterator[str]:
-    if not items:
-        return
-    yield from ("", f"{title} ({len(items)})")
+    yield from _headed(title, len(items))
     for entry in items:
         more = f"; use {entry.replacement}" if entry.replacement else ""
         planned = f"; removal planned for {entry.removal_planned}" if entry.removal_planned else ""

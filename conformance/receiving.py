@@ -11,6 +11,8 @@ import httpx
 _NO_CONTENT = 204
 _SHOWN_PROBLEM = 200
 _LONGEST_EXCESS = 1000
+#: What may follow a 204 without being a body of it: the end of no chunks, or another answer that nobody asked for.
+_NO_BODY = (b"0\r\n\r\n", b"HTTP/")
 _GZIP = b"\x1f\x8b"
 #: How a decompressor may read each content encoding; what is none of these stays as it was sent. Some servers leave out
 #: the header of deflate.
@@ -52,8 +54,8 @@ def received(response: httpx.Response, *, most: int, raw: bool) -> Received:
     finally:
         response.close()
     if response.status_code == _NO_CONTENT:
-        return Received(excess)
-    return Received(bytes(body)) if raw else _unpacked(bytes(body), response, most, begun)
+        return Received(b"" if excess.startswith(_NO_BODY) else excess)
+    return Received(bytes(body)) if raw or not body else _unpacked(bytes(body), response, most, begun)
 
 
 def in_short(error: Exception) -> str:
@@ -66,24 +68,20 @@ def _excess(response: httpx.Response) -> bytes:
     """
     Return the beginning of what came after the end of an answer, and hang up if anything did or will.
 
-    HTTP takes a 204 for finished after its headers, so whatever body it has comes after its end; where one is
-    announced and not there yet, question marks stand for it.
+    HTTP takes a 204 for finished after its headers, so whatever body it has comes after its end; where a length is
+    announced and nothing there yet, question marks stand for it.
     """
     reader: Any = response.stream
     # Neither HTTP library has a word for it; the parser below them has, and knows where an answer ends.
     for name in ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state"):
         reader = getattr(reader, name, None)
     excess: bytes = reader.trailing_data[0][:_LONGEST_EXCESS] if reader is not None else b""
-    announced = response.headers.get("content-length", "0") if response.status_code == _NO_CONTENT else "0"
-    if not excess and (announced != "0" or (response.status_code == _NO_CONTENT and _is_chunked(response))):
-        excess = b"?" * min(int(announced) or 1, _LONGEST_EXCESS)
-    if excess:
+    is_silent = response.status_code == _NO_CONTENT
+    if is_silent and not excess:
+        excess = b"?" * min(int(response.headers.get("content-length", "0")), _LONGEST_EXCESS)
+    if excess or (is_silent and "transfer-encoding" in response.headers):
         response.extensions["network_stream"].close()
     return excess
-
-
-def _is_chunked(response: httpx.Response) -> bool:
-    return "transfer-encoding" in response.headers
 
 
 def _unpacked(body: bytes, response: httpx.Response, most: int, begun: str) -> Received:

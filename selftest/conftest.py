@@ -22,6 +22,21 @@ if TYPE_CHECKING:
 
 VERSION = "17.7"
 
+_INDEPENDENT = frozenset({"engine", "proof"})
+_LONG = "test_every_version"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """
+    Tell several workers what to share out: single tests where each has all it needs, otherwise whole files.
+
+    A file's tests often share a costly start, which each worker would make anew. The longest file comes first.
+    """
+    items.sort(key=lambda item: item.path.stem != _LONG)
+    for item in items:
+        if item.path.parent.name not in _INDEPENDENT:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
 
 @dataclass(frozen=True)
 class Outcome:

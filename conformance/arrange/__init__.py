@@ -121,6 +121,10 @@ class Arranged:
         """Return the requirement that an unknown value of a parameter is refused."""
         return self._area.unknown.get(f"{self.operation.id}.{name}", self._area.unknown.get(name))
 
+    def takes(self, name: str) -> bool:
+        """Tell whether what is called has a parameter of this name."""
+        return self._area.takes(self.place, name)
+
     def again(self) -> None:
         """Undo what was called so far and make the call right once more; after calls that only read, it still is."""
         if self.operation.is_read:

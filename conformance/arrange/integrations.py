@@ -275,6 +275,7 @@ AREA = Area(
     keeper="maintainer",
     remember=_remember,
     put_back=_put_back,
+    takes=lambda place, name: has(place.fixture("integration"), name),
     unknown={
         "id": "integrations.unknown-project",
         "getIntegration.integration_slug": "integrations.unknown-slug.reading",

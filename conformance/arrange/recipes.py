@@ -27,6 +27,10 @@ def _no_values(_: Caller, __: Place) -> Values:
     return {}
 
 
+def _all_alike(_: Place, __: str) -> bool:
+    return True
+
+
 def _nobody_else(caller: Caller, _: Place) -> Caller:
     return caller
 
@@ -87,6 +91,8 @@ class Area:
     """Brings it back to what was remembered; what cannot be brought back is left."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Parameter that names a thing -> the requirement that a thing which does not exist is refused."""
+    takes: Callable[[Place, str], bool] = _all_alike
+    """Whether what is called has a parameter of this name, where not all that an operation is called on are alike."""
     stand_in: Callable[[Caller, Place], Caller] = _nobody_else
     """Who is called for where the text leaves open whether an actor who should be served is the one it means."""
 

@@ -77,7 +77,7 @@ def prove(  # noqa: PLR0913 - the options of a command
         seconds=time.monotonic() - started,
     )
     write_proof(out, proof)
-    return _say(proof, out)
+    return said(proof, out)
 
 
 def _selected(
@@ -113,7 +113,8 @@ def _reach(
     )
 
 
-def _say(proof: Proof, out: Path) -> int:
+def said(proof: Proof, out: Path) -> ExitCode:
+    """Say what came of a proof whose files lie in a folder, every gap by its name; return the exit code."""
     for name in proof.unhealthy:
         click.echo(f"UNHEALTHY  {name} fails on the reference without any fault.")
     for row in proof.survivors:

@@ -134,7 +134,7 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
     "author_approval_initially": _FLAG,
     "committers_barred_initially": _FLAG,
     "author_approval_is_one_setting": _FLAG,
-    "export_delay_seconds": (0.2, 0.0, 0.5),
+    "export_delay_seconds": (Choices().export_delay_seconds, 0.0, 0.4),
     "export_batch_size": (2, 1, 1000),
     "export_status_filtered_as_list": _FLAG,
     "unknown_export_relation": tuple(Repeat),

@@ -40,15 +40,15 @@ from conformance.record import Check, Outcome
 from conformance.reference import areas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkProcess
     from types import CodeType
 
 _FOLDER = Path(areas.__file__).parent
 _PACKAGE = areas.__name__
-#: The reference as it is now, once without approval configuration to be changed and once with.
-VERSIONS = ("17.7", "15.9")
+#: The version that the reference has by itself, one before half of the removals and introductions, and the last.
+VERSIONS = ("17.7", "15.9", "19.0")
 #: What is loaded again in a process of its own, with one module changed.
 _LOADED_AGAIN = ("conformance.reference", "conformance.embedded", "conformance.proof.matrix")
 _AT_LEAST_SECONDS, _TIMES_AS_LONG = 60.0, 4
@@ -429,20 +429,24 @@ def mutate(  # noqa: PLR0913, PLR0917 - the options of a command
     mutants = _living(drawn(mutations, len(mutations), seed), sample)
     click.echo(f"{len(mutations)} mutations of {len(modules or known)} modules; {len(mutants)} drawn with seed {seed}.")
     fates: dict[Mutation, Told] = {}
+    file = out / "mutation.json"
+    out.mkdir(parents=True, exist_ok=True)
     for version in versions:
         left = [mutant for mutant in mutants if _is_green(fates.get(mutant.mutation))]
-        with click.progressbar(length=len(left), label=f"{len(left)} at {version}", show_pos=True) as bar:
+        click.echo(f"{len(left)} at {version}")
 
-            def tell(mutant: Mutant, told: Told, bar: Any = bar) -> None:
-                before = fates.get(mutant.mutation)
-                # What one version leaves unverified, another may fail or verify: the graver of both counts.
-                if before is None or told.fate is not Fate.SURVIVED:
-                    fates[mutant.mutation] = told
-                bar.update(1)
+        def tell(mutant: Mutant, told: Told) -> None:
+            # One that leaves something unverified at one version is killed at another, or stays what it was.
+            if mutant.mutation not in fates or told.fate is not Fate.SURVIVED:
+                fates[mutant.mutation] = told
+            _write(file, seed, mutants, fates)
+            where = f"{mutant.mutation.module}:{mutant.mutation.line}"
+            click.echo(f"  {told.fate:12}  {where}  {mutant.mutation.operator}  {told.seconds} s", err=True)
 
-            if left:
-                try_all(left, version, jobs, tell)
-    _write(out, seed, mutants, fates)
+        if left:
+            try_all(left, version, jobs, tell)
+    _say(mutants, fates)
+    click.echo(str(file))
 
 
 def _living(mutations: Iterable[Mutation], number: int) -> tuple[Mutant, ...]:
@@ -458,24 +462,28 @@ def _living(mutations: Iterable[Mutation], number: int) -> tuple[Mutant, ...]:
 
 
 def _is_green(told: Told | None) -> bool:
+    """Tell whether no check has failed so far, so that another version may still see it."""
     return told is None or told.fate in (Fate.SURVIVED, Fate.UNVERIFIED)
 
 
-def _write(out: Path, seed: int, mutants: Sequence[Mutant], fates: Mapping[Mutation, Told]) -> None:
-    """Write what became of each, and show those to be examined."""
-    out.mkdir(parents=True, exist_ok=True)
+def _write(file: Path, seed: int, mutants: Sequence[Mutant], fates: Mapping[Mutation, Told]) -> None:
+    """Write what became of each, as far as that is known: a long job that is cut off leaves what it found."""
     rows = [
         {**asdict(mutant.mutation), **asdict(fates[mutant.mutation]), "difference": mutant.difference}
         for mutant in mutants
+        if mutant.mutation in fates
     ]
-    text = json.dumps({"seed": seed, "mutants": rows}, indent=2) + "\n"
-    (out / "mutation.json").write_text(text, encoding="utf-8")
-    for row in rows:
-        if row["fate"] in (Fate.SURVIVED, Fate.UNVERIFIED):
-            click.echo(f"\n{row['fate'].upper()}  {row['operator']} {row['by']}\n{row['difference']}")
-    counts = Counter(str(row["fate"]) for row in rows)
+    file.write_text(json.dumps({"seed": seed, "mutants": rows}, indent=2) + "\n", encoding="utf-8")
+
+
+def _say(mutants: Sequence[Mutant], fates: Mapping[Mutation, Told]) -> None:
+    """Show what is to be examined, and how many met which fate."""
+    for mutant in mutants:
+        told = fates[mutant.mutation]
+        if _is_green(told):
+            click.echo(f"\n{told.fate.upper()}  {mutant.mutation.operator} {told.by}\n{mutant.difference}")
+    counts = Counter(told.fate for told in fates.values())
     click.echo("\n" + ", ".join(f"{counts[fate]} {fate}" for fate in Fate))
-    click.echo(str(out / "mutation.json"))
 
 
 def main() -> None:

@@ -86,7 +86,16 @@ def at_the_same_time(number: int, *options: str, version: str = DEFAULT_VERSION)
             profile = folder / f"{count}.yaml"
             profile.write_text(yaml.safe_dump(profile_data(world, server.base_url, version)), encoding="utf-8")
             out = folder / str(count)
-            command = [sys.executable, "-m", "conformance", "run", f"--target={profile}", f"--out={out}", "--seed=1"]
+            command = [
+                sys.executable,
+                "-m",
+                "conformance",
+                "run",
+                f"--target={profile}",
+                f"--out={out}",
+                "--seed=1",
+                "--",
+            ]
             # The command is our own, with a profile that was just written.
             runs.append((out, subprocess.Popen([*command, *options], cwd=HOME, stdout=subprocess.DEVNULL)))  # noqa: S603
         return tuple(_finished(out, run, started, f"beside {number - 1}", version) for out, run in runs)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import platform
 import random
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -132,8 +133,13 @@ def _handfuls(rounds: Sequence[Round]) -> Iterator[Sequence[Round]]:
 def _at(
     version: str, rounds: Sequence[Round], options: Sequence[str], progress: Callable[[Told], None]
 ) -> Sequence[Told]:
-    plugin = _Rounds(rounds, progress)
-    output = io.StringIO()
+    shown, output = sys.stdout, io.StringIO()
+
+    def tell(run: Told) -> None:
+        with contextlib.redirect_stdout(shown):
+            progress(run)
+
+    plugin = _Rounds(rounds, tell)
     given = ("-q", f"--target-version={version}", f"--seed={_SEED}", *options)
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         code = pytest.main(suite_arguments(*given), plugins=[pytest_plugin, plugin])

@@ -224,7 +224,9 @@ def _fetch_and_try(
 
     def fetched(version: str) -> Iterator[Fault]:
         for names in iter(tasks[version].get, None):
-            yield from (known[version, name] for name in names)
+            for name in names:
+                _give_up_alone(results)
+                yield known[version, name]
 
     unhealthy: set[str] = set()
     try:
@@ -234,3 +236,11 @@ def _fetch_and_try(
         results.put(("error", str(error)))
     else:
         results.put(("done", sorted(unhealthy)))
+
+
+def _give_up_alone(results: Queue[tuple[str, Any]]) -> None:
+    """End the process when the one that started it is gone: nobody is there to be told."""
+    whose = multiprocessing.parent_process()
+    if whose is not None and not whose.is_alive():
+        results.cancel_join_thread()
+        raise KeyboardInterrupt

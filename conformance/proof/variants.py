@@ -42,8 +42,7 @@ class Variant:
     """What makes it differ where the reference itself leaves no choice."""
 
 
-# Waiting for exports shows nothing here, but where a variant is about it.
-_PLAIN = Choices(export_delay_seconds=0.05)
+_PLAIN = Choices()
 
 VARIANTS = (
     Variant(

@@ -5,11 +5,11 @@ It is written from the specification alone and shares nothing with the contract 
 
 from __future__ import annotations
 
-from .choices import Choices
-from .server import EmbeddedServer
-from .service import Service, create_service
-from .versions import SUPPORTED_VERSIONS, UnknownVersionError, Version
-from .world import ActorRecord, Fixture, World
+from conformance.reference.choices import Choices
+from conformance.reference.server import EmbeddedServer
+from conformance.reference.service import Service, create_service
+from conformance.reference.versions import SUPPORTED_VERSIONS, UnknownVersionError, Version
+from conformance.reference.world import ActorRecord, Fixture, World
 
 __all__ = [
     "SUPPORTED_VERSIONS",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .errors import ForbiddenError, UnauthorizedError
-from .http import hidden, not_found
-from .identity import Kind, Role
-from .parameters import read_query
+from conformance.reference.errors import ForbiddenError, UnauthorizedError
+from conformance.reference.http import hidden, not_found
+from conformance.reference.identity import Kind, Role
+from conformance.reference.parameters import read_query
 
 if TYPE_CHECKING:
-    from .http import Request
-    from .identity import Group, Project, Subject, Token, User
-    from .routing import Route
-    from .service import Service
+    from conformance.reference.http import Request
+    from conformance.reference.identity import Group, Project, Subject, Token, User
+    from conformance.reference.routing import Route
+    from conformance.reference.service import Service
 
 _READING = frozenset({"GET", "HEAD"})
 _SCOPES_TO_READ = frozenset({"api", "read_api"})

@@ -8,16 +8,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .errors import ApiError, InvalidError, ThrottledError, TooLargeError
-from .http import Request, Response, encode, error_response, ok
-from .parameters import MULTIPART, collect
+from conformance.reference.errors import ApiError, InvalidError, ThrottledError, TooLargeError
+from conformance.reference.http import Request, Response, encode, error_response, ok
+from conformance.reference.parameters import MULTIPART, collect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from .service import Service
+    from conformance.reference.service import Service
 
 _LOG = logging.getLogger("conformance.reference")
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})

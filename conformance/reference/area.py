@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .routing import Route
-    from .service import Service
-    from .world import Fixture, World
+    from conformance.reference.routing import Route
+    from conformance.reference.service import Service
+    from conformance.reference.world import Fixture, World
 
 
 class Behaviour:

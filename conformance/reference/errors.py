@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from .choices import Choices
+    from conformance.reference.choices import Choices
 
 
 class ApiError(Exception):

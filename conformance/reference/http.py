@@ -8,19 +8,26 @@ from urllib.parse import quote
 
 import orjson
 
-from .choices import ErrorShape, Order, OutOfRange
-from .errors import ApiError, HiddenError, InvalidError, NotFoundError, RejectedError, ThrottledError
-from .identity import Group, Project, User
-from .parameters import Parameters, Text, read_body, read_query
+from conformance.reference.choices import ErrorShape, Order, OutOfRange
+from conformance.reference.errors import (
+    ApiError,
+    HiddenError,
+    InvalidError,
+    NotFoundError,
+    RejectedError,
+    ThrottledError,
+)
+from conformance.reference.identity import Group, Project, User
+from conformance.reference.parameters import Parameters, Text, read_body, read_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .area import Behaviour
-    from .choices import Choices
-    from .identity import Subject
-    from .routing import Match, Route
-    from .service import Service
+    from conformance.reference.area import Behaviour
+    from conformance.reference.choices import Choices
+    from conformance.reference.identity import Subject
+    from conformance.reference.routing import Match, Route
+    from conformance.reference.service import Service
 
     AreaT = TypeVar("AreaT", bound=Behaviour)
 

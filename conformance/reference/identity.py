@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
-from .store import Table
+from conformance.reference.store import Table
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from .clock import Clock
-    from .store import Store
+    from conformance.reference.clock import Clock
+    from conformance.reference.store import Store
 
 # Longer digit strings name nothing: ids are 64-bit numbers.
 _LONGEST_ID = 18

@@ -9,14 +9,14 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, TypeVar
 
-from .errors import ApiError, InvalidError
-from .http import Page, ok
-from .parameters import Parameters
+from conformance.reference.errors import ApiError, InvalidError
+from conformance.reference.http import Page, ok
+from conformance.reference.parameters import Parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .http import Request, Response
+    from conformance.reference.http import Request, Response
 
 T = TypeVar("T")
 

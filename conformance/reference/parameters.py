@@ -8,13 +8,13 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from .choices import Coercion
-from .errors import InvalidError, UnsupportedMediaError
+from conformance.reference.choices import Coercion
+from conformance.reference.errors import InvalidError, UnsupportedMediaError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from .choices import Choices
+    from conformance.reference.choices import Choices
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _LARGEST = 2**63 - 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .store import Table
+from conformance.reference.store import Table
 
 if TYPE_CHECKING:
-    from .identity import Group
-    from .store import Store
+    from conformance.reference.identity import Group
+    from conformance.reference.store import Store
 
 
 @dataclass(frozen=True, slots=True)

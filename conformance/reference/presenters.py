@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
-from .choices import TimestampStyle
+from conformance.reference.choices import TimestampStyle
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from .choices import Choices
-    from .identity import Group, Project, User
-    from .repositories import AccessLevel, ProtectedBranch
-    from .service import Service
+    from conformance.reference.choices import Choices
+    from conformance.reference.identity import Group, Project, User
+    from conformance.reference.repositories import AccessLevel, ProtectedBranch
+    from conformance.reference.service import Service
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .identity import Role
-from .store import Table
+from conformance.reference.identity import Role
+from conformance.reference.store import Table
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from .clock import Clock
-    from .identity import Identities, Project, User
-    from .store import Store
+    from conformance.reference.clock import Clock
+    from conformance.reference.identity import Identities, Project, User
+    from conformance.reference.store import Store
 
 DEFAULT_BRANCH = "main"
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from .errors import NoRouteError, WrongMethodError
-from .identity import Kind, Role
-from .versions import SUPPORTED_VERSIONS, Version
+from conformance.reference.errors import NoRouteError, WrongMethodError
+from conformance.reference.identity import Kind, Role
+from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .http import Request, Response
+    from conformance.reference.http import Request, Response
 
 PREFIX = "/api/v4"
 _PREFIX_SEGMENTS = PREFIX.split("/")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Self
 
 import uvicorn
 
-from .app import Application
+from conformance.reference.app import Application
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .service import Service
+    from conformance.reference.service import Service
 
 _HOST = "127.0.0.1"
 _BACKLOG = 2048

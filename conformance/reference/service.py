@@ -4,28 +4,50 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from .access import Access
-from .area import Behaviour
-from .areas import AREAS
-from .choices import Choices
-from .clock import Clock
-from .identity import Identities
-from .planning import Planning
-from .presenters import Presenter
-from .repositories import Repositories
-from .routing import Routes
-from .store import Store
-from .versions import DEFAULT_VERSION, Version, supported
-from .world import World, build_world
+from conformance.reference.access import Access
+from conformance.reference.area import Behaviour
+from conformance.reference.areas import AREAS
+from conformance.reference.choices import Choices
+from conformance.reference.clock import Clock
+from conformance.reference.identity import Identities
+from conformance.reference.planning import Planning
+from conformance.reference.presenters import Presenter
+from conformance.reference.repositories import Repositories
+from conformance.reference.routing import Routes
+from conformance.reference.store import Store
+from conformance.reference.versions import DEFAULT_VERSION, Version, supported
+from conformance.reference.world import World, build_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .app import LogEntry
-    from .areas.job_token_scope import JobTokenScopes
-    from .areas.meta import Meta
-    from .http import Request, Response
-    from .routing import Route
+    from conformance.reference.app import LogEntry
+    from conformance.reference.areas.administration import Administration
+    from conformance.reference.areas.approval_rules import ApprovalRules
+    from conformance.reference.areas.approval_settings import ApprovalSettings
+    from conformance.reference.areas.audit_events import AuditEvents
+    from conformance.reference.areas.code_completion import CodeCompletion
+    from conformance.reference.areas.group_approval_rules import GroupApprovalRules
+    from conformance.reference.areas.group_relations_export import GroupRelationsExports
+    from conformance.reference.areas.integrations import Integrations
+    from conformance.reference.areas.job_token_scope import JobTokenScopes
+    from conformance.reference.areas.merge_request_approval_rules import MergeRequestApprovalRules
+    from conformance.reference.areas.merge_request_approvals import MergeRequestApprovals
+    from conformance.reference.areas.meta import Meta
+    from conformance.reference.areas.notes import Notes
+    from conformance.reference.areas.project_approval_configuration import ProjectApprovalConfigurations
+    from conformance.reference.areas.project_approval_rules import ProjectApprovalRules
+    from conformance.reference.areas.project_content import ProjectContent
+    from conformance.reference.areas.registration import Registration
+    from conformance.reference.areas.subscriptions import Subscriptions
+    from conformance.reference.http import Request, Response
+    from conformance.reference.provisioning.members import Members
+    from conformance.reference.provisioning.merge_requests import MergeRequests
+    from conformance.reference.provisioning.people import People
+    from conformance.reference.provisioning.places import Places
+    from conformance.reference.provisioning.sources import Sources
+    from conformance.reference.provisioning.tokens import AccessTokens
+    from conformance.reference.routing import Route
 
     Transformer = Callable[[Route, Request, Response], Response]
 
@@ -43,6 +65,28 @@ class Service:
     # The areas' objects, for readers and type checkers; `__init__` sets whatever AREAS holds.
     meta: Meta
     job_token_scope: JobTokenScopes
+    administration: Administration
+    audit_events: AuditEvents
+    notes: Notes
+    project_content: ProjectContent
+    registration: Registration
+    subscriptions: Subscriptions
+    people: People
+    access_tokens: AccessTokens
+    places: Places
+    members: Members
+    sources: Sources
+    merge_requests: MergeRequests
+    approval_rules: ApprovalRules
+    group_approval_rules: GroupApprovalRules
+    project_approval_configurations: ProjectApprovalConfigurations
+    project_approval_rules: ProjectApprovalRules
+    merge_request_approval_rules: MergeRequestApprovalRules
+    merge_request_approvals: MergeRequestApprovals
+    approval_settings: ApprovalSettings
+    code_completion: CodeCompletion
+    group_relations_export: GroupRelationsExports
+    integrations: Integrations
 
     def __init__(self, version: Version, choices: Choices, seed: int = 0, clock: Clock | None = None) -> None:
         self.version = version

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from .app import create_app
-from .service import Service, create_service
+from conformance.reference.app import create_app
+from conformance.reference.service import Service, create_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from .app import LogEntry
-    from .world import Fixture
+    from conformance.reference.app import LogEntry
+    from conformance.reference.world import Fixture
 
 _BACKLOG = 2048
 _SECONDS_TO_FINISH = 2

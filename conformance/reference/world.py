@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .identity import Group, NewSubject, NewUser, Project, Role, User, Visibility, kind_of
-from .repositories import DEFAULT_BRANCH, NewCommit, NewMergeRequest
+from conformance.reference.identity import Group, NewSubject, NewUser, Project, Role, User, Visibility, kind_of
+from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit, NewMergeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .repositories import MergeRequest
-    from .service import Service
+    from conformance.reference.repositories import MergeRequest
+    from conformance.reference.service import Service
 
 # The people, with the role they hold in every place of the staff.
 _STAFF = {

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.errors import ExitCode
+from conformance.errors import ExitCode, TargetError
+from conformance.session import Options, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +60,29 @@ def test_a_server_that_never_answers_passes_nothing_and_the_run_ends(
     assert outcome.code == ExitCode.INCOMPLETE, outcome.text
     assert "no answer within 0.3 s" in outcome.text
     assert passed(tmp_path) == []
+
+
+@pytest.mark.parametrize("what", ["a web page", "a closed port"])
+def test_where_there_is_no_service_nothing_passes_and_one_message_says_what_there_is(
+    answering: Callable[..., str], tmp_path: Path, what: str
+) -> None:
+    page = b"<!doctype html><title>Sign in</title>"
+    base_url = answering(200, page, "text/html") if what == "a web page" else f"http://127.0.0.1:{closed_port()}"
+    actors = {"maintainer": {"token": "secret"}}
+    profile = {"base_url": base_url, "actors": actors, "fixtures": {"project": {"id": 1}}}
+    (tmp_path / "target.yaml").write_text(json.dumps(profile), encoding="utf-8")
+    session = Session.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out"))
+    with pytest.raises(TargetError) as raised, session.running({}, []):
+        pass
+    assert raised.value.exit_code == ExitCode.INCOMPLETE
+    assert ("answers HTML" if what == "a web page" else "does not answer") in str(raised.value)
+    assert passed(tmp_path) == []
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
 
 
 def passed(folder: Path) -> list[str]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from click.testing import CliRunner
 
 from conformance.proof.repetition import Repetition, at_the_same_time, in_random_orders, main
+from conformance.proof.rounds import WITHOUT_DRAWN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: What leans on others most: tests that share a project's lists, rules and settings.
-FEW = ("--max-examples=3", "--area=job-token-scope", "--area=approval-settings", "--area=project-approval-rules")
+#: What leans on others most: tests that share a project's lists and settings.
+FEW = (*WITHOUT_DRAWN, "--area=job-token-scope", "--area=approval-settings")
 
 
 def test_the_suite_passes_in_random_orders_and_twice_at_the_same_time() -> None:
@@ -28,7 +29,7 @@ def test_the_suite_passes_in_random_orders_and_twice_at_the_same_time() -> None:
 
 def test_what_was_repeated_is_written_down(tmp_path: Path) -> None:
     file = tmp_path / "repetition.json"
-    options = ["--runs=1", "--together=0", "--max-examples=1", "--area=code-completion"]
+    options = ["--runs=1", "--together=0", "--max-examples=1", "--area=job-token-scope"]
     outcome = CliRunner().invoke(main, [*options, str(file)])
     assert outcome.exit_code == 0, outcome.output
     (run,) = json.loads(file.read_text(encoding="utf-8"))["orders"]

@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from conformance.contract import Contract
-from conformance.errors import ExitCode
+import pytest
+
+from conformance.cli.prove import said
+from conformance.contract import TABLE, Contract, Version
+from conformance.errors import ContractError, ExitCode
 from conformance.proof import all_faults
+from conformance.proof.coverage import EXCUSED, coverage
+from conformance.proof.report import Proof, write_proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 
-def test_every_fault_of_job_token_scope_is_killed(conformance: Callable[..., Any], tmp_path: Path) -> None:
-    outcome = conformance("prove", "--area", "job-token-scope", "--out", "proof")
+def test_every_fault_of_job_token_scope_is_killed_by_two_processes(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    outcome = conformance("prove", "--area", "job-token-scope", "--jobs", "2", "--out", "proof")
     assert outcome.code == ExitCode.CONFORMANT, outcome.text[-3000:]
     proof = json.loads((tmp_path / "proof" / "proof.json").read_text(encoding="utf-8"))
     assert proof["faults"] == proof["killed"] > 150
@@ -45,9 +52,88 @@ def test_an_interrupted_proof_goes_on_where_it_stopped(conformance: Callable[...
     assert f"{len(lines) - 1} of {len(lines) - 1} faults killed" in outcome.out
 
 
-def test_every_fault_names_a_requirement_and_says_what_it_does() -> None:
+@pytest.mark.parametrize("version", [None, *TABLE])
+def test_every_fault_names_what_is_owed_where_it_is_tried_and_says_what_it_does(version: str | None) -> None:
     contract = Contract.load()
-    faults = all_faults(contract, "17.7")
+    faults = all_faults(contract, version)
     assert len({fault.name for fault in faults}) == len(faults)
-    assert [fault.name for fault in faults if fault.requirement not in contract.requirements] == []
     assert [fault.name for fault in faults if not fault.says.endswith(".")] == []
+    tried = {fault.name: (contract.requirements[fault.requirement], Version.parse(fault.version)) for fault in faults}
+    assert [name for name, (requirement, place) in tried.items() if not requirement.applies_to(place)] == []
+
+
+def test_every_requirement_that_tests_verify_has_a_fault_at_some_version_or_an_excuse() -> None:
+    contract = Contract.load()
+    violated = {fault.requirement for fault in all_faults(contract)}
+    reach = coverage(contract, violated)
+    assert reach.without == ()
+    assert set(reach.excused) == set(EXCUSED)
+    assert [name for name in reach.observed if contract.requirements[name].level != "note"] == []
+
+
+def test_an_excuse_beside_a_fault_is_one_too_many() -> None:
+    with pytest.raises(ContractError, match=r"limits\.tls\.version"):
+        coverage(Contract.load(), {"limits.tls.version"})
+
+
+def proof_of(row: dict[str, Any], violated: set[str], unhealthy: tuple[str, ...] = ()) -> Proof:
+    """A proof of one area, whose requirements lack every fault but those given."""
+    contract = Contract.load()
+    wanted = {"limits.completions.window", "limits.tls.version", "limits.rates-elsewhere"}
+    reach = coverage(contract, violated, wanted=lambda entry: entry.id in wanted)
+    return Proof(contract.digest, None, [row], reach, unhealthy, 1.0)
+
+
+ROW = {
+    "fault": "limits: rate-is-never-restored",
+    "version": "17.7",
+    "requirement": "limits.completions.window",
+    "says": "Who had 60 completions gets no more.",
+    "killed": True,
+    "by": "tests/limits/test_completion_rate.py::test_it",
+    "reason": "expected a completion; got status 429",
+    "collateral": [],
+    "seconds": 0.1,
+    "detail": None,
+}
+WINDOW = {"limits.completions.window"}
+
+
+def test_a_proof_without_gaps_holds_and_tells_what_it_excuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proof = proof_of(ROW, WINDOW)
+    write_proof(tmp_path, proof)
+    assert said(proof, tmp_path) == ExitCode.CONFORMANT
+    assert "1 of 1 faults killed" in capsys.readouterr().out
+    written = json.loads((tmp_path / "proof.json").read_text(encoding="utf-8"))
+    assert (written["holds"], written["without_fault"]) == (True, [])
+    assert written["observed"] == ["limits.rates-elsewhere"]
+    assert list(written["excused"]) == ["limits.tls.version"]
+    assert "test_tls.py" in (tmp_path / "proof.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("proof", "named"),
+    [
+        (proof_of({**ROW, "killed": False, "by": None, "reason": None}, WINDOW), "limits: rate-is-never-restored"),
+        (proof_of(ROW, set()), "limits.completions.window"),
+        (proof_of(ROW, WINDOW, ("limits.completions.per-user",)), "limits.completions.per-user"),
+    ],
+    ids=["a survivor", "a requirement without a fault", "a failure without any fault"],
+)
+def test_what_is_missing_fails_the_proof_and_is_named_everywhere(
+    proof: Proof,
+    named: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_proof(tmp_path, proof)
+    assert said(proof, tmp_path) == ExitCode.NON_CONFORMANT
+    assert named in capsys.readouterr().out
+    written = json.loads((tmp_path / "proof.json").read_text(encoding="utf-8"))
+    lists = (written["without_fault"], written["unhealthy"], [row["fault"] for row in proof.survivors])
+    assert not written["holds"]
+    assert sum(map(len, lists)) == 1
+    assert named in next(filter(None, lists))
+    assert named in (tmp_path / "proof.html").read_text(encoding="utf-8")

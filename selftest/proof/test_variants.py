@@ -9,7 +9,7 @@ import pytest
 
 from conformance.proof.combinations import LEGAL, NOT_DRAWN, undrawn
 from conformance.proof.legal import VERSIONS
-from conformance.proof.rounds import WITHOUT_DRAWN, Round, Told, told_by
+from conformance.proof.rounds import WITHOUT_DRAWN, Round, Told, told, told_by
 from conformance.proof.variants import VARIANTS, rounds_of
 from conformance.reference import Choices
 
@@ -35,6 +35,14 @@ def test_a_legal_variant_violates_nothing(rounds: dict[tuple[str, str], Told], o
     run = rounds[one.name, one.version]
     assert (run.alarms, run.broken) == ((), ())
     assert run.verified > 400
+
+
+def test_a_choice_that_the_text_rules_out_raises_an_alarm() -> None:
+    """Without this, all of the above could be green because nothing is looked at."""
+    illegal = Round("illegal", "17.7", Choices(approved_code=418))
+    (run,) = told((illegal,), *WITHOUT_DRAWN, "--requirement=merge-request-approvals.approve.answer")
+    assert not run.is_clean
+    assert "merge-request-approvals.approve.answer" in [alarm.partition(" in ")[0] for alarm in run.alarms]
 
 
 def test_every_choice_is_decided_otherwise_by_some_variant_or_named_as_unseen() -> None:

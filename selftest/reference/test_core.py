@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from conformance.reference import Choices, EmbeddedServer, UnknownVersionError, Version, create_service
+from conformance.reference import Choices, EmbeddedServer, Service, UnknownVersionError, Version, create_service
+from conformance.reference.areas import AREAS
 from conformance.reference.choices import Coercion, ErrorShape, Order, OutOfRange, TimestampStyle
 from conformance.reference.http import Response
 
@@ -363,3 +364,8 @@ def test_a_server_starts_within_a_second_delays_as_told_and_frees_its_port() -> 
         taken.listen()
         with pytest.raises(OSError, match="in use"):
             EmbeddedServer(create_service(), port=server.port).start()
+
+
+def test_the_service_declares_the_object_of_every_area_that_it_holds() -> None:
+    declared = {name: kind for name, kind in Service.__annotations__.items() if not name.startswith("_")}
+    assert declared == {area.behaviour.name: area.behaviour.__name__ for area in AREAS}

@@ -254,3 +254,14 @@ def test_the_described_fixtures_can_be_set_up_as_described(served: Served, integ
         assert slug in integrations.listed()
         assert extra.items() <= integrations.properties(slug).items()
         assert ("push_events" in CATALOGUE[slug].events) is fixture.extra["supports_push_events"]
+
+
+def test_by_choice_the_older_name_redirects_to_the_newer_once_there_is_one(serve: Callable[..., Served]) -> None:
+    for version, code in (("14.3", 200), ("14.4", 308)):
+        served = serve(version, Choices(alias_redirect_code=308))
+        client, project = served.acting_as("maintainer"), served.id_of("project")
+        answer = client.get(f"/projects/{project}/services?per_page=2")
+        assert answer.status_code == code
+        if code == 308:
+            assert answer.headers["location"] == f"/api/v4/projects/{project}/integrations?per_page=2"
+            assert client.get(answer.headers["location"].removeprefix("/api/v4")).status_code == 200

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
     from conftest import Served
 
 LISTS = {"allowlist": "project", "groups_allowlist": "group"}
@@ -194,3 +199,62 @@ def test_the_area_and_its_fields_follow_the_version(serve: Callable[..., Served]
         "17.11": (200, True, 204),
         "18.0": (200, False, 400),
     }
+
+
+def test_a_page_is_sent_as_it_would_be_after_somebody_looked_at_it(served: Served) -> None:
+    service, scope = served.service, Scope(served.acting_as("maintainer"), served.id_of("project"))
+    for target in service.world.many("allowlist_projects"):
+        scope.client.post(f"{scope.path}/allowlist", json={"target_project_id": target.id}).raise_for_status()
+
+    def sent() -> bytes:
+        return scope.client.get(f"{scope.path}/allowlist").raise_for_status().content
+
+    unseen = sent()
+    looked_at: list[object] = []
+
+    def look(_route: Route, _request: Request, response: Response) -> Response:
+        looked_at.append(response.content)
+        return response
+
+    service.transformers.append(look)
+    try:
+        assert sent() == unseen
+        assert json.loads(unseen) == looked_at[0]
+    finally:
+        service.transformers.remove(look)
+
+
+def test_what_changes_in_a_project_changes_the_page_that_lists_it(served: Served) -> None:
+    scope = Scope(served.acting_as("maintainer"), served.id_of("project"))
+    path = f"{scope.path}/allowlist"
+    target = served.service.world.many("allowlist_projects")[0].id
+    scope.client.post(path, json={"target_project_id": target}).raise_for_status()
+    before = {entry["id"]: entry for entry in scope.client.get(path).json()}
+    identities = served.service.identities
+    identities.projects[target] = replace(identities.projects[target], description="Said anew")
+    after = {entry["id"]: entry for entry in scope.client.get(path).json()}
+    assert after == {**before, target: {**before[target], "description": "Said anew"}}
+
+    def cannot_be_shown(project: object) -> bytes:  # noqa: ARG001 - as the method is called
+        raise LookupError("a fault")
+
+    present = served.service.present
+    present.limited_project_text = cannot_be_shown  # type: ignore[method-assign] # as a fault does it
+    try:
+        assert scope.client.get(path).status_code == 500
+    finally:
+        del present.limited_project_text
+    assert scope.client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize(("version", "parts"), [("18.11", 1), ("19.0", 3)])
+def test_job_tokens_have_the_form_of_a_jwt_from_19_0_on(serve: Callable[..., Served], version: str, parts: int) -> None:
+    service = serve(version).service
+    project, other = service.identities.projects[1], service.identities.projects[2]
+    token = service.job_token_scope.job_token(project)
+    assert service.world.one("job_token").extra["token"] == token != service.job_token_scope.job_token(other)
+    assert len(token.split(".")) == parts
+    if parts == 3:
+        header, claims, _ = (base64.urlsafe_b64decode(part + "==") for part in token.split("."))
+        assert json.loads(header) == {"alg": "HS256", "typ": "JWT"}
+        assert json.loads(claims)["sub"] == f"job_of_project_{project.id}"

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance import pytest_plugin, session
+from conformance import embedded, pytest_plugin, session
 from conformance.cli.run import suite_arguments
 from conformance.contract import NEWEST, OLDEST, Contract, Version
 from conformance.readiness import affected
+from conformance.reference import Service, create_service
 
 #: What draws many cases holds at one version as at another; set WHOLE_SUITE=1 to run it all the same.
 _DRAWN = "not model and not test_fuzz and not test_coverage"
@@ -49,9 +50,18 @@ def described(runs: list[SuiteRun]) -> str:
 def main() -> None:
     session.render_all = lambda *_: ()  # the records are enough, and rendering them takes as long as the runs
     folder = Path(sys.argv[1])
+    called: set[tuple[str, str]] = set()
+
+    def remembering(**options: str) -> Service:
+        service = create_service(**options)
+        service.request_log = lambda entry: called.add((entry.method, entry.path.partition("?")[0]))
+        return service
+
+    embedded.create_service = remembering  # type: ignore[assignment] # of the two ways to call it the one that is used
     runs = [SuiteRun(**entry) for entry in json.loads(sys.argv[2])]
     codes = {run.name: run.perform(folder) for run in runs}
     (folder / "codes.json").write_text(json.dumps(codes), encoding="utf-8")
+    (folder / "called.json").write_text(json.dumps(sorted(called)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.readiness import Ready, affected, assess, in_words, interval
 from conformance.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, read_record
+from conformance.reports import html
+from conformance.reports.facts import Facts
 from conformance.resources import SCHEMA_FOLDER
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
@@ -72,6 +74,7 @@ def test_what_fails_only_as_of_the_newer_version_becomes_a_violation() -> None:
     assert [entry.id for entry in found.not_made] == ["tree", "going"]
     assert [(entry.id, entry.replacement) for entry in found.still_served] == [("field", "another field")]
     assert not problems(json.loads(json.dumps(found.as_data())))
+    assert "2 documented changes are not made yet" in found.explanation
     text = in_words(found)
     assert "NOT READY  for an upgrade from 17.1 to 18.0" in text
     assert "use another field" in text
@@ -87,6 +90,16 @@ def test_what_was_made_already_and_what_is_gone_is_no_obstacle() -> None:
     found = assess(None, after, OLD, NEW)
     assert (found.verdict, found.not_made, found.still_served, found.unseen) == (Ready.READY, (), (), ())
     assert [entry.id for entry in found.made] == ["tree", "going"]
+
+
+def test_each_of_the_three_questions_is_answered_also_when_the_answer_is_nothing() -> None:
+    found = assess(None, record("18.0", *(passed(entry.requirement) for entry in TABLE), table=()), OLD, NEW)
+    text = in_words(found)
+    page = html.render(Facts.of(replace(record("18.0", table=TABLE), readiness=found.as_data())))
+    for question in ("Becomes a violation", "Not made yet", "Deprecated and still served"):
+        assert f"{question}: nothing that was seen" in text
+        assert f"<h3>{question}</h3>" in page
+    assert page.count("Nothing that was seen.") == 3
 
 
 def test_what_will_be_owed_and_could_not_be_verified_keeps_the_answer_open() -> None:

@@ -11,13 +11,14 @@ import pytest
 import yaml
 
 from conformance.cli.contract import collected_claims
-from conformance.contract import Contract, Version
+from conformance.contract import ChangeKind, Contract, Version
 from conformance.embedded import profile_data
 from conformance.record import ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem
 from conformance.reports import html, json_report
 from conformance.reports.facts import Facts
 from conformance.timeline import TimelineState, timeline
 from conformance.verdicts import Verdict, add_up
+from conformance.version_table import new_operations, new_parameters, replaced_items
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.reference.routing import Route
 
 CONTRACT = Contract.load()
+INTRODUCED = ChangeKind.INTRODUCED
 TREE = "GET /projects/:id/repository/tree"
 
 
@@ -42,6 +44,31 @@ def test_every_item_that_can_be_observed_has_a_test() -> None:
         if change.requirement not in claims and not CONTRACT.requirements[change.requirement].not_testable
     ]
     assert without == []
+
+
+#: What a body can send depends on the integration, so that a story of the area looks at it for those that have it.
+OF_SOME_INTEGRATIONS = {"setUpIntegration.vulnerability_events", "setUpService.vulnerability_events"}
+
+
+def test_whatever_was_introduced_is_read_or_sent_by_a_test_of_the_table() -> None:
+    """Operations, parameters of queries and bodies, fields: none is left to chance."""
+    operations = {operation.id: operation for operation in CONTRACT.operations(None)}
+    sent = {place for _, place in [*new_operations(INTRODUCED)["argvalues"], *new_parameters(INTRODUCED)["argvalues"]]}
+    left = set()
+    for change in CONTRACT.changes:
+        for place in change.places if change.kind is INTRODUCED and change.described else ():
+            owner, _, name = place.partition(".")
+            is_read = operations[owner].is_read if owner in operations else bool(name)
+            if not is_read and place not in sent:
+                left.add(place)
+    assert left == OF_SOME_INTEGRATIONS
+
+
+def test_a_deprecated_item_with_a_described_replacement_is_looked_at_beside_it() -> None:
+    replaced = [change for change in CONTRACT.changes if change.kind is ChangeKind.DEPRECATED and change.replacement]
+    assert {change.id for change in replaced if change.described} == {
+        change.id for change, _ in replaced_items(ChangeKind.DEPRECATED)["argvalues"]
+    }
 
 
 def test_every_item_that_is_never_called_says_so_in_its_requirement() -> None:
@@ -209,6 +236,15 @@ def test_the_report_marks_the_version_of_the_target_on_the_timeline() -> None:
     data = json_report.document(Facts.of(RECORD))
     assert [entry["state"] for entry in data["timeline"]][:3] == ["still served", "made", "not made"]
     assert data["timeline"][2]["verdict"] == "failed"
+
+
+def test_an_item_is_made_only_when_all_that_looked_at_it_saw_so() -> None:
+    """A field that is shown does not make up for the parameter that is not taken, in whichever order they are seen."""
+    for states in ((ItemState.MADE, ItemState.NOT_MADE), (ItemState.NOT_MADE, ItemState.MADE)):
+        items = tuple(ItemSeen("new-field", state, str(state), STORY) for state in states)
+        record = replace(RECORD, items=items)
+        found = {entry.item.id: entry.state for entry in timeline(record, add_up(record))}
+        assert found["new-field"] is TimelineState.NOT_MADE
 
 
 def test_of_an_unknown_version_nothing_is_told_by_verdicts_and_no_place_is_marked() -> None:

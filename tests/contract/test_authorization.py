@@ -87,6 +87,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     refused = [requirement, "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"]
     untouched = [requirement, "errors.refusal.changes-nothing"]
     untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
+    answer: Answer | None = None
     with ExitStack() as looking:
         if prepared.recipe.state is not None:
             looking.enter_context(held_against(untouched if shows_change else [requirement], go_on=True))
@@ -94,6 +95,8 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
         answer = prepared.sent_by(caller_named(name))
         with held_against(refused, go_on=True):
             answer.must_be_refused(beside=control)
+    if answer is None:
+        return  # the state could not be read, so nobody called
     if name not in (ANONYMOUS, WRONG_TOKEN):
         note("errors.refusal.code-without-right", f"{operation.id} answers {answer.exchange.status} to {name}")
     note("errors.body-shape", f"the body of a {answer.exchange.status} is {shape(answer)}")

@@ -19,8 +19,9 @@ from conformance.derived import (
     served_caller,
     takes_part,
 )
-from conformance.expectations import Answer, must, unchanged
+from conformance.expectations import Answer, does_not_apply, must, unchanged
 from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
+from conformance.record import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,13 +61,29 @@ def test_a_call_without_a_required_parameter_is_refused(operation: Operation) ->
 def test_a_value_that_nobody_could_take_for_the_right_type_is_not_accepted(operation: Operation) -> None:
     """Values that lenient services convert, such as the text "1" for a number, are never sent."""
     with arranged(operation) as prepared:
-        for parameter in typed(operation):
+        for parameter in taken(prepared, typed(operation)):
             for value in wrong_values(parameter.schema):
                 call = prepared.call.having(parameter, value)
                 if may_be_dropped(parameter):
                     refuse_or_drop(prepared, call, parameter, value)
                 else:
                     refuse(prepared, call, parameter.requirement, f"a wrong {parameter.name}")
+
+
+def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
+    """
+    Return the parameters that what is called has: what is not there takes no wrong value, which shows nothing.
+
+    What is stated of others alone is left to the stories, which know where else to look for them.
+    """
+    found = [parameter for parameter in parameters if prepared.takes(parameter.name)]
+    others = {parameter.requirement for parameter in parameters} - {parameter.requirement for parameter in found}
+    book = current_run().book
+    for requirement in sorted(claims_of(*others)):
+        if book is not None and requirement in book.declared:
+            detail = f"{prepared.operation.id} is called on something without such a parameter"
+            does_not_apply(requirement, Reason.FEATURE_NOT_DECLARED, detail)
+    return found
 
 
 def refuse(prepared: Arranged, call: Prepared, requirement: str | None, what: str) -> None:
@@ -182,7 +199,7 @@ def chosen(operation: Operation) -> list[Parameter]:
 )
 def test_a_value_that_is_not_among_the_stated_ones_is_not_stored(operation: Operation) -> None:
     with arranged(operation) as prepared:
-        for parameter in chosen(operation):
+        for parameter in taken(prepared, chosen(operation)):
             call = prepared.call.having(parameter, "conformance-unknown-value")
             handle: Callable[..., None] = refuse_or_drop if may_be_dropped(parameter) else refuse_value
             handle(prepared, call, parameter, "conformance-unknown-value")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.reference.provisioning import members, merge_requests, people, places, sources, tokens
-
-from . import (
+from conformance.reference.areas import (
     administration,
     approval_rules,
     approval_settings,
@@ -24,6 +22,7 @@ from . import (
     registration,
     subscriptions,
 )
+from conformance.reference.provisioning import members, merge_requests, people, places, sources, tokens
 
 AREAS = (
     meta.AREA,

@@ -11,24 +11,22 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from conformance.reference.area import Area, Behaviour
+from conformance.reference.areas.approval_rule_records import ALL_BRANCHES_INTRODUCED, ApprovalRule, Level, RuleType
 from conformance.reference.choices import Repeat, Unfit
 from conformance.reference.errors import ForbiddenError, RejectedError
 from conformance.reference.http import Response, no_content, not_found, ok
 from conformance.reference.identity import Project, Role, Visibility
 from conformance.reference.store import Table
 
-from .approval_rule_records import ALL_BRANCHES_INTRODUCED, ApprovalRule, Level, RuleType
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from conformance.reference.areas.approval_rule_records import Home, RuleRequest
     from conformance.reference.choices import Choices
     from conformance.reference.identity import Group, Subject, User
     from conformance.reference.presenters import Json
     from conformance.reference.repositories import ProtectedBranch
     from conformance.reference.service import Service
-
-    from .approval_rule_records import Home, RuleRequest
 
 
 class _Identified(Protocol):

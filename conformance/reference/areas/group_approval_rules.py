@@ -10,12 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import NoRouteError, RejectedError
-from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
-from conformance.reference.world import Fixture
-
-from .approval_rule_records import (
+from conformance.reference.areas.approval_rule_records import (
     CREATABLE_TYPES,
     PAGINATION_INTRODUCED,
     ApprovalRule,
@@ -24,7 +19,11 @@ from .approval_rule_records import (
     home_of,
     read_rule,
 )
-from .approval_rules import ApprovalRules, answer
+from conformance.reference.areas.approval_rules import ApprovalRules, answer
+from conformance.reference.errors import NoRouteError, RejectedError
+from conformance.reference.identity import Kind, Role
+from conformance.reference.routing import Route
+from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +93,7 @@ class GroupApprovalRules(Behaviour):
 
     @property
     def _all(self) -> ApprovalRules:
-        return self.service.area(ApprovalRules)
+        return self.service.approval_rules
 
 
 def _list(request: Request) -> Response:

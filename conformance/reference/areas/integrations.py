@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from conformance.reference.area import Area, Behaviour
+from conformance.reference.areas.integration_catalogue import CATALOGUE, EVENT_FLAGS, VULNERABILITY_EVENTS, ValueType
 from conformance.reference.choices import Repeat
 from conformance.reference.errors import InvalidError, RejectedError
 from conformance.reference.http import Response, not_found, ok
@@ -20,20 +21,17 @@ from conformance.reference.store import Table
 from conformance.reference.versions import Version
 from conformance.reference.world import Fixture
 
-from .integration_catalogue import CATALOGUE, EVENT_FLAGS, VULNERABILITY_EVENTS, ValueType
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
+    from conformance.reference.areas.integration_catalogue import IntegrationKind, Parameter, Value
     from conformance.reference.http import Request
     from conformance.reference.identity import Project
     from conformance.reference.parameters import Parameters
     from conformance.reference.presenters import Json
     from conformance.reference.service import Service
     from conformance.reference.world import World
-
-    from .integration_catalogue import IntegrationKind, Parameter, Value
 
 RENAMED = Version(14, 4)
 VULNERABILITY_EVENTS_INTRODUCED = Version(16, 4)

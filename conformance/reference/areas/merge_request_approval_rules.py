@@ -10,14 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import ForbiddenError
-from conformance.reference.http import not_found, ok
-from conformance.reference.identity import Kind, Role
-from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit, NewMergeRequest
-from conformance.reference.routing import Route
-from conformance.reference.world import Fixture
-
-from .approval_rule_records import (
+from conformance.reference.areas.approval_rule_records import (
     PAGINATION_INTRODUCED,
     SYSTEM_TYPES,
     ApprovalRule,
@@ -26,9 +19,13 @@ from .approval_rule_records import (
     home_of,
     read_rule,
 )
-from .approval_rules import ApprovalRules, answer, answer_unshown
-from .project_approval_configuration import ProjectApprovalConfigurations
-from .project_approval_rules import ProjectApprovalRules
+from conformance.reference.areas.approval_rules import ApprovalRules, answer, answer_unshown
+from conformance.reference.errors import ForbiddenError
+from conformance.reference.http import not_found, ok
+from conformance.reference.identity import Kind, Role
+from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit, NewMergeRequest
+from conformance.reference.routing import Route
+from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +76,7 @@ class MergeRequestApprovalRules(Behaviour):
     def project_rules(self, merge_request: MergeRequest) -> list[ApprovalRule]:
         """Return the rules of the project that apply to the target branch."""
         project = self.project_of(merge_request)
-        rules = self.service.area(ProjectApprovalRules).rules(project)
+        rules = self.service.project_approval_rules.rules(project)
         target = merge_request.target_branch
         return [rule for rule in rules if self._all.applies_to_branch(rule, project, target)]
 
@@ -102,7 +99,7 @@ class MergeRequestApprovalRules(Behaviour):
         project = self.project_of(merge_request)
         self.require_overriding(project)
         if source_id is not None:
-            source = self.service.area(ProjectApprovalRules).find(project, source_id)
+            source = self.service.project_approval_rules.find(project, source_id)
             return self._all.add_rule(self.copied_project_rule(merge_request, source, wanted))
         return self._all.create_rule(project, home_of(merge_request), wanted, caller)
 
@@ -144,7 +141,7 @@ class MergeRequestApprovalRules(Behaviour):
 
     def require_overriding(self, project: Project) -> None:
         """Raise ForbiddenError when the project wants its merge requests to have no rules of their own."""
-        configuration = self.service.area(ProjectApprovalConfigurations).configuration(project)
+        configuration = self.service.project_approval_configurations.configuration(project)
         disabled = configuration.disable_overriding_approvers_per_merge_request
         if disabled and self.service.choices.overriding_enforced:
             raise ForbiddenError
@@ -162,7 +159,7 @@ class MergeRequestApprovalRules(Behaviour):
         Authors may not approve unless it lets them; committers may unless it bars them.
         """
         project = self.project_of(merge_request)
-        configuration = self.service.area(ProjectApprovalConfigurations).configuration(project)
+        configuration = self.service.project_approval_configurations.configuration(project)
         barred: set[int] = set()
         if not configuration.merge_requests_author_approval:
             barred.add(merge_request.author_id)
@@ -246,7 +243,7 @@ class MergeRequestApprovalRules(Behaviour):
 
     @property
     def _all(self) -> ApprovalRules:
-        return self.service.area(ApprovalRules)
+        return self.service.approval_rules
 
 
 def merge_request_of(request: Request) -> MergeRequest:

@@ -10,6 +10,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
+from conformance.reference.areas.approval_rules import ApprovalRules, answer
+from conformance.reference.areas.approval_settings import ApprovalSettings, Setting
 from conformance.reference.choices import Unfit
 from conformance.reference.errors import NoRouteError, RejectedError
 from conformance.reference.http import ok
@@ -17,9 +19,6 @@ from conformance.reference.identity import Kind, Role
 from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
-
-from .approval_rules import ApprovalRules, answer
-from .approval_settings import ApprovalSettings, Setting
 
 if TYPE_CHECKING:
     from conformance.reference.http import Request, Response

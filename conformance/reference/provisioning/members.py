@@ -10,10 +10,9 @@ from conformance.reference.areas.audit_events import AuditEvents
 from conformance.reference.errors import ForbiddenError, InvalidError
 from conformance.reference.http import created, no_content, not_found, ok
 from conformance.reference.identity import Kind, Role, kind_of
+from conformance.reference.provisioning import fields
 from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS
-
-from . import fields
 
 if TYPE_CHECKING:
     from conformance.reference.http import Request, Response

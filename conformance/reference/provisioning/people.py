@@ -13,10 +13,9 @@ from conformance.reference.errors import RejectedError
 from conformance.reference.http import created, no_content, not_found, ok
 from conformance.reference.identity import NewUser
 from conformance.reference.keyset import by_keyset
+from conformance.reference.provisioning import fields
 from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
-
-from . import fields
 
 if TYPE_CHECKING:
     from conformance.reference.http import Request, Response

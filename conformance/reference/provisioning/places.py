@@ -13,11 +13,10 @@ from conformance.reference.area import Area, Behaviour
 from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError
 from conformance.reference.http import created, hidden, not_found, ok
 from conformance.reference.identity import Kind, NewSubject, Role, Visibility
+from conformance.reference.provisioning import fields
 from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit
 from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
-
-from . import fields
 
 if TYPE_CHECKING:
     from conformance.reference.http import Request, Response

@@ -16,11 +16,10 @@ from conformance.reference.area import Area, Behaviour
 from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError, StatedError
 from conformance.reference.http import created, no_content, not_found, ok
 from conformance.reference.identity import Kind, Role
+from conformance.reference.provisioning import fields
 from conformance.reference.repositories import NewCommit
 from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
-
-from . import fields
 
 if TYPE_CHECKING:
     from conformance.reference.http import Request, Response

@@ -13,12 +13,11 @@ from conformance.reference.area import Area, Behaviour
 from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError
 from conformance.reference.http import created, no_content, not_found
 from conformance.reference.identity import Kind, Role, kind_of
+from conformance.reference.provisioning import fields
+from conformance.reference.provisioning.people import People
 from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import SUPPORTED_VERSIONS
-
-from . import fields
-from .people import People
 
 if TYPE_CHECKING:
     from datetime import date, datetime
