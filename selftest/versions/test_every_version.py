@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from conformance.contract import OLDEST, Change, ChangeKind, Contract, Version
+from conformance.contract import NEWEST, OLDEST, Change, ChangeKind, Contract, Version
 from conformance.judge import Judge
 from conformance.record import Outcome, RunRecord, read_record
 from conformance.resources import HOME
@@ -69,6 +69,8 @@ SAME = [SuiteRun(str(version), str(version)) for version in CHANGED]
 NEIGHBOURS = [SuiteRun(str(old), str(old), str(old), str(new)) for old, new in BOUNDARIES]
 TOO_OLD = [SuiteRun(str(old), str(new), str(old), str(new)) for old, new in BOUNDARIES]
 TOO_NEW = [SuiteRun(str(new), str(old), str(old), str(new)) for old, new in BOUNDARIES]
+#: Of a service whose version nobody tells, whatever any version allows is right.
+UNTOLD = [SuiteRun(str(version), "unknown") for version in (OLDEST, *(old for old, _ in BOUNDARIES[::3]), NEWEST)]
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "-m",
             "selftest.versions.suite_runs",
             str(made),
-            described([*SAME, *NEIGHBOURS, *TOO_OLD, *TOO_NEW]),
+            described([*SAME, *NEIGHBOURS, *TOO_OLD, *TOO_NEW, *UNTOLD]),
         ],
         cwd=HOME,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -148,6 +150,14 @@ def test_the_reference_passes_at_every_version_and_at_the_one_before(folder: Pat
     owed = {test for entry in found.record.plan if entry.status == "applicable" for test in entry.tests}
     ends = {end.test: end.outcome for end in found.record.tests if end.test in owed}
     assert {test: how for test, how in ends.items() if how != "passed"} == {}
+    assert found.ids(Verdict.PASSED)
+
+
+@pytest.mark.parametrize("run", UNTOLD, ids=lambda run: run.played)
+def test_a_service_that_does_not_tell_its_version_violates_nothing(folder: Path, run: SuiteRun) -> None:
+    found = seen(folder, run)
+    assert found.ids(Verdict.FAILED) == set()
+    assert {end.outcome for end in found.record.tests} <= {"passed", "inconclusive", "not tested"}
     assert found.ids(Verdict.PASSED)
 
 

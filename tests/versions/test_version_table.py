@@ -243,6 +243,7 @@ def test_both_names_of_a_renamed_endpoint_answer_alike(
         by_newer = item.caller.get(path)
         both = by_newer.is_served and slugs(by_newer) == slugs(by_older)
         sees(change.id, ItemState.MADE if both else ItemState.NOT_MADE, "both names" if both else "not both names")
+        given_known(by_newer.is_served)
         with verifies(change.requirement):
             by_newer.must_be(200)
             must(slugs(by_newer) == slugs(by_older), "the same integrations by both names", f"{slugs(by_newer)}")
