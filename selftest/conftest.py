@@ -26,6 +26,7 @@ _INDEPENDENT = frozenset({"engine", "proof"})
 _LONG = "test_every_version"
 
 
+@pytest.hookimpl(tryfirst=True)  # before the workers read the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     Tell several workers what to share out: single tests where each has all it needs, otherwise whole files.

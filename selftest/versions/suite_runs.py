@@ -29,6 +29,8 @@ class SuiteRun:
     judged: str
     after: str = str(OLDEST)
     up_to: str = str(NEWEST)
+    only: str = _DRAWN
+    """Which tests, as -k of pytest chooses them."""
 
     @property
     def name(self) -> str:
@@ -38,7 +40,7 @@ class SuiteRun:
         options = [f"--target-version={self.played}", f"--as-of={self.judged}", f"--out={folder / self.name}", "-q"]
         if not os.environ.get("WHOLE_SUITE"):
             touched = affected(Contract.load(), Version.parse(self.after), Version.parse(self.up_to))
-            options += [*(f"--requirement={name}" for name in touched), "-k", _DRAWN, "--max-examples=3", "--seed=1"]
+            options += [*(f"--requirement={name}" for name in touched), "-k", self.only, "--max-examples=3", "--seed=1"]
         with (folder / f"{self.name}.txt").open("w") as log, contextlib.redirect_stdout(log):
             return int(pytest.main(suite_arguments(*options), plugins=[pytest_plugin]))
 

@@ -70,7 +70,10 @@ NEIGHBOURS = [SuiteRun(str(old), str(old), str(old), str(new)) for old, new in B
 TOO_OLD = [SuiteRun(str(old), str(new), str(old), str(new)) for old, new in BOUNDARIES]
 TOO_NEW = [SuiteRun(str(new), str(old), str(old), str(new)) for old, new in BOUNDARIES]
 #: Of a service whose version nobody tells, whatever any version allows is right.
-UNTOLD = [SuiteRun(str(version), "unknown") for version in (OLDEST, *(old for old, _ in BOUNDARIES[::3]), NEWEST)]
+UNTOLD = [
+    SuiteRun(str(version), "unknown", only="test_version_table")
+    for version in (OLDEST, *(old for old, _ in BOUNDARIES[::2]), NEWEST)
+]
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ def test_the_reference_passes_at_every_version_and_at_the_one_before(folder: Pat
 
 
 @pytest.mark.parametrize("run", UNTOLD, ids=lambda run: run.played)
-def test_a_service_that_does_not_tell_its_version_violates_nothing(folder: Path, run: SuiteRun) -> None:
+def test_a_service_that_does_not_tell_its_version_violates_no_row(folder: Path, run: SuiteRun) -> None:
     found = seen(folder, run)
     assert found.ids(Verdict.FAILED) == set()
     assert {end.outcome for end in found.record.tests} <= {"passed", "inconclusive", "not tested"}

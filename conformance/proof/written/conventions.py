@@ -85,7 +85,7 @@ def numbers_in_json_are_passed_over(service: Service) -> None:
     bodies(service, f"PUT {PROJECT_RULES}/:approval_rule_id", lambda body: {**body, "approvals_required": 0})
 
 
-@fault("conventions.requests.are-json", operation="updateJobTokenScope")
+@fault("conventions.requests.are-json", operation="updateJobTokenScope", version="17.7")
 def truth_in_json_is_taken_the_other_way_round(service: Service) -> None:
     """The limit of the job token scope becomes the opposite of what a JSON body says."""
     bodies(service, f"PATCH {SCOPE}", lambda body: {"enabled": not body.get("enabled")})

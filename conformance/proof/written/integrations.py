@@ -309,7 +309,8 @@ def the_older_name_shows_less(service):
     )
 
 
-@fault("integrations.alias.set-up")
+# Where the older name is the only one, nothing can be prepared without it.
+@fault("integrations.alias.set-up", version="17.7")
 def the_older_name_sets_nothing_up(service):
     """The older name sets nothing up."""
     answered_at(service, f"PUT {OLDER}/:slug", lambda q, r: ok({}, 400))
@@ -365,6 +366,27 @@ def the_chat_app_is_never_changed(service):
 def an_issue_tracker_is_active_at_once(service):
     """An issue tracker is active at once."""
     service.integrations.becomes_active = lambda kind, before, wanted: wanted is not False
+
+
+@fault("integrations.parameters.active.default")
+def an_issue_tracker_needs_to_be_told_whether_it_is_active(service):
+    """An issue tracker that was not set up before can only be set up with active."""
+    becomes_active = service.integrations.becomes_active
+
+    def required(kind, before, wanted):
+        if kind.switchable and before is None and wanted is None:
+            raise InvalidError("active is missing", parameter="active")
+        return becomes_active(kind, before, wanted)
+
+    service.integrations.becomes_active = required
+
+
+@fault("integrations.parameters.active.default")
+def setting_up_an_issue_tracker_without_active_breaks(service):
+    """The service breaks where an issue tracker that was not set up before is set up without active."""
+    service.integrations.becomes_active = lambda kind, before, wanted: (
+        wanted if wanted is not None else not kind.switchable or before.active
+    )
 
 
 @fault("integrations.list.active-only")
