@@ -13,7 +13,8 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test check format contract coverage prove docs serve bench wheel pins clean
+.PHONY: help setup conformance test check format contract coverage prove variants mutate published docs serve bench \
+        wheel pins clean
 
 help: ## list the jobs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +54,21 @@ coverage: $(READY) ## show how many requirements the suite verifies
 
 prove: $(READY) ## put every fault on the reference and show that each is seen
 	@$(BIN)/conformance prove
+
+variants: $(READY) ## show that no legal variant and no random combination of choices raises an alarm (takes long)
+	@$(BIN)/python -m conformance.proof.legal --workers 2 reports/legal.json
+
+mutate: $(READY) ## let an outside tool alter the reference, and see which alterations the suite notices
+	@$(BIN)/python -m pip install --quiet --editable '.[dev,mutation]'
+	@$(BIN)/python -m conformance.proof.mutation
+
+published: $(READY) ## renew reports/published: the reference's report, the proof, and ten random orders
+	@rm -rf build/published
+	@$(BIN)/conformance run --seed 1 --corpus none --out build/published
+	@$(BIN)/conformance report build/published --format html --format json --format markdown --out reports/published
+	@$(BIN)/conformance prove --out build/published/proof
+	@cp build/published/proof/proof.json build/published/proof/proof.html reports/published/
+	@$(BIN)/python -m conformance.proof.repetition --workers 2 --runs 10 --together 2 reports/published/repetition.json
 
 docs: $(READY) ## write the documentation that is made from data
 	@$(BIN)/python -m conformance.contract.open_places

@@ -19,3 +19,16 @@ HOME = _home()
 CONTRACT_FOLDER = HOME / "openapi"
 SUITE_FOLDER = HOME / "tests"
 SCHEMA_FOLDER = _PACKAGE / "schemas"
+_SUITE_INI = _PACKAGE / "suite.ini"
+
+
+def suite_arguments(*options: str) -> list[str]:
+    """Return what pytest needs to run the suite from anywhere, in front of further options."""
+    return [
+        str(SUITE_FOLDER),
+        "-c",
+        str(_SUITE_INI),
+        "--rootdir",
+        str(HOME),
+        *options,
+    ]

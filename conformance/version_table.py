@@ -14,7 +14,7 @@ from conformance.bookkeeping import NotTested, Unmet, Violation, current_run
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
 from conformance.derived import served_caller
-from conformance.expectations import Answer, Caller, Path
+from conformance.expectations import Answer, Caller, Path, must_settle
 from conformance.record import Reason
 from conformance.target import ACTORS
 
@@ -209,6 +209,14 @@ class ItemUnderTest:
         return all(
             any(entry == wanted and isinstance(entry, bool) == isinstance(wanted, bool) for entry in found)
             for wanted in (value if isinstance(value, list) else [value])
+        )
+
+    def must_show(self, prepared: Arranged, answer: Answer, value: Any) -> None:
+        """Expect that the record tells a value that was sent, within the time the target has to settle."""
+        must_settle(
+            lambda: self.shows(prepared, answer, value),
+            f"{self.change.shown_as} telling {value}, as it was sent",
+            lambda: f"{self.change.shown_as} telling {self.shown(prepared, answer)}",
         )
 
     def is_locked(self, prepared: Arranged) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 VERSION = "17.7"
 
 _INDEPENDENT = frozenset({"engine", "proof"})
-_LONG = "test_every_version"
+_LONG = frozenset({"test_every_version", "test_variants"})
 
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the groups
@@ -31,11 +31,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     Tell several workers what to share out: single tests where each has all it needs, otherwise whole files.
 
-    A file's tests often share a costly start, which each worker would make anew. The longest file comes first.
+    A file's tests often share a costly start, which each worker would make anew. The longest files come first.
     """
-    items.sort(key=lambda item: item.path.stem != _LONG)
+    items.sort(key=lambda item: item.path.stem not in _LONG)
     for item in items:
-        if item.path.parent.name not in _INDEPENDENT:
+        if item.path.stem in _LONG or item.path.parent.name not in _INDEPENDENT:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from conformance import pytest_plugin
-from conformance.cli.run import suite_arguments
 from conformance.contract import Contract, Kind, Operation, Requirement
 from conformance.errors import ContractError, UsageError
+from conformance.resources import suite_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -14,28 +14,15 @@ from conformance.errors import UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.record import read_record
 from conformance.reports import FORMATS, render
-from conformance.resources import HOME, SUITE_FOLDER
+from conformance.resources import suite_arguments
 from conformance.verdicts import add_up
 
 if TYPE_CHECKING:
     from conformance.session import Session
 
-_SUITE_INI = Path(__file__).resolve().parent.parent / "suite.ini"
 
 #: Switches by their parameter, and what each is to pytest.
 _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
-
-
-def suite_arguments(*options: str) -> list[str]:
-    """Return what pytest needs to run the suite from anywhere, in front of further options."""
-    return [
-        str(SUITE_FOLDER),
-        "-c",
-        str(_SUITE_INI),
-        "--rootdir",
-        str(HOME),
-        *options,
-    ]
 
 
 @click.command()
@@ -110,7 +97,7 @@ def run(
 
 def _run_ready_for(arguments: list[str], version: str) -> int:
     """Run, and then tell what an upgrade would meet; the exit code is that of the run."""
-    from conformance.cli.versions import after_run  # noqa: PLC0415 - it needs `suite_arguments` from here
+    from conformance.cli.versions import after_run  # noqa: PLC0415 - only this way of running needs it
 
     Version.parse_known(version)
     watcher = _Watcher()

@@ -13,7 +13,6 @@ import click
 import pytest
 
 from conformance import pytest_plugin
-from conformance.cli.run import suite_arguments
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.har import LONGEST
@@ -21,6 +20,7 @@ from conformance.readiness import Readiness, Ready, affected, assess, in_words, 
 from conformance.record import RunRecord, add_readiness, read_record
 from conformance.reports import render_all
 from conformance.reports.text import one_line, plural
+from conformance.resources import suite_arguments
 from conformance.session import Options, Session
 from conformance.traffic import Found, TrafficLint, TrafficReport
 

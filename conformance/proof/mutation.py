@@ -32,12 +32,12 @@ import click
 import pytest
 
 from conformance import pytest_plugin
-from conformance.cli.run import suite_arguments
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, UsageError
 from conformance.proof.faults import Ground
 from conformance.record import Check, Outcome
 from conformance.reference import areas
+from conformance.resources import suite_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -391,7 +391,7 @@ def try_all(mutants: Sequence[Mutant], version: str, jobs: int, tell: Callable[[
     killer = Killer(version, mutants, jobs, tell)
     output = io.StringIO()
     options = ("-q", "--capture=no", "--disable-plugin-autoload", f"--target-version={version}", "--include=slow")
-    drawn_cases = ("--max-examples=6", "--seed=1")
+    drawn_cases = ("--max-examples=3", "--seed=1")
     with contextlib.redirect_stdout(output):
         code = pytest.main(suite_arguments(*options, *drawn_cases), plugins=[pytest_plugin, killer])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):

@@ -21,13 +21,13 @@ from _pytest.runner import runtestprotocol
 
 from conformance import __version__, pytest_plugin
 from conformance.bookkeeping import Run, running
-from conformance.cli.run import suite_arguments
 from conformance.contract import Contract
 from conformance.embedded import DEFAULT_VERSION, profile_data
 from conformance.errors import ContractError, ExitCode
 from conformance.planning import plan
 from conformance.record import RECORD_FORM, Check, Footer, Header, Reason, Recorder, RunRecord
 from conformance.reference import Choices, EmbeddedServer, create_service
+from conformance.resources import suite_arguments
 from conformance.target.preflight import preflight
 from conformance.target.profile import profile_from
 from conformance.verdicts import RunVerdict, Verdict, add_up

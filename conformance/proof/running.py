@@ -17,12 +17,11 @@ import pytest
 
 import conformance
 from conformance import pytest_plugin
-from conformance.cli.run import suite_arguments
 from conformance.contract import Contract
 from conformance.errors import ContractError
 from conformance.proof import all_faults
 from conformance.proof.matrix import Kill, Matrix
-from conformance.resources import SUITE_FOLDER
+from conformance.resources import SUITE_FOLDER, suite_arguments
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

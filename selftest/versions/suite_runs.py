@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from conformance import embedded, pytest_plugin, session
-from conformance.cli.run import suite_arguments
 from conformance.contract import NEWEST, OLDEST, Contract, Version
 from conformance.readiness import affected
 from conformance.reference import Service, create_service
+from conformance.resources import suite_arguments
 
 #: What draws many cases holds at one version as at another; set WHOLE_SUITE=1 to run it all the same.
 _DRAWN = "not model and not test_fuzz and not test_coverage"

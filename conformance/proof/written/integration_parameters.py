@@ -271,3 +271,24 @@ default(
     ("emails-on-push",),
 )
 default("labels_to_be_notified_behavior", "match_all", "integrations.parameters.labels-to-be-notified-behavior.default")
+
+
+@fault("integrations.parameters.active.default")
+def an_issue_tracker_needs_to_be_told_whether_it_is_active(service):
+    """An issue tracker that was not set up before can only be set up with active."""
+    becomes_active = service.integrations.becomes_active
+
+    def required(kind, before, wanted):
+        if kind.switchable and before is None and wanted is None:
+            raise InvalidError("active is missing", parameter="active")
+        return becomes_active(kind, before, wanted)
+
+    service.integrations.becomes_active = required
+
+
+@fault("integrations.parameters.active.default")
+def setting_up_an_issue_tracker_without_active_breaks(service):
+    """The service breaks where an issue tracker that was not set up before is set up without active."""
+    service.integrations.becomes_active = lambda kind, before, wanted: (
+        wanted if wanted is not None else not kind.switchable or before.active
+    )

@@ -368,27 +368,6 @@ def an_issue_tracker_is_active_at_once(service):
     service.integrations.becomes_active = lambda kind, before, wanted: wanted is not False
 
 
-@fault("integrations.parameters.active.default")
-def an_issue_tracker_needs_to_be_told_whether_it_is_active(service):
-    """An issue tracker that was not set up before can only be set up with active."""
-    becomes_active = service.integrations.becomes_active
-
-    def required(kind, before, wanted):
-        if kind.switchable and before is None and wanted is None:
-            raise InvalidError("active is missing", parameter="active")
-        return becomes_active(kind, before, wanted)
-
-    service.integrations.becomes_active = required
-
-
-@fault("integrations.parameters.active.default")
-def setting_up_an_issue_tracker_without_active_breaks(service):
-    """The service breaks where an issue tracker that was not set up before is set up without active."""
-    service.integrations.becomes_active = lambda kind, before, wanted: (
-        wanted if wanted is not None else not kind.switchable or before.active
-    )
-
-
 @fault("integrations.list.active-only")
 def the_list_shows_inactive_ones(service):
     """The list shows inactive ones."""
