@@ -58,9 +58,9 @@ prove: $(READY) ## put every fault on the reference and show that each is seen
 variants: $(READY) ## show that no legal variant and no random combination of choices raises an alarm (takes long)
 	@$(BIN)/python -m conformance.proof.legal --workers 2 reports/legal.json
 
-mutate: $(READY) ## let an outside tool alter the reference, and see which alterations the suite notices
+mutate: $(READY) ## let an outside tool alter the reference, and see which the suite notices (SAMPLE=40)
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,mutation]'
-	@$(BIN)/python -m conformance.proof.mutation
+	@$(BIN)/python -m conformance.proof.mutation --sample $(or $(SAMPLE),40)
 
 published: $(READY) ## renew reports/published: the reference's report, the proof, and ten random orders
 	@rm -rf build/published
