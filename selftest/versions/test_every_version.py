@@ -124,7 +124,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=1800,
+        timeout=4 * 3600 if os.environ.get("WHOLE_SUITE") else 1800,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
