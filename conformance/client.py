@@ -14,11 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode, urljoin, urlsplit
 
+import httpcore
 import httpx
 
 from conformance import __version__
+from conformance.connections import BROKEN, Address, Connections
 from conformance.patience import Patience
-from conformance.receiving import in_short, received
+from conformance.receiving import headers_of, in_short, received
 from conformance.record import Evidence
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ _REFUSED_IN_A_ROW = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
 _READING = frozenset({"GET", "HEAD"})
+_ALWAYS_SENT = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
 _QUICK_ANSWER = 0.001  # seconds
 _FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
 
@@ -126,7 +129,8 @@ class Client:
         self._patience = Patience(profile.limits.timeout_seconds, _method_and_path)
         self._gone: str | None = None
         self._asking = threading.Lock()
-        self._http = self._connect()
+        self._own_address = Address.of(f"{profile.base_url}/api/v4")
+        self._connections = Connections(self._certificates(), profile.limits.timeout_seconds)
 
     def __enter__(self) -> Self:
         """Use as a context manager."""
@@ -138,7 +142,7 @@ class Client:
 
     def close(self) -> None:
         """Close all connections."""
-        self._http.close()
+        self._connections.close()
 
     def on_exchange(self, listener: Callable[[Exchange], None]) -> None:
         """Hand every exchange from now on to a listener."""
@@ -248,17 +252,18 @@ class Client:
 
     def _sent(self, call: Call) -> Exchange:
         self._pace.wait()
-        headers = {"User-Agent": self._user_agent(), "Accept": "*/*", **call.headers}
-        if call.actor is not None and not {"authorization", "private-token"} & {name.lower() for name in headers}:
-            headers["PRIVATE-TOKEN"] = call.actor.token
+        sent = {"User-Agent": self._user_agent(), **_ALWAYS_SENT, **call.headers}
+        if call.actor is not None and not {"authorization", "private-token"} & {name.lower() for name in call.headers}:
+            sent["PRIVATE-TOKEN"] = call.actor.token
         with self._lock:
             self.requests += 1
         started = time.perf_counter()
         try:
-            request = self._http.build_request(call.method, call.target, content=call.body, headers=headers)
-            response = self._http.send(request, stream=True)
-            found = received(response, most=LARGEST_FILE if call.raw else LARGEST_BODY, raw=call.raw)
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
+            address, rest = (Address.of(call.target), "") if _is_whole(call) else (self._own_address, call.target)
+            with self._connections.answer(address.request(call.method, rest, sent, call.body)) as response:
+                headers = headers_of(response)
+                found = received(response, headers, most=LARGEST_FILE if call.raw else LARGEST_BODY, raw=call.raw)
+        except (*BROKEN, httpx.InvalidURL) as error:
             return self._no_answer(call, error, time.perf_counter() - started)
         seconds = time.perf_counter() - started
         self._quickest_seconds = min(seconds, self._quickest_seconds * _FORGETTING or seconds)
@@ -267,8 +272,8 @@ class Client:
             return _unanswered(call, found.problem, seconds)
         return Exchange(
             call=call,
-            status=response.status_code,
-            headers=MappingProxyType({name.lower(): value for name, value in response.headers.items()}),
+            status=response.status,
+            headers=MappingProxyType(headers),
             body=found.body,
             seconds=seconds,
         )
@@ -286,20 +291,6 @@ class Client:
             )
             raise TargetGoneError(self._gone)
 
-    def _connect(self) -> httpx.Client:
-        # What lies below the HTTP library brings a plugin of pytest along, which pytest wants to see first.
-        from conformance.connections import Connections, no_cookies  # noqa: PLC0415
-
-        return httpx.Client(
-            base_url=f"{self.profile.base_url}/api/v4",
-            timeout=httpx.Timeout(self.profile.limits.timeout_seconds),
-            transport=Connections(self._certificates(), self.profile.limits.timeout_seconds),
-            headers={"Accept-Encoding": "gzip, deflate"},
-            cookies=no_cookies(),
-            trust_env=False,
-            follow_redirects=False,
-        )
-
     def _certificates(self) -> ssl.SSLContext | bool:
         if not self.profile.base_url.startswith("https://"):
             return False  # reading the authorities takes longer than many a test
@@ -307,7 +298,7 @@ class Client:
         return ssl.create_default_context(cafile=known) if isinstance(known, str) else known
 
     def _no_answer(self, call: Call, error: Exception, seconds: float) -> Exchange:
-        if isinstance(error, httpx.ConnectError) and not _is_whole(call):
+        if isinstance(error, httpcore.ConnectError) and not _is_whole(call):
             with self._lock:
                 self._refused_in_a_row += 1
                 if self._refused_in_a_row >= _REFUSED_IN_A_ROW:
@@ -316,7 +307,7 @@ class Client:
                         f"{in_short(error)}"
                     )
                     raise TargetGoneError(self._gone) from error
-        if isinstance(error, httpx.TimeoutException):
+        if isinstance(error, httpcore.TimeoutException):
             return _unanswered(call, f"no answer within {self.profile.limits.timeout_seconds:g} s", seconds)
         return _unanswered(call, in_short(error), seconds)
 

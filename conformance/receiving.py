@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
+import httpcore
+
+from conformance.connections import BROKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _NO_CONTENT = 204
 _SHOWN_PROBLEM = 200
@@ -32,30 +37,37 @@ class Received:
     """Why it is not whole, and then shows nothing."""
 
 
-def received(response: httpx.Response, *, most: int, raw: bool) -> Received:
+def headers_of(response: httpcore.Response) -> dict[str, str]:
+    """Return the headers of an answer, names in lower case; what was sent several times is joined, as HTTP has it."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in response.headers:
+        name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def received(response: httpcore.Response, headers: Mapping[str, str], *, most: int, raw: bool) -> Received:
     """
-    Read the body of an answer, at most so many bytes of it, and free its connection.
+    Read the body of an answer, at most so many bytes of it.
 
     `raw` wants the bytes as they were sent; otherwise a content encoding is undone. A connection that brought more than
     its answer is given up: the rest would be taken for the answer to the next call.
     """
-    begun = f"status {response.status_code}, but the body"
+    begun = f"status {response.status}, but the body"
     body = bytearray()
     try:
-        for chunk in response.stream if isinstance(response.stream, httpx.SyncByteStream) else ():
+        for chunk in response.iter_stream():
             body += chunk
             if len(body) > most:
                 return Received(b"", f"{begun} is longer than {most} bytes")
-        excess = _excess(response)
-    except httpx.TimeoutException:
+        excess = _excess(response, headers)
+    except httpcore.TimeoutException:
         return Received(b"", f"{begun} did not end in time")
-    except (httpx.HTTPError, OSError) as error:
+    except BROKEN as error:
         return Received(b"", f"{begun} broke off: {in_short(error)}")
-    finally:
-        response.close()
-    if response.status_code == _NO_CONTENT:
+    if response.status == _NO_CONTENT:
         return Received(b"" if excess.startswith(_NO_BODY) else excess)
-    return Received(bytes(body)) if raw or not body else _unpacked(bytes(body), response, most, begun)
+    return Received(bytes(body)) if raw or not body else _unpacked(bytes(body), headers, most, begun)
 
 
 def in_short(error: Exception) -> str:
@@ -64,7 +76,14 @@ def in_short(error: Exception) -> str:
     return text if len(text) <= _SHOWN_PROBLEM else f"{text[:_SHOWN_PROBLEM]} ..."
 
 
-def _excess(response: httpx.Response) -> bytes:
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _excess(response: httpcore.Response, headers: Mapping[str, str]) -> bytes:
     """
     Return the beginning of what came after the end of an answer, and hang up if anything did or will.
 
@@ -72,21 +91,21 @@ def _excess(response: httpx.Response) -> bytes:
     announced and nothing there yet, question marks stand for it.
     """
     reader: Any = response.stream
-    # Neither HTTP library has a word for it; the parser below them has, and knows where an answer ends.
-    for name in ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state"):
+    # The HTTP library has no word for it; the parser below them has, and knows where an answer ends.
+    for name in ("_connection", "_h11_state"):
         reader = getattr(reader, name, None)
     excess: bytes = reader.trailing_data[0][:_LONGEST_EXCESS] if reader is not None else b""
-    is_silent = response.status_code == _NO_CONTENT
+    is_silent = response.status == _NO_CONTENT
     if is_silent and not excess:
-        excess = b"?" * min(int(response.headers.get("content-length", "0")), _LONGEST_EXCESS)
-    if excess or (is_silent and "transfer-encoding" in response.headers):
+        excess = b"?" * min(int(headers.get("content-length", "0")), _LONGEST_EXCESS)
+    if excess or (is_silent and "transfer-encoding" in headers):
         response.extensions["network_stream"].close()
     return excess
 
 
-def _unpacked(body: bytes, response: httpx.Response, most: int, begun: str) -> Received:
+def _unpacked(body: bytes, headers: Mapping[str, str], most: int, begun: str) -> Received:
     """Undo the content encodings, the last one first, and never hold more than is allowed."""
-    for name in reversed(response.headers.get("content-encoding", "").lower().replace(" ", "").split(",")):
+    for name in reversed(headers.get("content-encoding", "").lower().replace(" ", "").split(",")):
         if name not in _WINDOWS:
             continue
         try:
