@@ -13,7 +13,7 @@ from conformance.judge import Finding, Judge
 from conformance.record import Check, ItemSeen, ItemState, Outcome, Reason, Recorder, TestEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.contract import Contract
     from conformance.target import Profile
@@ -71,7 +71,9 @@ class TestBook:
     test: str
     declared: frozenset[str]
     started: float = field(default_factory=time.monotonic)
-    requests_before: int = 0
+    seconds: float | None = None
+    """How long it took, once it has ended."""
+    requests: int = 0
     expectations: int = 0
     """How many expectations were looked at; a block that looks at none verifies nothing."""
     recent: list[Exchange] = field(default_factory=list)
@@ -94,6 +96,13 @@ class TestBook:
     __test__ = False
 
 
+class _Desk(threading.local):
+    """What the test of a thread has before it: most runs have one, some have several tests under way at once."""
+
+    book: TestBook | None = None
+    number: int = 0
+
+
 class Run:
     """Everything of one run that the vocabulary of expectations reaches."""
 
@@ -106,10 +115,22 @@ class Run:
         self.client = Client(profile)
         self.client.tell_apart(self.judge.place)
         self.client.on_exchange(self._see)
-        self.book: TestBook | None = None
+        self._desk = _Desk()
         self.only_reads = False
         """Whether nothing may be sent that could change the target."""
+        self.hurries = threading.Event()
+        """Set when tests shall come to an end: what they changed is put back, and nothing else is begun."""
         self._lock = threading.RLock()
+
+    @property
+    def book(self) -> TestBook | None:
+        """The book of the test that runs in this thread."""
+        return self._desk.book
+
+    @property
+    def desk(self) -> int:
+        """The number of those things set aside that the test in this thread may use; no other test uses them now."""
+        return self._desk.number
 
     def close(self) -> None:
         """Close all connections to the target."""
@@ -120,11 +141,23 @@ class Run:
         if self.only_reads and method != "GET":
             raise NotTested(Reason.UNSAFE, f"{what} may change the target, which is only to be read")
 
+    def require_declared(self, claims: Iterable[str]) -> None:
+        """Raise NotTested when the target declares none of the features that these requirements are about."""
+        features = {self.contract.requirements[name].feature for name in claims}
+        if not any(feature is None or self.profile.declares(feature) for feature in features):
+            named = ", ".join(sorted(filter(None, features)))
+            raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {named}")
+
     def begin(self, test: str, declared: frozenset[str]) -> TestBook:
         """Start the book of a test that declares to verify these requirements."""
-        self.book = TestBook(test, declared, requests_before=self.client.requests)
-        self.client.test = test
-        return self.book
+        book = TestBook(test, declared)
+        self.join(book)
+        return book
+
+    def join(self, book: TestBook | None, desk: int = 0) -> None:
+        """Let this thread work for the test of a book, or for none."""
+        self._desk.book, self._desk.number = book, desk
+        self.client.test = book.test if book else ""
 
     def end(self, outcome: str, detail: str | None = None) -> None:
         """Close the book of the running test and write how it went."""
@@ -134,13 +167,12 @@ class Run:
             TestEnd(
                 test=book.test,
                 outcome=outcome,
-                seconds=round(time.monotonic() - book.started, 3),
-                requests=self.client.requests - book.requests_before,
+                seconds=round(time.monotonic() - book.started if book.seconds is None else book.seconds, 3),
+                requests=book.requests,
                 detail=detail,
             ),
         )
-        self.book = None
-        self.client.test = ""
+        self.join(None)
 
     # -- checks -------------------------------------------------------------------------------------------------
 
@@ -264,9 +296,12 @@ class Run:
 
     def _see(self, exchange: Exchange) -> None:
         book = self.book
-        if book is None or book.is_apart:
+        if book is None:
             return
         with self._lock:
+            book.requests += 1
+            if book.is_apart:
+                return
             book.recent.append(exchange)
             del book.recent[:-10]
             if exchange.status is None and exchange.call.method != "GET" and book.unanswered_write is None:

@@ -31,7 +31,8 @@ def burst(caller: Caller, path: str, body: Any, *, count: int = 1) -> list[Answe
     def once(_: int) -> Answer:
         return Answer(current_run().client.send(caller.actor, "POST", path, json_body=body, patient=False))
 
-    with ThreadPoolExecutor(min(count, _AT_ONCE)) as pool:
+    run = current_run()
+    with ThreadPoolExecutor(min(count, _AT_ONCE), initializer=run.join, initargs=(run.book, run.desk)) as pool:
         return list(pool.map(once, range(count)))
 
 

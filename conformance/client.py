@@ -117,8 +117,7 @@ class Client:
         """Prepare connections to the profile's target; nothing is sent yet."""
         self.profile = profile
         self.requests = 0
-        self.test = ""
-        """Node id of the test on whose behalf is called; goes into the User-Agent."""
+        self._speaker = _Speaker()
         self._listeners: list[Callable[[Exchange], None]] = []
         self._pace = _Pace(profile.limits.requests_per_second)
         self._lock = threading.Lock()
@@ -143,6 +142,15 @@ class Client:
     def close(self) -> None:
         """Close all connections."""
         self._connections.close()
+
+    @property
+    def test(self) -> str:
+        """Node id of the test on whose behalf this thread calls; goes into the User-Agent."""
+        return self._speaker.test
+
+    @test.setter
+    def test(self, test: str) -> None:
+        self._speaker.test = test
 
     def on_exchange(self, listener: Callable[[Exchange], None]) -> None:
         """Hand every exchange from now on to a listener."""
@@ -349,6 +357,12 @@ class Client:
         for secret in self.profile.secrets():
             text = text.replace(secret, "[redacted]")
         return text
+
+
+class _Speaker(threading.local):
+    """On whose behalf a thread calls."""
+
+    test: str = ""
 
 
 class _Pace:

@@ -7,21 +7,24 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.bookkeeping import NotTested, Run, Violation, current_run
+from conformance.bookkeeping import NotTested, Run, TestBook, Violation, current_run
 from conformance.claims import claims_in
 from conformance.client import TargetGoneError
 from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.expectations import Caller
+from conformance.lanes import Lanes, drawn_calls, lanes
+from conformance.options import add_options, options_of
 from conformance.progress import ByArea
 from conformance.record import Reason
 from conformance.reports.terminal import summary
 from conformance.resources import SUITE_FOLDER
-from conformance.session import Options, Session
+from conformance.session import Session
 from conformance.target import ACTORS, FIXTURES, Actor, Fixture
 from conformance.target.profile import PLURALS
 
@@ -32,74 +35,26 @@ _SESSION = pytest.StashKey[Session]()
 _CLAIMS = pytest.StashKey[Collection[str]]()
 _AREA = pytest.StashKey[str]()
 _EXIT = pytest.StashKey[ExitCode]()
+_LANES = pytest.StashKey[Lanes]()
 #: Set by whoever runs the collected tests in another way than once against one target.
 RUNS_ELSEWHERE = pytest.StashKey[bool]()
 _NOBODY = Actor("wrong-token", "0000-no-such-token-0000")
 
 
-# -- options ---------------------------------------------------------------------------------------------------------
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the suite's options to pytest's own."""
-    group = parser.getgroup("conformance", "specification conformance")
-    group.addoption("--base-url", help="address of the service under test, above /api/v4")
-    group.addoption("--target", type=Path, help="target profile; the embedded reference is tested without one")
-    group.addoption("--target-version", help="version of the service, such as 17.7, 'auto' or 'unknown'")
-    group.addoption("--as-of", help="judge by another version than the target has, as upgrade readiness does")
-    group.addoption("--area", action="append", default=[], help="only this area; may be repeated")
-    group.addoption(
-        "--requirement", action="append", default=[], help="only tests of this requirement; may be repeated"
-    )
-    group.addoption(
-        "--include",
-        action="append",
-        default=[],
-        choices=["slow"],
-        help="also what is off by default: slow, such as the completion rate limit, which takes minutes and many calls",
-    )
-    group.addoption("--seed", type=int, help="repeats the random choices of an earlier run")
-    group.addoption("--out", type=Path, help="folder for the reports of this run")
-    group.addoption("--corpus", help="folder of the drawn cases that later runs send again, or 'none'")
-    group.addoption("--by-area", action="store_true", help="show progress by area instead of a sign for each test")
-    group.addoption("--max-examples", type=int, default=30, help="drawn cases per operation and state machine")
-    group.addoption("--fuzz-seconds", type=float, default=10.0, help="time limit for the drawn cases of one operation")
-    group.addoption("--concurrency", type=int, default=16, help="how many drawn cases are under way at once")
-    group.addoption("--known-failures", type=Path, help="list of requirements that are known to fail, with reasons")
-    group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
-
-
-def _options(config: pytest.Config) -> Options:
-    option = config.getoption
-    return Options(
-        base_url=option("--base-url"),
-        target=option("--target"),
-        version=option("--target-version"),
-        as_of=option("--as-of"),
-        areas=tuple(option("--area")),
-        requirements=tuple(option("--requirement")),
-        include=tuple(option("--include")),
-        seed=option("--seed"),
-        out=option("--out"),
-        max_examples=option("--max-examples"),
-        fuzz_seconds=option("--fuzz-seconds"),
-        concurrency=option("--concurrency"),
-        corpus=option("--corpus"),
-        known_failures=option("--known-failures"),
-        read_only=option("--read-only"),
-        arguments=tuple(str(argument) for argument in config.invocation_params.args),
-    )
+    add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's markers and check the operator's options."""
     config.addinivalue_line("markers", "claims(*ids): requirements that a test verifies beyond those its source names")
     config.addinivalue_line("markers", "slow: takes minutes or many calls; runs with --include slow")
-    config.addinivalue_line("markers", "every_operation(where, claims): one test per operation of the contract")
+    config.addinivalue_line("markers", "every_operation(where, claims, draws): one test per operation of the contract")
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
-        config.stash[_SESSION] = Session.prepare(_options(config))
+        config.stash[_SESSION] = Session.prepare(options_of(config))
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:
@@ -267,7 +222,11 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     state = config.stash[_SESSION]
     with ExitStack() as stack:
         try:
-            stack.enter_context(state.running(config.stash[ALL_CLAIMS], suite))
+            run = stack.enter_context(state.running(config.stash[ALL_CLAIMS], suite))
+            drawn = drawn_calls(session.items)
+            found = config.stash[_LANES] = stack.enter_context(lanes(run, state, drawn))
+            state.draw_ahead([*found.wanted, *(call.wanted for call in drawn if not found.has(call.item))])
+            session.items.sort(key=found.has)
         except ConformanceError as error:
             _give_up(session, error)
         try:
@@ -326,14 +285,34 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 @contextmanager
 def booked(item: pytest.Item, run: Run) -> Iterator[None]:
     """Keep the book of one test of the suite while the context lasts."""
-    claimed: Collection[str] = item.stash[_CLAIMS]
     item.stash[_OUTCOME], item.stash[_DETAIL] = "not tested", None
-    run.begin(item.nodeid, frozenset(claimed))
+    found = _lanes_of(item)
+    run.join(found.book(item, partial(_begun, run)) if found else _begun(run, item))
     try:
         yield
     finally:
         run.leave_open(Reason.NOT_REACHED, "its test ended before it was looked at")
         run.end(item.stash[_OUTCOME], item.stash[_DETAIL])
+
+
+def _begun(run: Run, item: pytest.Item) -> TestBook:
+    claims: Collection[str] = item.stash[_CLAIMS]
+    return run.begin(item.nodeid, frozenset(claims))
+
+
+def _lanes_of(item: pytest.Item) -> Lanes | None:
+    found = item.config.stash.get(_LANES, None)
+    return found if found is not None and found.has(item) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Take what came of a test that runs beside others."""
+    found = _lanes_of(pyfuncitem)
+    if found is None:
+        return None
+    found.wait_for(pyfuncitem)
+    return True
 
 
 _OUTCOME = pytest.StashKey[str]()
@@ -475,11 +454,7 @@ def _is_applicable(request: pytest.FixtureRequest) -> None:
     """Keep a test from a target that declares none of the features it is about."""
     if not is_suite(request.node):
         return
-    run = current_run()
-    features = {run.contract.requirements[name].feature for name in request.node.stash[_CLAIMS]}
-    if not any(feature is None or run.profile.declares(feature) for feature in features):
-        named = ", ".join(sorted(filter(None, features)))
-        raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {named}")
+    current_run().require_declared([*request.node.stash[_CLAIMS]])
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -245,6 +246,7 @@ class Recorder:
         self.checks: list[Check] = []
         """What was checked so far, for those who cannot wait for the end."""
         self._lines: list[str] = []
+        self._lock = threading.Lock()
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._stream: TextIO | None = file.open("w", encoding="utf-8", errors="backslashreplace")
@@ -279,14 +281,15 @@ class Recorder:
 
     def _append(self, kind: str, data: Mapping[str, Any]) -> None:
         text = json.dumps({"kind": kind, **data}, ensure_ascii=False, default=str) + "\n"
-        self._lines.append(text)
-        if self._stream is None:
-            return
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError as error:
-            self._move(error)
+        with self._lock:
+            self._lines.append(text)
+            if self._stream is None:
+                return
+            try:
+                self._stream.write(text)
+                self._stream.flush()
+            except OSError as error:
+                self._move(error)
 
     def _move(self, error: OSError) -> None:
         """Go on in the temporary folder; without one, the lines stay in memory and reach the terminal's summary."""

@@ -18,7 +18,7 @@ from conformance.bookkeeping import Run, running
 from conformance.contract import Contract, Version
 from conformance.embedded import DEFAULT_VERSION, embedded_target
 from conformance.errors import ExitCode, TargetError, UsageError
-from conformance.fuzzing.corpus import Corpus, corpus_folder
+from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
 from conformance.known_failures import load_known_failures
 from conformance.planning import plan, table
 from conformance.record import RECORD_FORM, Footer, Header, Notice, PlannedRequirement, Recorder, RunRecord
@@ -30,35 +30,10 @@ from conformance.target.version import contradiction, resolved
 from conformance.verdicts import RunResult, RunVerdict, add_up
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-
-@dataclass(frozen=True)
-class Options:
-    """What the operator asks for."""
-
-    base_url: str | None = None
-    target: Path | None = None
-    version: str | None = None
-    """Version of the target: a version, `unknown`, or `auto`."""
-    as_of: str | None = None
-    """Another version to judge the target by, which it need not have."""
-    areas: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
-    """What is off by default and wanted all the same."""
-    seed: int | None = None
-    out: Path | None = None
-    max_examples: int = 30
-    fuzz_seconds: float = 10.0
-    concurrency: int = 16
-    corpus: str | None = None
-    """Folder of the cases that are kept from run to run; `none` keeps nothing, None is the default folder."""
-    known_failures: Path | None = None
-    """The list of what is known to fail."""
-    read_only: bool = False
-    """Whether nothing may be sent that could change the target."""
-    arguments: tuple[str, ...] = ()
+    from conformance.contract import Operation
+    from conformance.options import Options
 
 
 @dataclass
@@ -138,6 +113,16 @@ class Session:
             self.corpora[version] = Corpus(self.contract, version, self.corpus_folder)
         return self.corpora[version]
 
+    def draw_ahead(self, wanted: Iterable[tuple[Operation, str]]) -> None:
+        """Begin to draw the cases of these operations and phases, which tests of this run will ask for."""
+        if self.run is not None:
+            self.corpus(self.run.profile.version).draw_ahead(wanted, self.budget)
+
+    @property
+    def budget(self) -> Budget:
+        """What decides which random cases are drawn for an operation."""
+        return Budget(self.seed, self.options.max_examples, self.options.fuzz_seconds)
+
     def wants(self, claims: Collection[str]) -> bool:
         """Tell whether a test with these claims belongs to what the operator selected."""
         if self.options.requirements and not set(self.options.requirements).intersection(claims):
@@ -152,6 +137,7 @@ class Session:
         with ExitStack() as stack:
             recorder = self.recorder = Recorder(self.folder / "results.jsonl")
             stack.callback(recorder.close)
+            stack.callback(self._draw_no_more)
             try:
                 profile = self.profile or self._embedded(stack)
                 rows = plan(self.contract, profile, claims, selected, self.known_failures)
@@ -172,6 +158,10 @@ class Session:
             finally:
                 if self._has_head:
                     self._finish(recorder)
+
+    def _draw_no_more(self) -> None:
+        for corpus in self.corpora.values():
+            corpus.close()
 
     def _write_head(self, recorder: Recorder, profile: Profile, rows: tuple[PlannedRequirement, ...]) -> None:
         recorder.write(

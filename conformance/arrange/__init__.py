@@ -41,6 +41,7 @@ __all__ = [
     "arranged",
     "has_recipe",
     "place_for",
+    "sets_aside",
 ]
 
 
@@ -74,15 +75,31 @@ def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
     served = next((name for name in operation.served if name in run.profile.actors), None)
     if not aside or served in _AT_HOME:
         return Place(run.profile)
+    references = _references(run, operation)
+    return Place.aside(run.profile, references, run.desk)
+
+
+def _references(run: Run, operation: Operation) -> set[str]:
+    """Return the fixtures that calls of an operation's area are made with."""
     recipes = area_of(operation).recipes
-    references = {
+    return {
         parameter.fixture
         for entry in run.judge.operations
         if entry.id in recipes
         for parameter in entry.parameters
         if parameter.fixture
     }
-    return Place.aside(run.profile, references)
+
+
+def sets_aside(run: Run, operation: Operation) -> int | None:
+    """
+    Return on how many sets of things, one beside the other, random calls of an operation can go at once.
+
+    None when they go to nothing that is set aside.
+    """
+    if any(name in _AT_HOME for name in operation.served):
+        return None
+    return Place.sets_aside(run.profile, _references(run, operation))
 
 
 @dataclass

@@ -28,13 +28,20 @@ class Place:
 
     profile: Profile
     is_aside: bool = False
+    number: int = 0
+    """Which of several sets of things that are set aside."""
 
     @classmethod
-    def aside(cls, profile: Profile, references: Collection[str]) -> Place:
+    def aside(cls, profile: Profile, references: Collection[str], number: int = 0) -> Place:
         """Return what is set aside if the profile has all that is referred to, and otherwise the plain things."""
-        names = {reference.partition(".")[0] for reference in references}
-        wanted = [spare for name, spare in SET_ASIDE.items() if name in names]
-        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted))
+        wanted = _spares(references)
+        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted), number=number)
+
+    @staticmethod
+    def sets_aside(profile: Profile, references: Collection[str]) -> int | None:
+        """Return how many sets of what is referred to are set aside; None where nothing of it ever is."""
+        spares = _spares(references)
+        return min(len(profile.fixtures.get(spare, ())) or 1 for spare in spares) if spares else None
 
     def entries(self, name: str) -> tuple[Fixture, ...]:
         """Return all fixtures of a name; raise NotTested when the profile has none."""
@@ -42,7 +49,8 @@ class Place:
         missing = self.profile.missing((found,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        return self.profile.fixtures[found]
+        entries = self.profile.fixtures[found]
+        return (entries[self.number % len(entries)],) if found != name else entries
 
     def fixture(self, name: str) -> Fixture:
         """Return the first fixture of a name; raise NotTested when the profile has none."""
@@ -70,3 +78,8 @@ class Place:
     def _of_fixture(self, name: str, field: str, number: int) -> Any:
         entries = self.entries(name)
         return entries[number % len(entries)].get(field)
+
+
+def _spares(references: Collection[str]) -> list[str]:
+    names = {reference.partition(".")[0] for reference in references}
+    return [spare for name, spare in SET_ASIDE.items() if name in names]

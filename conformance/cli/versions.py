@@ -16,12 +16,13 @@ from conformance import pytest_plugin
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.har import LONGEST
+from conformance.options import Options
 from conformance.readiness import Readiness, Ready, affected, assess, in_words, interval
 from conformance.record import RunRecord, add_readiness, read_record
 from conformance.reports import render_all
 from conformance.reports.text import one_line, plural
 from conformance.resources import suite_arguments
-from conformance.session import Options, Session
+from conformance.session import Session
 from conformance.traffic import Found, TrafficLint, TrafficReport
 
 if TYPE_CHECKING:

@@ -48,8 +48,7 @@ def drawn_for(suite: Session, operation: Operation, phase: str) -> list[DrawnCas
     if phase == "coverage":
         found = Draw(coverage=tuple(corpus.cases(operation, phase)))
     else:
-        budget = Budget(suite.seed, options.max_examples, options.fuzz_seconds)
-        found = corpus.draw(operation, budget, with_earlier=options.seed is None)
+        found = corpus.draw(operation, suite.budget, with_earlier=options.seed is None)
     if operation.has_gateway:
         # A gateway behind the service may answer these: it has a rate, and may have a price. Specification: Limits.
         found = found.rationed(_RATION)

@@ -15,7 +15,7 @@ import re
 import secrets
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract.bundle import resolve
 from conformance.errors import UsageError
+from conformance.fuzzing.ahead import Ahead, Wish
 from conformance.fuzzing.cases import DrawnCase
 from conformance.reports.text import plural
 
@@ -123,6 +124,7 @@ class Corpus:
     _unreadable: dict[Path, str] = field(default_factory=dict, repr=False)
     _refused: str | None = field(default=None, repr=False)
     """Why nothing more is stored."""
+    _ahead: Ahead | None = field(default=None, repr=False)
 
     def cases(self, operation: Operation, phase: str, budget: Budget = Budget()) -> list[DrawnCase]:
         """
@@ -130,16 +132,31 @@ class Corpus:
 
         The same arguments give the same cases. A folder that cannot be written to is no reason to fail.
         """
-        file = self._file(operation, "coverage" if phase == "coverage" else budget.name)
+        file = self._file_of(operation, phase, budget)
         stored = self._read(file, operation)
         if stored is not None:
             return stored
-        drawn = self._drawn(operation, phase, budget)
+        ahead = self._ahead.take(operation, phase) if self._ahead else None
+        drawn = self._drawn(operation, phase, budget) if ahead is None else ahead
         if file is not None:
             self._store(file, drawn)
             _forget(_shapes_beside(file)[_KEPT_SHAPES:])
             _forget(_draws_in(file.parent.parent)[_KEPT_DRAWS:])
         return drawn
+
+    def draw_ahead(self, wanted: Iterable[tuple[Operation, str]], budget: Budget) -> None:
+        """Begin to draw, in another process, what is not stored of these operations and phases."""
+        wishes = [
+            Wish(operation.id, phase)
+            for operation, phase in wanted
+            if not (file := self._file_of(operation, phase, budget)) or not file.exists()
+        ]
+        self._ahead = Ahead.begin(self.contract, self.version, wishes, asdict(budget))
+
+    def close(self) -> None:
+        """Draw nothing more ahead."""
+        if self._ahead is not None:
+            self._ahead.close()
 
     def draw(self, operation: Operation, budget: Budget, *, with_earlier: bool = True) -> Draw:
         """
@@ -221,6 +238,9 @@ class Corpus:
             yield from chosen
 
     # -- files ---------------------------------------------------------------------------------------------------------
+
+    def _file_of(self, operation: Operation, phase: str, budget: Budget) -> Path | None:
+        return self._file(operation, "coverage" if phase == "coverage" else budget.name)
 
     def _file(self, operation: Operation, name: str) -> Path | None:
         if self.folder is None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.bookkeeping import Unmet, Violation, current_run
+from conformance.bookkeeping import NotTested, Unmet, Violation, current_run
 from conformance.expectations import Answer
 from conformance.fuzzing.cases import DrawnCase, query_text
 from conformance.fuzzing.fitting import Fitting
@@ -84,6 +84,8 @@ class _Sending:
             return []
         calls = [case.call(self.caller.actor) for case in cases]
         run = current_run()
+        if run.hurries.is_set():
+            raise NotTested(Reason.INTERRUPTED, "the run was interrupted")
         at_once = min(self.concurrency, len(cases), run.client.worth_sending_at_once())
         with run.apart():
             exchanges = _sent(self.exchange, calls, at_once) if at_once > 1 else list(map(self.exchange, calls))
@@ -206,7 +208,8 @@ def _all_refused(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
 
 
 def _sent(send: Callable[[Call], Exchange], calls: list[Call], at_once: int) -> list[Exchange]:
-    with ThreadPoolExecutor(at_once) as pool:
+    run = current_run()
+    with ThreadPoolExecutor(at_once, initializer=run.join, initargs=(run.book, run.desk)) as pool:
         try:
             return list(pool.map(send, calls))
         except BaseException:

@@ -129,8 +129,14 @@ def create_service(
     choices: Choices | None = None,
     seed: int = 0,
     clock: Clock | None = None,
+    *,
+    sets_aside: int = 1,
 ) -> Service:
-    """Make a service with the seeded world. Raise UnknownVersionError for a version it cannot play."""
+    """
+    Make a service with the seeded world, and several sets of things set aside for drawn calls if wanted.
+
+    Raise UnknownVersionError for a version it cannot play.
+    """
     service = Service(supported(version), choices or Choices(), seed, clock)
-    service.settle(build_world(service))
+    service.settle(build_world(service, sets_aside=sets_aside))
     return service

@@ -19,9 +19,10 @@ from conformance.client import Client, TargetGoneError
 from conformance.contract import Contract
 from conformance.errors import ExitCode, TargetError
 from conformance.expectations import Caller, verifies
+from conformance.options import Options
 from conformance.record import Outcome, Reason, Recorder
 from conformance.reports import FORMATS
-from conformance.session import Options, Session
+from conformance.session import Session
 from conformance.target.profile import profile_from
 from selftest.proof.hostile import (
     BROKEN,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.errors import ExitCode, TargetError
-from conformance.session import Options, Session
+from conformance.options import Options
+from conformance.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,9 @@ import pytest
 from conformance.client import Client
 from conformance.embedded import profile_data
 from conformance.errors import ExitCode
+from conformance.options import Options
 from conformance.reference import create_service
-from conformance.session import Options, Session
+from conformance.session import Session
 from conformance.target.profile import profile_from
 from conformance.target.version import contradiction, resolved
 from selftest.conftest import serving

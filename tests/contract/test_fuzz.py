@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @pytest.mark.every_operation(
     where=takes_part,
     claims=lambda operation: claims_of(operation.success.requirement),
+    draws="fuzz",
 )
 def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite: Session) -> None:
     with arranged(operation, aside=True) as prepared:

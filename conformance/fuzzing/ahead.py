@@ -1,0 +1,126 @@
+"""Draws cases in a process of its own while those before them are sent: drawing takes longer than sending."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract import Contract, Version
+from conformance.fuzzing.cases import DrawnCase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.contract import Operation
+
+#: Another process takes about a second to begin, in which some two hundred cases are drawn here.
+_WORTH_A_PROCESS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The cases of one operation and phase that will be asked for."""
+
+    operation: str
+    phase: str
+
+
+@dataclass
+class Ahead:
+    """
+    Cases that another process draws, in the order in which they will be asked for.
+
+    They are those that would be drawn here. Whatever becomes of the process, nothing is lost but the time it saves.
+    """
+
+    _process: subprocess.Popen[str]
+    _found: dict[Wish, list[Any] | None] = field(default_factory=dict)
+    _waiting: set[Wish] = field(default_factory=set)
+    _news: threading.Condition = field(default_factory=threading.Condition)
+
+    @classmethod
+    def begin(
+        cls, contract: Contract, version: Version | None, wishes: Sequence[Wish], budget: Mapping[str, Any]
+    ) -> Ahead | None:
+        """Start to draw; None where that is not worth it, or nothing can be started."""
+        number = sum(int(budget["max_examples"]) if wish.phase == "fuzz" else 1 for wish in wishes)
+        if number < _WORTH_A_PROCESS or (os.cpu_count() or 1) == 1:
+            return None
+        order = {
+            "contract": contract.digest,
+            "version": str(version or "unknown"),
+            "budget": dict(budget),
+            "wishes": [[wish.operation, wish.phase] for wish in wishes],
+        }
+        command = [sys.executable, "-m", __name__, json.dumps(order)]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        try:
+            # In a session of its own: what interrupts the run is no news to it, it is ended with the run.
+            process = subprocess.Popen(  # noqa: S603 - this module itself
+                command, stdin=nothing, stdout=pipe, stderr=nothing, text=True, start_new_session=True
+            )
+        except OSError:
+            return None
+        ahead = cls(process, _waiting=set(wishes))
+        threading.Thread(target=ahead._read, name="drawn ahead", daemon=True).start()
+        return ahead
+
+    def take(self, operation: Operation, phase: str) -> list[DrawnCase] | None:
+        """Return the cases of an operation, as soon as they are drawn; None when they have to be drawn here."""
+        wish = Wish(operation.id, phase)
+        with self._news:
+            self._news.wait_for(lambda: wish not in self._waiting)
+            found = self._found.pop(wish, None)
+        return None if found is None else [DrawnCase.restored(operation, data) for data in found]
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self) -> None:
+        lines = self._process.stdout or ()
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            for line in lines:
+                said = json.loads(line)
+                wish = Wish(said["operation"], said["phase"])
+                with self._news:
+                    self._found[wish] = said["cases"]
+                    self._waiting.discard(wish)
+                    self._news.notify_all()
+        with self._news:
+            self._waiting.clear()
+            self._news.notify_all()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+
+def main(order: Mapping[str, Any]) -> None:
+    """Draw what is ordered and print it, a line for each wish."""
+    from conformance.fuzzing import drawing  # noqa: PLC0415 - takes a second, which only this process spends
+
+    contract = Contract.load()
+    version = Version.parse_known(order["version"])
+    if contract.digest != order["contract"]:
+        return
+    source = drawing.load(contract, version)
+    operations = {operation.id: operation for operation in contract.operations(version)}
+    for name, phase in order["wishes"]:
+        operation = operations[name]
+        if phase == "coverage":
+            cases = drawing.coverage_cases(source, operation)
+        else:
+            cases = drawing.fuzz_cases(source, operation, **order["budget"])
+        print(  # noqa: T201 - what it is for
+            json.dumps({"operation": name, "phase": phase, "cases": [case.stored() for case in cases]}), flush=True
+        )
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
