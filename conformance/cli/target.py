@@ -77,8 +77,17 @@ def _row(proof: RoleProof, width: int) -> str:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 @click.option("--latency", type=float, default=0.0, show_default=True, metavar="MS", help="Delay of every answer.")
+@click.option(
+    "--sets-aside",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Sets of group, project and merge request for drawn calls: so many operations get theirs at once.",
+)
 @click.option("--profile-out", type=click.Path(path_type=Path), help="Write the target profile of this service here.")
-def serve(version: str, host: str, port: int, latency: float, profile_out: Path | None) -> None:
+def serve(  # noqa: PLR0913, PLR0917 - the options of a command
+    version: str, host: str, port: int, latency: float, sets_aside: int, profile_out: Path | None
+) -> None:
     """
     Serve the reference implementation with a seeded world, and say who is who.
 
@@ -87,7 +96,7 @@ def serve(version: str, host: str, port: int, latency: float, profile_out: Path 
     known = Version.parse_known(version)
     if known is None:
         raise UsageError("The reference needs a version to have, such as 17.7.")
-    service = create_service(version=version)
+    service = create_service(version=version, sets_aside=sets_aside)
 
     def say(base_url: str) -> None:
         if profile_out is not None:

@@ -52,7 +52,7 @@ def drawn_for(suite: Session, operation: Operation, phase: str) -> list[DrawnCas
     if operation.has_gateway:
         # A gateway behind the service may answer these: it has a rate, and may have a price. Specification: Limits.
         found = found.rationed(_RATION)
-    corpus.counts.update(found.counts)
+    corpus.count(found)
     return found.cases
 
 

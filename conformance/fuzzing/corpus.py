@@ -14,6 +14,7 @@ import json
 import re
 import secrets
 import shutil
+import threading
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -125,6 +126,8 @@ class Corpus:
     _refused: str | None = field(default=None, repr=False)
     """Why nothing more is stored."""
     _ahead: Ahead | None = field(default=None, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    """What draws is not made for several threads; neither is Python's own parser, which it uses."""
 
     def cases(self, operation: Operation, phase: str, budget: Budget = Budget()) -> list[DrawnCase]:
         """
@@ -184,6 +187,11 @@ class Corpus:
         _forget(_newest(folder, "*.json")[FAILED_AT_MOST:])
         _forget(_shapes_beside(folder)[_KEPT_SHAPES:])
 
+    def count(self, draw: Draw) -> None:
+        """Count what was given to a test."""
+        with self._lock:
+            self.counts.update(draw.counts)
+
     @property
     def warning(self) -> str | None:
         """What was wrong with the folder, in one message; None when nothing was."""
@@ -198,19 +206,14 @@ class Corpus:
     # -- drawing -------------------------------------------------------------------------------------------------------
 
     def _drawn(self, operation: Operation, phase: str, budget: Budget) -> list[DrawnCase]:
-        from conformance.fuzzing import drawing  # noqa: PLC0415 - costs a second that a replay can do without
+        with self._lock:
+            from conformance.fuzzing import drawing  # noqa: PLC0415 - costs a second that a replay can do without
 
-        if self._source is None:
-            self._source = drawing.load(self.contract, self.version)
-        if phase == "coverage":
-            return drawing.coverage_cases(self._source, operation)
-        return drawing.fuzz_cases(
-            self._source,
-            operation,
-            seed=budget.seed,
-            max_examples=budget.max_examples,
-            seconds=budget.seconds,
-        )
+            if self._source is None:
+                self._source = drawing.load(self.contract, self.version)
+            if phase == "coverage":
+                return drawing.coverage_cases(self._source, operation)
+            return drawing.fuzz_cases(self._source, operation, **asdict(budget))
 
     def _failed(self, operation: Operation) -> list[DrawnCase]:
         file = self._file(operation, "failed")
