@@ -1,7 +1,8 @@
 """
 The suite beside schemathesis' own runner and a bare httpx loop: the same server, the same document, one sitting.
 
-Prints requests per second and ratios, at no latency and at 50 ms. Nothing is asserted: numbers depend on the machine.
+Every contender is a process of its own. Rates are those between its first request and its last; how long it takes to
+the first one, and all in all, stands beside them. Nothing is asserted: numbers depend on the machine.
 """
 
 from __future__ import annotations
@@ -10,126 +11,169 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import httpx
 import yaml
 
 from conformance.contract import Contract
 from conformance.embedded import profile_data
 from conformance.reference import EmbeddedServer, Service, create_service
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 VERSION = "17.7"
 EXAMPLES = 20
 BARE_REQUESTS = 3000
+SETS_ASIDE = 16
+AT_ONCE = 64
+_LONGEST = 1800
+_BETWEEN_LOOKS = 0.05  # seconds
+
+_BARE_LOOP = """
+import sys, httpx
+base_url, token, path, count = sys.argv[1:]
+with httpx.Client(base_url=base_url, headers={"PRIVATE-TOKEN": token}, trust_env=False) as client:
+    for _ in range(int(count)):
+        client.get(path)
+"""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Result:
     """What one contender did."""
 
     name: str
-    requests: int
-    seconds: float
+    begun: float
+    times: list[float] = field(default_factory=list)
+    """When each request was answered."""
+    ended: float = 0.0
+    memory_mb: float = 0.0
+    """The most that it and the processes it started had at a time."""
+
+    @property
+    def span(self) -> float:
+        """Seconds between the first request and the last."""
+        return self.times[-1] - self.times[0] if len(self.times) > 1 else float("nan")
 
     @property
     def rate(self) -> float:
-        """Requests per second, start-up included."""
-        return self.requests / self.seconds
+        """Requests per second between the first and the last."""
+        return len(self.times) / self.span
+
+    @property
+    def first(self) -> float:
+        """Seconds until the first request."""
+        return self.times[0] - self.begun if self.times else float("nan")
 
 
-@dataclass
-class Counter:
-    """Counts what a service answers."""
-
-    answered: int = 0
-
-    def __call__(self, _: object) -> None:
-        """Count one answer."""
-        self.answered += 1
-
-
-def measured(name: str, service: Service, act: Callable[[], None]) -> Result:
-    """Let a contender act, and count what reaches the service meanwhile."""
-    counter = Counter()
-    service.request_log = counter
-    started = time.perf_counter()
-    act()
-    seconds = time.perf_counter() - started
+def measured(name: str, service: Service, command: list[str], cwd: Path) -> Result:
+    """Run a contender, and note meanwhile what reaches the service and how much memory it takes."""
+    service.reset()
+    result = Result(name, time.perf_counter())
+    service.request_log = lambda _: result.times.append(time.perf_counter())
+    with subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        ended = threading.Event()
+        threading.Thread(target=_look, args=(process.pid, result, ended), daemon=True).start()
+        process.wait(_LONGEST)
+        ended.set()
+    result.ended = time.perf_counter()
     service.request_log = None
-    return Result(name, max(counter.answered, 1), seconds)
+    return result
 
 
-def command(*arguments: str, cwd: Path) -> Callable[[], None]:
-    """Return an act that runs a command; what it says of the service does not matter here."""
+def _look(pid: int, result: Result, ended: threading.Event) -> None:
+    """Note the largest sum of what a process and those it started have in memory; Linux shows it."""
+    while not ended.wait(_BETWEEN_LOOKS):
+        with suppress(OSError):
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+            result.memory_mb = max(result.memory_mb, sum(map(_memory_mb, [str(pid), *children])))
 
-    def act() -> None:
-        subprocess.run(arguments, cwd=cwd, capture_output=True, check=False, timeout=1800)
 
-    return act
+def _memory_mb(pid: str) -> float:
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
 
 
-def bare_loop(base_url: str, token: str, path: str, count: int) -> Callable[[], None]:
-    """Return an act that reads one path again and again, one call after the other."""
+def suite(*options: str) -> list[str]:
+    """Return the command of a run on the target in the folder."""
+    return [sys.executable, "-m", "conformance", "run", "--target", "target.yaml", "--seed", "1", *options]
 
-    def act() -> None:
-        with httpx.Client(base_url=f"{base_url}/api/v4", headers={"PRIVATE-TOKEN": token}, trust_env=False) as client:
-            for _ in range(count):
-                client.get(path)
 
-    return act
+def tier(examples: int, *options: str) -> list[str]:
+    """Return the command of a run of nothing but drawn calls."""
+    drawn = ["--max-examples", str(examples), *options, "--out", "tier", "--", "-k", "test_coverage or test_fuzz"]
+    return suite(*drawn)
 
 
 def sitting(latency_ms: float, folder: Path) -> list[Result]:
     """Measure all contenders against one server each, one after the other."""
-    results = []
-    service = create_service(version=VERSION)
+    folder.mkdir()
+    service = create_service(version=VERSION, sets_aside=SETS_ASIDE)
+    at_once = ("--concurrency", str(AT_ONCE))
+    workers = "8" if latency_ms else "1"
     with EmbeddedServer(service, latency_ms=latency_ms) as server:
         profile = profile_data(service.world, server.base_url, VERSION)
         (folder / "target.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
         (folder / "openapi.json").write_text(json.dumps(Contract.load().as_of(VERSION)), encoding="utf-8")
-        token = service.world.actors["maintainer"].token
+        api, token = f"{server.base_url}/api/v4", service.world.actors["maintainer"].token
         path = f"/projects/{service.world.one('project').id}/job_token_scope"
-        count = BARE_REQUESTS if not latency_ms else 100
-        results.append(measured("bare httpx loop", service, bare_loop(server.base_url, token, path, count)))
-        suite = [sys.executable, "-m", "conformance", "run", "--target", "target.yaml", "--seed", "1"]
-        drawn = ["--max-examples", str(EXAMPLES), "--", "-k", "test_coverage or test_fuzz"]
-        for name in ("contract tier, cases drawn", "contract tier, cases replayed"):
-            service.reset()
-            results.append(measured(name, service, command(*suite, "--out", "tier", *drawn, cwd=folder)))
-        service.reset()
-        results.append(measured("whole run", service, command(*suite, "--out", "whole", cwd=folder)))
-        peer = [str(Path(sys.executable).with_name("schemathesis")), "run", "openapi.json"]
-        peer += ["--url", f"{server.base_url}/api/v4", "-H", f"PRIVATE-TOKEN: {token}", "-n", str(EXAMPLES)]
-        peer += ["--seed", "1", "--continue-on-failure"]
-        service.reset()
-        workers = "8" if latency_ms else "1"
-        name = f"schemathesis run --workers {workers}"
-        results.append(measured(name, service, command(*peer, "--workers", workers, cwd=folder)))
-    return results
+        bare = [sys.executable, "-c", _BARE_LOOP, api, token, path, str(100 if latency_ms else BARE_REQUESTS)]
+        peer = [str(Path(sys.executable).with_name("schemathesis")), "run", "openapi.json", "--url", api]
+        peer += ["-H", f"PRIVATE-TOKEN: {token}", "-n", str(EXAMPLES), "--seed", "1", "--continue-on-failure"]
+        contenders = {
+            "bare httpx loop": bare,
+            "contract tier, cases drawn": tier(EXAMPLES, *at_once),
+            "contract tier, cases replayed": tier(EXAMPLES, *at_once),
+            "whole run": suite("--out", "whole", "--corpus", "none"),
+            f"schemathesis run --workers {workers}": [*peer, "--workers", workers],
+        }
+        if latency_ms:  # of a whole run most is stories, whose calls wait for one another
+            del contenders["whole run"]
+        return [measured(name, service, command, folder) for name, command in contenders.items()]
 
 
-def show(latency_ms: float, results: list[Result]) -> None:
-    """Print a table with ratios to the bare loop and to the peer."""
-    bare, peer = results[0], results[-1]
-    print(f"\n{latency_ms:g} ms latency")
-    print(f"{'':<32}{'requests':>9}{'seconds':>9}{'req/s':>9}{'/ bare':>8}{'/ peer':>8}")
+def growth(folder: Path) -> list[Result]:
+    """Measure how the cost grows with the examples, and with the operations."""
+    folder.mkdir()
+    service = create_service(version=VERSION)
+    with EmbeddedServer(service) as server:
+        profile = profile_data(service.world, server.base_url, VERSION)
+        (folder / "target.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+        kept_nowhere = ("--corpus", "none")
+        few = ("--area", "integrations", "--area", "job-token-scope")
+        return [
+            *(
+                measured(f"{number} examples", service, tier(number, *kept_nowhere), folder)
+                for number in (10, 20, 40, 80)
+            ),
+            measured("20 examples, two areas", service, tier(20, *kept_nowhere, *few), folder),
+        ]
+
+
+def show(title: str, results: list[Result], *, ratios: bool = True) -> None:
+    """Print a table, with ratios to the bare loop and to the peer."""
+    print(f"\n{title}")
+    compared = f"{'/ bare':>8}{'/ peer':>8}" if ratios else f"{'ms/req':>8}"
+    print(f"{'':<32}{'requests':>9}{'start s':>9}{'span s':>9}{'all s':>8}{'req/s':>8}{compared}{'MB':>6}")
     for result in results:
-        ratios = f"{result.rate / bare.rate:>8.2f}{result.rate / peer.rate:>8.1f}"
-        print(f"{result.name:<32}{result.requests:>9}{result.seconds:>9.1f}{result.rate:>9.0f}{ratios}")
+        times = f"{result.first:>9.2f}{result.span:>9.2f}{result.ended - result.begun:>8.2f}{result.rate:>8.0f}"
+        compared = f"{1000 / result.rate:>8.2f}"
+        if ratios:
+            compared = f"{result.rate / results[0].rate:>8.2f}{result.rate / results[-1].rate:>8.1f}"
+        print(f"{result.name:<32}{len(result.times):>9}{times}{compared}{result.memory_mb:>6.0f}")
 
 
 def main() -> None:
     """Measure and print."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
         for latency_ms in (0.0, 50.0):
-            show(latency_ms, sitting(latency_ms, Path(folder)))
+            show(f"{latency_ms:g} ms latency", sitting(latency_ms, Path(name) / f"{latency_ms:g}"))
+        show("growth of the contract tier", growth(Path(name) / "growth"), ratios=False)
 
 
 if __name__ == "__main__":
