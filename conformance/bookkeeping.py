@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from conformance.client import Client, Exchange
+from conformance.client import AT_ONCE, Client, Exchange
 from conformance.judge import Finding, Judge
 from conformance.record import Check, ItemSeen, ItemState, Outcome, Reason, Recorder, TestEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from conformance.contract import Contract
     from conformance.target import Profile
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _EVIDENCE_BEFORE = 2
 _FAILURES_PER_PLACE = 3
@@ -106,13 +110,13 @@ class _Desk(threading.local):
 class Run:
     """Everything of one run that the vocabulary of expectations reaches."""
 
-    def __init__(self, contract: Contract, profile: Profile, recorder: Recorder) -> None:
-        """Open the client of a target; every exchange is judged and remembered from here on."""
+    def __init__(self, contract: Contract, profile: Profile, recorder: Recorder, at_once: int = AT_ONCE) -> None:
+        """Open the client of a target, for so many calls at once; every exchange is judged and remembered from here."""
         self.contract = contract
         self.profile = profile
         self.recorder = recorder
         self.judge = Judge.of(contract, profile.version)
-        self.client = Client(profile)
+        self.client = Client(profile, at_once)
         self.client.tell_apart(self.judge.place)
         self.client.on_exchange(self._see)
         self._desk = _Desk()
@@ -135,6 +139,22 @@ class Run:
     def close(self) -> None:
         """Close all connections to the target."""
         self.client.close()
+
+    def each(self, act: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        """
+        Do something with every one of several things, for the test of this thread, and return what came of each.
+
+        Several at once, where the target takes longer to answer than it takes to call it.
+        """
+        number = min(self.client.at_once, len(things), self.client.worth_sending_at_once())
+        if number <= 1:
+            return [act(thing) for thing in things]
+        with ThreadPoolExecutor(number, initializer=self.join, initargs=(self.book, self.desk)) as pool:
+            try:
+                return list(pool.map(act, things))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def require_allowed(self, method: str, what: str) -> None:
         """Raise NotTested when a call could change a target that is only to be read."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: nothing. Many answers are kept at a time, so the sum is what matters.
 LARGEST_BODY = 2 * 1024 * 1024
 LARGEST_FILE = 8 * 1024 * 1024
+#: How many calls may be under way at once, unless the operator says otherwise.
+AT_ONCE = 16
 _SHOWN_BODY = 4000
 _ABSENT: Any = object()
 _TOO_MANY_REQUESTS = 429
@@ -113,9 +115,11 @@ class Client:
     silence again and again, and hands every exchange to its listeners. Safe to use from several threads.
     """
 
-    def __init__(self, profile: Profile) -> None:
-        """Prepare connections to the profile's target; nothing is sent yet."""
+    def __init__(self, profile: Profile, at_once: int = AT_ONCE) -> None:
+        """Prepare connections to the profile's target, for so many calls at once at most; nothing is sent yet."""
         self.profile = profile
+        self.at_once = at_once
+        self._under_way = threading.BoundedSemaphore(at_once)
         self.requests = 0
         self._speaker = _Speaker()
         self._listeners: list[Callable[[Exchange], None]] = []
@@ -260,6 +264,10 @@ class Client:
 
     def _sent(self, call: Call) -> Exchange:
         self._pace.wait()
+        with self._under_way:
+            return self._answered(call)
+
+    def _answered(self, call: Call) -> Exchange:
         sent = {"User-Agent": self._user_agent(), **_ALWAYS_SENT, **call.headers}
         if call.actor is not None and not {"authorization", "private-token"} & {name.lower() for name in call.headers}:
             sent["PRIVATE-TOKEN"] = call.actor.token

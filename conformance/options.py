@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.client import AT_ONCE
+
 if TYPE_CHECKING:
     import pytest
 
@@ -28,7 +30,7 @@ class Options:
     out: Path | None = None
     max_examples: int = 30
     fuzz_seconds: float = 10.0
-    concurrency: int = 16
+    concurrency: int = AT_ONCE
     corpus: str | None = None
     """Folder of the cases that are kept from run to run; `none` keeps nothing, None is the default folder."""
     known_failures: Path | None = None
@@ -62,7 +64,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--by-area", action="store_true", help="show progress by area instead of a sign for each test")
     group.addoption("--max-examples", type=int, default=30, help="drawn cases per operation and state machine")
     group.addoption("--fuzz-seconds", type=float, default=10.0, help="time limit for the drawn cases of one operation")
-    group.addoption("--concurrency", type=int, default=16, help="how many drawn cases are under way at once")
+    group.addoption("--concurrency", type=int, default=AT_ONCE, help="how many calls may be under way at once")
     group.addoption("--known-failures", type=Path, help="list of requirements that are known to fail, with reasons")
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 

@@ -142,7 +142,7 @@ class Session:
                 profile = self.profile or self._embedded(stack)
                 rows = plan(self.contract, profile, claims, selected, self.known_failures)
                 self._write_head(recorder, profile, rows)
-                self.run = stack.enter_context(running(Run(self.contract, profile, recorder)))
+                self.run = stack.enter_context(running(Run(self.contract, profile, recorder, self.options.concurrency)))
                 self.run.only_reads = self.options.read_only
                 preflight(profile, self.run.client)
                 self._compare_versions(recorder, profile)

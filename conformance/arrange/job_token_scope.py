@@ -103,8 +103,7 @@ def _put_back(caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
     now = _remember(caller, place)
     for allowlist in (_PROJECTS, _GROUPS):
         wanted, found = set(before[allowlist.segment]), set(now[allowlist.segment])
-        for target in found - wanted:
-            caller.delete(allowlist.path(place) / target)
+        caller.delete_each(allowlist.path(place), found - wanted)
         for target in wanted - found:
             caller.post(allowlist.path(place), {allowlist.parameter: target})
 

@@ -95,8 +95,7 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
     for caller in _approvers(place):
         if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):
             caller.post(path / ("unapprove" if user_id(caller) in now else "approve"))
-    for number in set(keeper.list(_rules(place)).ids()) - before["rules"]:
-        keeper.delete(_rules(place) / number)
+    keeper.delete_each(_rules(place), set(keeper.list(_rules(place)).ids()) - before["rules"])
 
 
 def _new_rule_path(call: Prepared, answer: Answer) -> str:

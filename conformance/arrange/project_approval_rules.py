@@ -56,8 +56,7 @@ def _remember(caller: Caller, place: Place) -> list[Any] | None:
 
 def _put_back(caller: Caller, place: Place, before: list[Any] | None) -> None:
     if before is not None:
-        for number in set(_ids(caller, place)) - set(before):
-            caller.delete(_rules(place) / number)
+        caller.delete_each(_rules(place), set(_ids(caller, place)) - set(before))
 
 
 def _made(call: Prepared, answer: Answer) -> str:

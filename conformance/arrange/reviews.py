@@ -154,8 +154,7 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for number in set(writer.list(rules).ids()) - before:
-            writer.delete(rules / number)
+        writer.delete_each(rules, set(writer.list(rules).ids()) - before)
 
 
 def created(writer: Caller, rules: Path, **body: Any) -> Rule:

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from conformance import pytest_plugin
+from conformance.client import AT_ONCE
 from conformance.contract import Version
 from conformance.errors import UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
@@ -52,7 +53,7 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
 )
 @click.option("--fuzz-seconds", type=float, default=10.0, show_default=True, help="Time for the cases of an operation.")
 @click.option(
-    "--concurrency", type=click.IntRange(1, 128), default=16, show_default=True, help="Calls under way at once."
+    "--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls under way at once."
 )
 @click.option(
     "--known-failures",

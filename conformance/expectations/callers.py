@@ -11,6 +11,8 @@ from conformance.expectations.listings import Listing, WholeListing
 from conformance.record import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.client import Query
     from conformance.contract import Version
     from conformance.target import Actor, Fixture
@@ -86,6 +88,10 @@ class Caller:
     def delete(self, path: str) -> Answer:
         """Remove."""
         return self.call("DELETE", path)
+
+    def delete_each(self, path: Path, names: Iterable[Any]) -> None:
+        """Remove several things below a path; from a slow target, some at a time."""
+        self._run.each(lambda name: self.delete(path / name), [*names])
 
     def read(self, path: str) -> Any:
         """Return what a resource holds; inconclusive when it cannot be read."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.record import Outcome, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.arrange import Arranged
     from conformance.client import Call, Exchange
@@ -75,7 +74,6 @@ class Tally:
 class _Sending:
     arranged: Arranged
     caller: Caller
-    concurrency: int
     fitting: Fitting
 
     def all(self, cases: Sequence[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
@@ -86,9 +84,8 @@ class _Sending:
         run = current_run()
         if run.hurries.is_set():
             raise NotTested(Reason.INTERRUPTED, "the run was interrupted")
-        at_once = min(self.concurrency, len(cases), run.client.worth_sending_at_once())
         with run.apart():
-            exchanges = _sent(self.exchange, calls, at_once) if at_once > 1 else list(map(self.exchange, calls))
+            exchanges = run.each(self.exchange, calls)
         return list(zip(cases, exchanges, strict=True))
 
     def exchange(self, call: Call) -> Exchange:
@@ -158,7 +155,7 @@ class _Sending:
         return self.arranged.operation.success.requirement or "conventions.path-prefix"
 
 
-def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase], *, concurrency: int) -> Tally:
+def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) -> Tally:
     """
     Send the cases of an arranged operation by one actor and record what their answers show.
 
@@ -167,7 +164,7 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase], *,
     resource read back. Failures of the same kind are one, shown by the smallest call that still fails.
     """
     fitting = Fitting(arranged.operation)
-    sending = _Sending(arranged, caller, concurrency, fitting)
+    sending = _Sending(arranged, caller, fitting)
     fitted = fitting.fitted([_control(arranged), *cases], arranged.place, arranged.call.path_values)
     owed = [case for case in fitted if fitting.must_be_refused(case)]
     wrong = [case for case in fitted if not case.is_positive and not fitting.must_be_refused(case)]
@@ -205,16 +202,6 @@ def _control(arranged: Arranged) -> DrawnCase:
 def _all_refused(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
     """Tell whether nothing was served, so that what was arranged is as it was."""
     return all(exchange.is_refusal for _, exchange in answered)
-
-
-def _sent(send: Callable[[Call], Exchange], calls: list[Call], at_once: int) -> list[Exchange]:
-    run = current_run()
-    with ThreadPoolExecutor(at_once, initializer=run.join, initargs=(run.book, run.desk)) as pool:
-        try:
-            return list(pool.map(send, calls))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def _moved(sending: _Sending, case: DrawnCase) -> DrawnCase:

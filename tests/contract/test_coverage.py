@@ -26,7 +26,7 @@ def test_whatever_the_schema_says_is_met_or_broken_the_answer_is_documented(
 ) -> None:
     with arranged(operation, aside=True) as prepared:
         cases = drawn_for(suite, operation, "coverage")
-        tally = run_cases(prepared, served_caller(operation), cases, concurrency=suite.options.concurrency)
+        tally = run_cases(prepared, served_caller(operation), cases)
         with held_against([operation.success.requirement]):
             given(tally.served > 0, f"not one of {tally.served + tally.declined} correct calls was served")
             must(tally.sent > tally.unanswered, "an answer to some call", "no answer to any")

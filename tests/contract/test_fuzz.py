@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite: Session) -> None:
     with arranged(operation, aside=True) as prepared:
         cases = drawn_for(suite, operation, "fuzz")
-        tally = run_cases(prepared, served_caller(operation), cases, concurrency=suite.options.concurrency)
+        tally = run_cases(prepared, served_caller(operation), cases)
         keep_failed(suite, operation, tally)
         with held_against([operation.success.requirement]):
             given(tally.served > 0, f"not one of {tally.served + tally.declined} correct calls was served")
