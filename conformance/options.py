@@ -31,6 +31,8 @@ class Options:
     max_examples: int = 30
     fuzz_seconds: float = 10.0
     concurrency: int = AT_ONCE
+    minutes: float | None = None
+    """After which no test is begun any more."""
     corpus: str | None = None
     """Folder of the cases that are kept from run to run; `none` keeps nothing, None is the default folder."""
     known_failures: Path | None = None
@@ -65,6 +67,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--max-examples", type=int, default=30, help="drawn cases per operation and state machine")
     group.addoption("--fuzz-seconds", type=float, default=10.0, help="time limit for the drawn cases of one operation")
     group.addoption("--concurrency", type=int, default=AT_ONCE, help="how many calls may be under way at once")
+    group.addoption("--minutes", type=float, help="begin no test after so many minutes")
     group.addoption("--known-failures", type=Path, help="list of requirements that are known to fail, with reasons")
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
@@ -85,6 +88,7 @@ def options_of(config: pytest.Config) -> Options:
         max_examples=option("--max-examples"),
         fuzz_seconds=option("--fuzz-seconds"),
         concurrency=option("--concurrency"),
+        minutes=option("--minutes"),
         corpus=option("--corpus"),
         known_failures=option("--known-failures"),
         read_only=option("--read-only"),

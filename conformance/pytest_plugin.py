@@ -21,10 +21,10 @@ from conformance.expectations import Caller
 from conformance.lanes import Lanes, drawn_calls, lanes
 from conformance.options import add_options, options_of
 from conformance.progress import ByArea
-from conformance.record import Reason
+from conformance.record import Outcome, Reason
 from conformance.reports.terminal import summary
 from conformance.resources import SUITE_FOLDER
-from conformance.session import Session
+from conformance.session import Session, TimeIsUpError
 from conformance.target import ACTORS, FIXTURES, Actor, Fixture
 from conformance.target.profile import PLURALS
 
@@ -359,12 +359,8 @@ def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, ob
     except KeyboardInterrupt:
         run.leave_open(Reason.INTERRUPTED, "the operator interrupted the run")
         raise
-    except TargetGoneError as gone:
-        _say(item, "inconclusive", str(gone))
-        run.leave_open(Reason.NO_ANSWER, str(gone))
-        item.config.stash[_SESSION].stopped = f"the target stopped answering: {gone}"
-        del item.session.items[item.session.items.index(item) + 1 :]
-        raise pytest.skip.Exception(str(gone)) from None
+    except (TargetGoneError, TimeIsUpError) as end:
+        raise _last(item, run, end) from None
     except NotTested as missing:
         _say(item, "not tested", missing.detail)
         run.leave_open(missing.reason, missing.detail, missing.outcome)
@@ -388,6 +384,19 @@ def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, ob
         if failures:
             pytest.fail("\n".join(failures), pytrace=False)
         return result
+
+
+def _last(item: pytest.Item, run: Run, end: TargetGoneError | TimeIsUpError) -> BaseException:
+    """Let a test be the last one of the run; return what pytest is told of it."""
+    is_gone = isinstance(end, TargetGoneError)
+    _say(item, "inconclusive" if is_gone else "not tested", str(end))
+    if is_gone:
+        run.leave_open(Reason.NO_ANSWER, str(end))
+    else:
+        run.leave_open(Reason.NOT_REACHED, str(end), Outcome.NOT_TESTED)
+    item.config.stash[_SESSION].stopped = f"the target stopped answering: {end}" if is_gone else str(end)
+    del item.session.items[item.session.items.index(item) + 1 :]
+    return pytest.skip.Exception(str(end))
 
 
 def _say(item: pytest.Item, outcome: str, detail: str | None = None) -> None:
@@ -454,6 +463,7 @@ def _is_applicable(request: pytest.FixtureRequest) -> None:
     """Keep a test from a target that declares none of the features it is about."""
     if not is_suite(request.node):
         return
+    request.config.stash[_SESSION].require_time()
     current_run().require_declared([*request.node.stash[_CLAIMS]])
 
 

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from conformance.options import Options
 
 
+class TimeIsUpError(Exception):
+    """The time for the run is over; no more tests are begun."""
+
+
 @dataclass
 class Session:
     """What is known of a session before, while and after it runs."""
@@ -122,6 +126,12 @@ class Session:
     def budget(self) -> Budget:
         """What decides which random cases are drawn for an operation."""
         return Budget(self.seed, self.options.max_examples, self.options.fuzz_seconds)
+
+    def require_time(self) -> None:
+        """Raise TimeIsUpError when the operator's minutes are over."""
+        minutes = self.options.minutes
+        if minutes is not None and time.monotonic() - self._clock > minutes * 60:
+            raise TimeIsUpError(f"the {minutes:g} minutes for the run were over")
 
     def wants(self, claims: Collection[str]) -> bool:
         """Tell whether a test with these claims belongs to what the operator selected."""

@@ -56,6 +56,12 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
     "--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls under way at once."
 )
 @click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Begin no test after so many minutes. What was not reached then is not tested, and the run is incomplete.",
+)
+@click.option(
     "--known-failures",
     type=click.Path(path_type=Path),
     metavar="FILE",

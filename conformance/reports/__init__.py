@@ -58,18 +58,26 @@ def render(record: RunRecord, formats: Collection[str], folder: Path) -> tuple[P
     """
     Render a record, also one that was cut off, in the named formats into a folder, which is made.
 
-    Return what was written, in the order of FORMATS. Raise UsageError for a format that does not exist and when the
-    folder cannot be written.
+    Return what was written, in the order of FORMATS. Raise UsageError for a format that does not exist, and, when all
+    others are written, for those that could not be.
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise UsageError(f"There is no report format '{unknown[0]}'. Formats are: {', '.join(FORMATS)}.")
     facts = Facts.of(record)
-    written = []
+    written, problems = [], []
     for form in FORMATS.values():
-        if form.name in formats:
+        if form.name not in formats:
+            continue
+        try:
             _write(form, form.render(facts), folder)
             written.append(folder / form.file)
+        except UsageError as error:
+            problems.append(str(error))
+        except Exception as error:  # noqa: BLE001 - what one renderer stumbles over must not cost the other reports
+            problems.append(f"The {form.name} report could not be made: {type(error).__name__}: {error}.")
+    if problems:
+        raise UsageError("\n".join(problems))
     return tuple(written)
 
 

@@ -187,6 +187,7 @@ def _environment(facts: Facts) -> str:
         "suite": header.suite,
         "contract": header.contract,
         "seed": header.seed,
+        "drawn": facts.drawn_in_words,
         "python": header.python,
     }
     return "".join(f"{name} = {_property_value(value)}\n" for name, value in about.items())

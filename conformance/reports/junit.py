@@ -48,6 +48,7 @@ def _suite(root: ET.Element, facts: Facts, name: str, cases: Iterable[ET.Element
             "version": header.version,
             "edition": header.edition,
             "seed": header.seed,
+            "drawn": facts.drawn_in_words,
             "digest": header.contract,
             "suite": header.suite,
             "truncated": str(facts.record.truncated).lower(),

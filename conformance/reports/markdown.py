@@ -125,11 +125,12 @@ def _table_row(name: str, tally: Tally) -> str:
 
 def _run(facts: Facts) -> Iterator[str]:
     header, footer = facts.record.header, facts.record.footer
+    drawn = facts.drawn_in_words
     ended = f"to {visible(footer.ended)}, {plural(footer.requests, 'request')}" if footer else "and cut off"
     yield (
         f"{_code(header.base_url)}, version {_words(header.version)}, {_words(header.edition)}; "
         f"suite {_words(header.suite)}, contract {_code(header.contract)}, seed {_code(header.seed)}; "
-        f"{_words(header.started)} {_words(ended)}."
+        f"{_words(header.started)} {_words(ended)}{f'; {drawn}' if drawn else ''}."
     )
     yield ""
 

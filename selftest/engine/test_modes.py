@@ -46,3 +46,14 @@ def test_a_run_that_only_reads_sends_nothing_else_and_says_what_it_could_not_see
     assert {rows[name]["reason"] for name in KNOWN} == {"known failure"}
     assert rows["approval-settings.group.read"]["verdict"] == "passed"
     assert rows["approval-settings.group.update"]["reason"] == "unsafe in this mode"
+
+
+def test_a_run_begins_no_test_when_its_minutes_are_over(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    outcome = conformance("run", "--minutes", "0.0001", "--area", AREA, "--out", "out")
+    assert outcome.code == 6, outcome.text[-2000:]
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    reasons = {
+        row["reason"] for row in report["requirements"] if row["area"] == AREA and row["verdict"] == "not tested"
+    }
+    assert reasons == {"not reached"}
+    assert "0.0001 minutes for the run were over" in outcome.text
