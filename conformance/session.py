@@ -25,7 +25,7 @@ from conformance.record import RECORD_FORM, Footer, Header, Notice, PlannedRequi
 from conformance.reports import render_all
 from conformance.target import Profile, load_profile
 from conformance.target.preflight import preflight, undeclared
-from conformance.target.profile import AUTO
+from conformance.target.profile import AUTO, base_url_from
 from conformance.target.version import contradiction, resolved
 from conformance.verdicts import RunResult, RunVerdict, add_up
 
@@ -266,9 +266,7 @@ def _declared_profile(options: Options) -> Profile | None:
         return None
     profile = load_profile(file)
     if options.base_url is not None:
-        if not options.base_url.startswith(("http://", "https://")):
-            raise UsageError(f"'{options.base_url}' is not a base URL. It begins with http:// or https://.")
-        profile = replace(profile, base_url=options.base_url.rstrip("/").removesuffix("/api/v4"))
+        profile = replace(profile, base_url=base_url_from(options.base_url, "--base-url"))
     if options.version is None:
         return profile
     asked = options.version == AUTO

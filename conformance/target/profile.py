@@ -322,6 +322,18 @@ def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Pro
     return profile_from(data, str(file))
 
 
+def base_url_from(text: str, complaint: str) -> str:
+    """Return a base URL as it is used, above /api/v4; raise UsageError, with the complaint, when it is none."""
+    try:
+        found = urlsplit(text)
+        is_one = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
+    except ValueError:  # an address of IPv6 cut off, or a port beyond all ports
+        is_one = False
+    if not is_one:
+        raise UsageError(f"{complaint}: '{text}' is not a base URL, which looks like https://staging.example.com.")
+    return text.rstrip("/").removesuffix("/api/v4")
+
+
 def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     """Make a profile from data that fits the profile's schema; `source` says in messages where it comes from."""
     _refuse_unknown("actor", data["actors"], ACTORS, source)
@@ -331,7 +343,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     asks_version = version.lower() == AUTO
     return Profile(
         name=data.get("name", ""),
-        base_url=data["base_url"].rstrip("/").removesuffix("/api/v4"),
+        base_url=base_url_from(data["base_url"], f"The target profile {source} is not valid at base_url"),
         version=None if asks_version else Version.parse_known(version),
         asks_version=asks_version,
         edition=data.get("edition", "unknown"),

@@ -57,6 +57,8 @@ def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
         ("- a list", "is not valid"),
         ("base_url: http://x.example", "'actors' is a required property"),
         ("base_url: x.example\nactors: {}\nfixtures: {}", "at base_url"),
+        ("base_url: 'http://[::1'\nactors: {}\nfixtures: {}", "is not a base URL"),
+        ("base_url: http://x.example:99999\nactors: {}\nfixtures: {}", "is not a base URL"),
         ("base_url: http://x.example\nactors: {boss: {token: t}}\nfixtures: {}", "unknown actor 'boss'"),
         ("base_url: http://x.example\nactors: {maintaner: {token: t}}\nfixtures: {}", "Did you mean 'maintainer'"),
         ("base_url: http://x.example\nactors: {}\nfixtures: {projekt: {id: 1}}", "Did you mean 'project'"),

@@ -1,0 +1,75 @@
+"""Cases that another process draws ahead are those that would be drawn here, and nothing depends on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.contract import Contract, Operation, Version
+from conformance.fuzzing import Budget, Corpus, ahead, drawing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION = Version.parse("17.7")
+BUDGET = Budget(seed=5, max_examples=6, seconds=60)
+WANTED = (("updateJobTokenScope", "coverage"), ("addProjectToJobTokenAllowlist", "fuzz"))
+
+
+@pytest.fixture(scope="module")
+def contract() -> Contract:
+    return Contract.load()
+
+
+@pytest.fixture(scope="module")
+def wanted(contract: Contract) -> list[tuple[Operation, str]]:
+    operations = {operation.id: operation for operation in contract.operations(VERSION)}
+    return [(operations[name], phase) for name, phase in WANTED]
+
+
+@pytest.fixture
+def corpus(contract: Contract, monkeypatch: pytest.MonkeyPatch) -> Iterator[Corpus]:
+    """A corpus that keeps nothing, and takes another process to be worth it for a few cases already."""
+    monkeypatch.setattr(ahead, "_WORTH_A_PROCESS", 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    found = Corpus(contract, VERSION, None)
+    yield found
+    found.close()
+
+
+def wires(contract: Contract, operation: Operation, phase: str) -> list[object]:
+    return [case.wire for case in Corpus(contract, VERSION, None).cases(operation, phase, BUDGET)]
+
+
+def test_another_process_draws_what_would_be_drawn_here(
+    contract: Contract, corpus: Corpus, wanted: list[tuple[Operation, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = [wires(contract, operation, phase) for operation, phase in wanted]
+    monkeypatch.setattr(drawing, "coverage_cases", None)
+    monkeypatch.setattr(drawing, "fuzz_cases", None)
+    corpus.draw_ahead(wanted, BUDGET)
+    found = [[case.wire for case in corpus.cases(operation, phase, BUDGET)] for operation, phase in wanted]
+    assert found == here
+    assert all(found)
+
+
+def test_what_a_process_that_died_had_not_drawn_is_drawn_here(
+    contract: Contract, corpus: Corpus, wanted: list[tuple[Operation, str]]
+) -> None:
+    corpus.draw_ahead(wanted, BUDGET)
+    corpus.close()
+    for operation, phase in wanted:
+        assert [case.wire for case in corpus.cases(operation, phase, BUDGET)] == wires(contract, operation, phase)
+
+
+def test_what_was_not_announced_is_drawn_here(corpus: Corpus, wanted: list[tuple[Operation, str]]) -> None:
+    corpus.draw_ahead(wanted[:1], BUDGET)
+    operation, phase = wanted[1]
+    assert corpus.cases(operation, phase, BUDGET)
+
+
+def test_a_few_cases_are_worth_no_process(contract: Contract, wanted: list[tuple[Operation, str]]) -> None:
+    wishes = [ahead.Wish(operation.id, phase) for operation, phase in wanted]
+    budget = {"seed": 5, "max_examples": 6, "seconds": 60}
+    assert ahead.Ahead.begin(contract, VERSION, wishes, budget) is None
