@@ -58,10 +58,11 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
     return None
 
 
-#: What can be read where a target has a feature, below one of its fixtures.
+#: By feature: who can read what where a target has it, below one of the fixtures if one is named.
 _READ_WITH = {
-    "approval_configuration": ("project", "/projects/{}/approvals"),
-    "group_approval_rules": ("group", "/groups/{}/approval_rules"),
+    "approval_configuration": ("owner", "project", "/projects/{}/approvals"),
+    "group_approval_rules": ("owner", "group", "/groups/{}/approval_rules"),
+    "member_roles": ("admin", None, "/member_roles"),
 }
 
 
@@ -72,18 +73,22 @@ def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
     What is not declared is not judged, so that whoever forgot to declare it should know.
     """
     found = []
-    for feature, (fixture, path) in _READ_WITH.items():
-        entry = next(iter(profile.fixtures.get(fixture, ())), None)
-        if entry is None or "owner" not in profile.actors or profile.declares(feature):
+    for feature, (actor, fixture, path) in _READ_WITH.items():
+        below = path if fixture is None else _below(profile, fixture, path)
+        if below is None or actor not in profile.actors or profile.declares(feature):
             continue
-        below = path.format(entry.id)
         try:
-            answer = client.send(profile.actors["owner"], "GET", below)
+            answer = client.send(profile.actors[actor], "GET", below)
         except TargetGoneError:
             break  # the tests will say so
         if answer.is_success:
             found.append(f"GET {below} is served, though the profile does not declare {feature}; it is not judged.")
     return tuple(found)
+
+
+def _below(profile: Profile, fixture: str, path: str) -> str | None:
+    entry = next(iter(profile.fixtures.get(fixture, ())), None)
+    return path.format(entry.id) if entry else None
 
 
 def client_hint(exchange: Exchange) -> str:
