@@ -248,12 +248,20 @@ def _state(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
 
 
 def _remember(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
-    """Read the list; it must show an integration that is set up, or nothing that is answered proves anything."""
+    """
+    Read the list; it must show an integration that is set up, or nothing that is answered proves anything.
+
+    A service that breaks when one is set up is for the tests to find.
+    """
     path, integration = _where(caller, place)
     before = entries(caller, path)
     if slug_of(integration) not in before:
         try:
-            given_set_up(caller, path, integration)
+            answer = set_up(caller, path, integration)
+            if answer.is_served:
+                caller.whole_list(path).the(slug=slug_of(integration))
+            elif answer.exchange.is_refusal:
+                answer.given_served()
         finally:
             caller.delete(path / slug_of(integration))
     return before
