@@ -69,7 +69,8 @@ class Watched:
         return [
             (
                 scopes.of(project),
-                [entry.id for entry in (*scopes.projects(project), *scopes.groups(project))],
+                [entry.id for entry in scopes.projects(project)],
+                [entry.id for entry in scopes.groups(project)],
                 [rule for rule in rules.rules_of(home_of(project)) if rule.rule_type is not RuleType.ANY_APPROVER],
             )
             for project in found

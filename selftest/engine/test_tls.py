@@ -105,7 +105,7 @@ def tls_server(
     if dh_bits:
         file = folder / "dh.pem"
         file.write_text(DH_PARAMETERS[dh_bits], encoding="ascii")
-        context.load_dh_params(file)
+        context.load_dh_params(str(file))
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

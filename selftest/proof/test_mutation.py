@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.errors import UsageError
 from conformance.proof import mutation
 from conformance.proof.mutation import Changed, Mutation, Seen, drawn, likeness
 from conformance.record import Check, Outcome
+from conformance.reference import areas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,13 +86,13 @@ def test_what_was_only_seen_in_passing_is_not_verified() -> None:
 
 def test_a_tool_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cosmic_ray.plugins", None)
-    with pytest.raises(mutation.UsageError, match="extra `mutation`"):
+    with pytest.raises(UsageError, match="extra `mutation`"):
         mutation.mutations_of("notes")
 
 
 def test_annotations_are_no_places_to_change() -> None:
     pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed")
-    lines = (Path(mutation.areas.__file__).parent / "job_token_scope.py").read_text(encoding="utf-8").splitlines()
+    lines = (Path(areas.__path__[0]) / "job_token_scope.py").read_text(encoding="utf-8").splitlines()
     found = mutation.mutations_of("job_token_scope")
     assert found
     assert not [entry for entry in found if "TYPE_CHECKING" in lines[entry.line - 1]]

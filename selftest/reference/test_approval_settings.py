@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 INDEPENDENT = (
     "allow_author_approval",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 FILE = {"file_name": "main.py", "content_above_cursor": "def answer():\n    "}
 BODY: dict[str, object] = {"current_file": FILE}

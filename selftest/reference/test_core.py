@@ -3,7 +3,7 @@ from __future__ import annotations
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.reference.app import LogEntry
     from conformance.reference.http import Request
     from conformance.reference.routing import Route
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 SCOPE = "/projects/{}/job_token_scope"
 
@@ -117,7 +117,7 @@ def test_unknown_paths_are_404_and_wrong_methods_405(served: Served) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-MALFORMED = {
+MALFORMED: dict[str, dict[str, Any]] = {
     "broken JSON": {"content": b'{"enabled":', "headers": {"content-type": "application/json"}},
     "an array": {"json": [True]},
     "null": {"content": b"null"},

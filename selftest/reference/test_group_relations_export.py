@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 COUNTS = {"badges": 0, "boards": 1, "labels": 5, "members": 8, "milestones": 3}
 

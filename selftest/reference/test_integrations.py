@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import httpx
 
     from conformance.reference.areas.integration_catalogue import Parameter
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 SLACK = {"webhook": "https://chat.example.com/hook"}
 TRACKER = {name: f"https://tracker.example.com/{name}" for name in ("new_issue_url", "issues_url", "project_url")}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 LISTS = {"allowlist": "project", "groups_allowlist": "group"}
 PROJECT_ENTRY = {

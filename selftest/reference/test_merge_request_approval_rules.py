@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 RULE = {
     *("id", "name", "rule_type", "eligible_approvers", "approvals_required", "users", "groups"),
@@ -89,6 +89,7 @@ def test_a_copy_needs_name_number_and_a_rule_of_this_project(review: Review) -> 
     elsewhere = review.served.acting_as("maintainer").get(
         f"/projects/{review.served.id_of('sibling_project')}/approval_rules"
     )
+    said: dict[str, Any]
     for number, code in ((elsewhere.json()[0]["id"], 404), (10**9, 404), ("abc", 400)):
         said = {"name": "X", "approvals_required": 1, "approval_project_rule_id": number}
         assert review.try_rule(**said).status_code == code

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 USER = {"id", "name", "username", "state", "avatar_url", "web_url"}
 STATUS = {
@@ -156,7 +156,7 @@ def test_a_sha_that_is_not_the_head_is_a_conflict(review: Review, sha: str) -> N
 def test_a_push_moves_the_head(review: Review) -> None:
     service = review.served.service
     project = service.identities.projects[review.served.id_of("project")]
-    iid = int(service.world.one("merge_request").extra["iid"])
+    iid = int(str(service.world.one("merge_request").extra["iid"]))
     merge_request = service.repositories.merge_requests[project.id, iid]
     branch = service.repositories.branches[project.id, merge_request.source_branch]
     service.repositories.branches[project.id, branch.name] = type(branch)(project.id, branch.name, "f" * 40)

@@ -10,8 +10,9 @@ from conformance.reference.choices import Unfit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
+NO_TRUTH_VALUES: tuple[object, ...] = ("maybe", {})
 SETTINGS = {
     "reset_approvals_on_push",
     "selective_code_owner_removals",
@@ -52,7 +53,7 @@ def test_a_change_stores_what_was_sent_and_keeps_the_rest(serve: Callable[..., S
 @pytest.mark.parametrize(
     "change",
     [
-        *({name: value} for name in sorted(SETTINGS) for value in ("maybe", {})),
+        *({name: value} for name in sorted(SETTINGS) for value in NO_TRUTH_VALUES),
         {"approvals_before_merge": "abc"},
         {"approvals_before_merge": -1},
         {"selective_code_owner_removals": True},

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     import httpx
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 
 def made(answer: httpx.Response) -> dict[str, object]:
@@ -159,7 +159,13 @@ def test_access_tokens_have_their_scope_and_end_when_revoked(served: Served) -> 
     assert owner.delete(f"{path}/{token['id']}").status_code == 204
     assert bot.get("/user").status_code == 401
     assert owner.get(path).json() == []
-    for change in ({"scopes": []}, {"scopes": ["everything"]}, {"expires_at": "2001-01-01"}, {"expires_at": "soon"}):
+    changes: tuple[dict[str, object], ...] = (
+        {"scopes": []},
+        {"scopes": ["everything"]},
+        {"expires_at": "2001-01-01"},
+        {"expires_at": "soon"},
+    )
+    for change in changes:
         assert owner.post(path, json={"name": "x", "scopes": ["api"], **change}).status_code == 400
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gitlab.v4.objects import Group, Project, ProjectMergeRequest
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 BEFORE_16 = "15.11"  # the approval configuration of a project can be changed through the API
 SLACK = {"webhook": "https://chat.example.com/hook"}

@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
@@ -23,12 +23,12 @@ from conformance.reference.clock import Clock
 from conformance.reference.identity import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
 VERSIONS = ("12.3", "15.8", "17.7", "19.0")
 DRAWN_PER_ROUTE = 20
@@ -196,9 +196,12 @@ class Wire:
     def send(self, call: Call, *, gone: bool = False) -> tuple[int, bytes]:
         """Return status and body of the answer; with `gone` the client leaves before the end of the body."""
         sent: list[dict[str, object]] = []
-        messages = [{"type": "http.request", "body": call.body, "more_body": gone}, {"type": "http.disconnect"}]
+        messages: list[dict[str, Any]] = [
+            {"type": "http.request", "body": call.body, "more_body": gone},
+            {"type": "http.disconnect"},
+        ]
 
-        async def receive() -> dict[str, object]:
+        async def receive() -> dict[str, Any]:
             return messages.pop(0)
 
         async def send(message: dict[str, object]) -> None:
@@ -228,7 +231,7 @@ class Wire:
 
 
 @pytest.fixture(scope="module")
-def wire() -> Callable[[str], Wire]:
+def wire() -> Iterator[Callable[[str], Wire]]:
     runner = asyncio.Runner()
     with runner:
         wires: dict[str, Wire] = {}
@@ -406,7 +409,7 @@ def test_what_the_presenter_remembers_never_hides_a_change(wire: Callable[[str],
     service.identities.groups[1] = replace(service.identities.groups[1], name="Moved")
     assert service.present.limited_project(renamed)["name_with_namespace"] != shown["name_with_namespace"]
 
-    service.present.timestamp = lambda _: "never"  # type: ignore[method-assign] # as a fault does it
+    setattr(service.present, "timestamp", lambda _: "never")  # noqa: B010 - as a fault does it, whatever the types say
     assert service.present.limited_project(renamed)["created_at"] == "never"
     del service.present.timestamp
     assert service.present.limited_project(renamed)["created_at"] == shown["created_at"]

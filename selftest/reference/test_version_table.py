@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from conftest import Served
+    from selftest.reference.conftest import Served
 
     Serve = Callable[..., Served]
 
@@ -147,7 +147,7 @@ def test_the_tree_of_a_missing_path_is_not_found_from_17_7(serve: Serve) -> None
         if status == 200:
             assert missing.json() == []
         assert [entry["name"] for entry in client.get(path).json()] == ["README.md"]
-        branch = served.service.world.one("merge_request").extra["source_branch"]
+        branch = str(served.service.world.one("merge_request").extra["source_branch"])
         nested = client.get(path, params={"ref": branch, "path": "changes"}).json()
         assert [(entry["type"], entry["path"]) for entry in nested] == [("blob", f"changes/{branch}.md")]
         recursive = client.get(path, params={"ref": branch, "recursive": True}).json()

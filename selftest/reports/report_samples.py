@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from conformance.record import (
     RECORD_FORM,
@@ -50,7 +51,7 @@ EXCHANGE = Evidence(
 )
 
 
-def planned(name: str, **changes: object) -> PlannedRequirement:
+def planned(name: str, **changes: Any) -> PlannedRequirement:
     """Plan a requirement that the target owes, and that the story is there to verify."""
     entry = PlannedRequirement(
         id=name,
@@ -63,7 +64,7 @@ def planned(name: str, **changes: object) -> PlannedRequirement:
         status="applicable",
         tests=(STORY,),
     )
-    return replace(entry, **changes)  # type: ignore[arg-type] - any field may be changed
+    return replace(entry, **changes)
 
 
 def passed(name: str, *, claimed: bool = True) -> Check:
@@ -71,10 +72,10 @@ def passed(name: str, *, claimed: bool = True) -> Check:
     return Check(name, Outcome.PASSED, STORY, claimed=claimed)
 
 
-def failed(name: str, expected: str = "204 without a body", actual: str = "204 with 20 bytes", **more: object) -> Check:
+def failed(name: str, expected: str = "204 without a body", actual: str = "204 with 20 bytes", **more: Any) -> Check:
     """Let a check fail, with one exchange as evidence."""
     check = Check(name, Outcome.FAILED, STORY, expected=expected, actual=actual, evidence=(EXCHANGE,))
-    return replace(check, **more)  # type: ignore[arg-type] - any field may be changed
+    return replace(check, **more)
 
 
 def left_open(name: str, reason: Reason, outcome: Outcome = Outcome.INCONCLUSIVE) -> Check:

@@ -136,8 +136,10 @@ def test_every_line_of_a_record_is_valid_and_renders_like_the_record(name: str, 
     recorder = Recorder(tmp_path / "results.jsonl")
     recorder.write(record.header)
     recorder.write_plan(record.plan)
-    for line in (*record.checks, *record.tests):
-        recorder.write(line)
+    for check in record.checks:
+        recorder.write(check)
+    for end in record.tests:
+        recorder.write(end)
     if record.footer:
         result = add_up(record)
         recorder.write(replace(FOOTER, verdict=result.verdict, exit_code=result.exit_code, detail=record.footer.detail))

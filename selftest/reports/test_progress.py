@@ -181,7 +181,7 @@ def sample(tmp_path: Path) -> Callable[..., str]:
         arguments: dict[str, Any] = {"cwd": tmp_path, "env": {**kept, "TERM": "xterm", **environment}}
         if not terminal:
             command = [sys.executable, "-c", PROGRAM]
-            return subprocess.run(command, capture_output=True, text=True, check=False, **arguments).stdout
+            return str(subprocess.run(command, capture_output=True, text=True, check=False, **arguments).stdout)
         return on_terminal(arguments)
 
     return run

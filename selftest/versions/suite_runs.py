@@ -8,6 +8,7 @@ import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,16 +51,17 @@ def described(runs: list[SuiteRun]) -> str:
 
 
 def main() -> None:
-    session.render_all = lambda *_: ()  # the records are enough, and rendering them takes as long as the runs
+    # The records are enough, and rendering them takes as long as the runs.
+    vars(session)["render_all"] = lambda *_: ()
     folder = Path(sys.argv[1])
     called: set[tuple[str, str]] = set()
 
-    def remembering(**options: str) -> Service:
+    def remembering(**options: Any) -> Service:
         service = create_service(**options)
         service.request_log = lambda entry: called.add((entry.method, entry.path.partition("?")[0]))
         return service
 
-    embedded.create_service = remembering  # type: ignore[assignment] # of the two ways to call it the one that is used
+    vars(embedded)["create_service"] = remembering
     runs = [SuiteRun(**entry) for entry in json.loads(sys.argv[2])]
     codes = {run.name: run.perform(folder) for run in runs}
     (folder / "codes.json").write_text(json.dumps(codes), encoding="utf-8")

@@ -190,6 +190,7 @@ def test_a_run_tells_beside_its_own_verdict_what_an_upgrade_would_meet(
     assert "READY  for an upgrade from 17.7 to 18.0" in outcome.out
     found = read_record(tmp_path / "out" / "results.jsonl").readiness
     assert found == json.loads((tmp_path / "out" / "readiness.json").read_text(encoding="utf-8"))
+    assert found is not None
     assert found["verdict"] == "ready"
     assert "Upgrade to 18.0" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 

@@ -47,7 +47,7 @@ def run_of(folder: Path) -> dict[str, Any]:
     return report
 
 
-def profile(service: Service, base_url: str, version: str = "auto") -> Profile:
+def profile(service: Service, base_url: str, *, version: str = "auto") -> Profile:
     return profile_from(profile_data(service.world, base_url, version), "test")
 
 
@@ -109,14 +109,16 @@ def test_a_version_that_the_specification_does_not_speak_of_is_unknown_with_a_wa
 
 @pytest.mark.parametrize("declared", ["17.7", "17.7.9", "unknown"])
 def test_a_declared_version_that_fits_is_no_warning(reference: Any, declared: str) -> None:
-    target = profile(*reference, declared)
+    service, base_url = reference
+    target = profile(service, base_url, version=declared)
     with Client(target) as client:
         assert contradiction(target, client) is None
 
 
 def test_a_target_that_does_not_say_its_version_contradicts_nothing(reference: Any) -> None:
     answering_with(reference[0], {}, "GET /version", "GET /metadata")
-    target = profile(*reference, "16.0")
+    service, base_url = reference
+    target = profile(service, base_url, version="16.0")
     with Client(target) as client:
         assert contradiction(target, client) is None
 

@@ -87,16 +87,17 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     refused = [requirement, "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"]
     untouched = [requirement, "errors.refusal.changes-nothing"]
     untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
-    answer: Answer | None = None
+    found: list[Answer] = []
     with ExitStack() as looking:
         if prepared.recipe.state is not None:
             looking.enter_context(held_against(untouched if shows_change else [requirement], go_on=True))
             looking.enter_context(unchanged(prepared.state, "the state"))
-        answer = prepared.sent_by(caller_named(name))
+        found.append(prepared.sent_by(caller_named(name)))
         with held_against(refused, go_on=True):
-            answer.must_be_refused(beside=control)
-    if answer is None:
+            found[0].must_be_refused(beside=control)
+    if not found:
         return  # the state could not be read, so nobody called
+    (answer,) = found
     if name not in (ANONYMOUS, WRONG_TOKEN):
         note("errors.refusal.code-without-right", f"{operation.id} answers {answer.exchange.status} to {name}")
     note("errors.body-shape", f"the body of a {answer.exchange.status} is {shape(answer)}")

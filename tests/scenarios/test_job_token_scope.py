@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -44,6 +45,10 @@ PROJECTS = Allowlist("allowlist", "target_project_id", "target_group_id", "allow
 GROUPS = Allowlist("groups-allowlist", "target_group_id", "target_project_id", "allowlist_groups")
 
 both_lists = pytest.mark.parametrize("allowlist", [PROJECTS, GROUPS], ids=lambda allowlist: allowlist.name)
+
+
+def ids_in(caller: Caller, path: Path) -> list[Any]:
+    return caller.list(path).ids()
 
 
 def scope(project: Fixture) -> Path:
@@ -302,7 +307,7 @@ def test_a_change_of_one_list_leaves_the_other(
     maintainer.post(GROUPS.of(project), {"target_group_id": allowlist_groups[1].id}).given_served()
     with verifies("job-token-scope.allowlists.are-separate"):
         for changed, other, target in changes:
-            with unchanged(lambda other=other: maintainer.list(other.of(project)).ids(), f"the {other.name}"):
+            with unchanged(partial(ids_in, maintainer, other.of(project)), f"the {other.name}"):
                 maintainer.post(changed.of(project), {changed.parameter: target.id}).given_served()
                 maintainer.delete(changed.of(project) / target.id).given_served()
 
