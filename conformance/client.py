@@ -8,7 +8,8 @@ import shlex
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -132,6 +133,7 @@ class Client:
         self._patience = Patience(profile.limits.timeout_seconds, _method_and_path)
         self._gone: str | None = None
         self._asking = threading.Lock()
+        self._wanting_quiet = threading.Lock()
         self._own_address = Address.of(f"{profile.base_url}/api/v4")
         self._connections = Connections(self._certificates(), profile.limits.timeout_seconds)
 
@@ -262,8 +264,22 @@ class Client:
             self._see_who_answers(exchange)
         return exchange
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While the context lasts, let no other thread have a call under way: what happens is not for want of power."""
+        with self._wanting_quiet, ExitStack() as places:
+            for _ in range(self.at_once):
+                places.enter_context(self._under_way)
+            self._speaker.is_alone = True
+            try:
+                yield
+            finally:
+                self._speaker.is_alone = False
+
     def _sent(self, call: Call) -> Exchange:
         self._pace.wait()
+        if self._speaker.is_alone:
+            return self._answered(call)
         with self._under_way:
             return self._answered(call)
 
@@ -368,9 +384,10 @@ class Client:
 
 
 class _Speaker(threading.local):
-    """On whose behalf a thread calls."""
+    """On whose behalf a thread calls, and whether no other thread does."""
 
     test: str = ""
+    is_alone: bool = False
 
 
 class _Pace:

@@ -96,8 +96,9 @@ class _Sending:
         return client.follow(exchange) if leads_on else exchange
 
     def alone(self, case: DrawnCase) -> list[Failure]:
-        """Send one case by itself and return what is wrong with its answer and with what it stored."""
-        with current_run().apart():
+        """Send one case while nothing else is sent; return what is wrong with its answer and with what it stored."""
+        run = current_run()
+        with run.apart(), run.client.alone():
             exchange = self.exchange(case.call(self.caller.actor))
         failures = list(self.judged(case, exchange))
         return failures + self.not_stored(case, exchange)

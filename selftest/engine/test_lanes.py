@@ -8,8 +8,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,11 +20,13 @@ from urllib.parse import quote
 import pytest
 import yaml
 
+from conformance.client import Client
 from conformance.embedded import profile_data
 from conformance.errors import ExitCode
 from conformance.record import read_record
 from conformance.reference import EmbeddedServer, Service, create_service
 from conformance.reference.areas.approval_rule_records import RuleType, home_of
+from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -203,3 +207,40 @@ def test_a_target_that_goes_away_ends_every_lane_with_a_report(
     assert "Traceback" not in said
     assert read_record(tmp_path / "out" / "results.jsonl").footer is not None
     assert (tmp_path / "out" / "index.html").exists()
+
+
+def test_a_call_that_must_be_alone_has_no_other_beside_it(
+    watched: Watched, profile_with: Callable[[int], None]
+) -> None:
+    profile_with(1)
+    answered: list[str] = []
+    watched.service.request_log = lambda entry: answered.append(entry.path)
+    data = profile_data(watched.service.world, watched.server.base_url, "17.7")
+    ended = threading.Event()
+    with Client(profile_from(data, "test"), at_once=4) as client:
+        actor = client.profile.actors["maintainer"]
+
+        def keep_calling(path: str) -> None:
+            while not ended.is_set():
+                client.send(actor, "GET", path)
+
+        with ThreadPoolExecutor(4) as threads:
+            threads.map(keep_calling, ["/version"] * 4)
+            try:
+                wait_for(lambda: len(answered) > 20)
+                with client.alone():
+                    before = len(answered)
+                    for _ in range(5):
+                        assert client.send(actor, "GET", "/metadata").status == 200
+                    alone = answered[before:]
+                wait_for(lambda: len(answered) > before + 20)
+            finally:
+                ended.set()
+    assert [path.partition("?")[0] for path in alone] == ["/api/v4/metadata"] * 5
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
