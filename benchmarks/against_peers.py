@@ -2,7 +2,9 @@
 The suite beside schemathesis' own runner and a bare httpx loop: the same server, the same document, one sitting.
 
 Every contender is a process of its own. Rates are those between its first request and its last; how long it takes to
-the first one, and all in all, stands beside them. Nothing is asserted: numbers depend on the machine.
+the first one, and all in all, stands beside them. Requests are compared with the bare loop's, and cases with the
+peer's: of the suite's requests some arrange, read back and undo, while all of the peer's are cases. Nothing is
+asserted: numbers depend on the machine.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from conformance.reference import EmbeddedServer, Service, create_service
 VERSION = "17.7"
 EXAMPLES = 20
 BARE_REQUESTS = 3000
-SETS_ASIDE = 16
+SETS_ASIDE = 24
+TIER = "tier"
 AT_ONCE = 64
 _LONGEST = 1800
 _BETWEEN_LOOKS = 0.05  # seconds
@@ -51,6 +54,8 @@ class Result:
     ended: float = 0.0
     memory_mb: float = 0.0
     """The most that it and the processes it started had at a time."""
+    arranging: int = 0
+    """How many of the requests are no cases."""
 
     @property
     def span(self) -> float:
@@ -61,6 +66,11 @@ class Result:
     def rate(self) -> float:
         """Requests per second between the first and the last."""
         return len(self.times) / self.span
+
+    @property
+    def cases(self) -> int:
+        """How many of the requests are cases of a schema."""
+        return len(self.times) - self.arranging
 
     @property
     def first(self) -> float:
@@ -80,6 +90,10 @@ def measured(name: str, service: Service, command: list[str], cwd: Path) -> Resu
         ended.set()
     result.ended = time.perf_counter()
     service.request_log = None
+    report = cwd / TIER / "report.json"
+    if TIER in command and report.exists():
+        drawn = json.loads(report.read_text(encoding="utf-8"))["run"]["drawn"]
+        result.arranging = len(result.times) - sum(drawn[sort] for sort in ("coverage", "fresh", "replayed"))
     return result
 
 
@@ -106,7 +120,7 @@ def suite(*options: str) -> list[str]:
 
 def tier(examples: int, *options: str) -> list[str]:
     """Return the command of a run of nothing but drawn calls."""
-    drawn = ["--max-examples", str(examples), *options, "--out", "tier", "--", "-k", "test_coverage or test_fuzz"]
+    drawn = ["--max-examples", str(examples), *options, "--out", TIER, "--", "-k", "test_coverage or test_fuzz"]
     return suite(*drawn)
 
 
@@ -158,14 +172,21 @@ def growth(folder: Path) -> list[Result]:
 def show(title: str, results: list[Result], *, ratios: bool = True) -> None:
     """Print a table, with ratios to the bare loop and to the peer."""
     print(f"\n{title}")
-    compared = f"{'/ bare':>8}{'/ peer':>8}" if ratios else f"{'ms/req':>8}"
-    print(f"{'':<32}{'requests':>9}{'start s':>9}{'span s':>9}{'all s':>8}{'req/s':>8}{compared}{'MB':>6}")
+    compared = f"{'/ bare':>8}{'/ peer':>8}" if ratios else f"{'ms/case':>8}"
+    print(
+        f"{'':<32}{'requests':>9}{'cases':>7}{'start s':>9}{'span s':>8}{'all s':>7}"
+        f"{'req/s':>7}{'cases/s':>9}{compared}{'MB':>6}"
+    )
+    bare, peer = results[0], results[-1]
     for result in results:
-        times = f"{result.first:>9.2f}{result.span:>9.2f}{result.ended - result.begun:>8.2f}{result.rate:>8.0f}"
-        compared = f"{1000 / result.rate:>8.2f}"
+        pace = result.cases / result.span
+        compared = f"{1000 / pace:>8.2f}"
         if ratios:
-            compared = f"{result.rate / results[0].rate:>8.2f}{result.rate / results[-1].rate:>8.1f}"
-        print(f"{result.name:<32}{len(result.times):>9}{times}{compared}{result.memory_mb:>6.0f}")
+            compared = f"{result.rate / bare.rate:>8.2f}{pace / (peer.cases / peer.span):>8.1f}"
+        print(
+            f"{result.name:<32}{len(result.times):>9}{result.cases:>7}{result.first:>9.2f}{result.span:>8.2f}"
+            f"{result.ended - result.begun:>7.2f}{result.rate:>7.0f}{pace:>9.0f}{compared}{result.memory_mb:>6.0f}"
+        )
 
 
 def main() -> None:
