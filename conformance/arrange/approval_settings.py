@@ -118,20 +118,37 @@ def of_project(caller: Caller, project: Fixture) -> Settings:
     return Settings(caller, project_path(project) / "merge_request_approval_setting")
 
 
-def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
+def is_unlocked(settings: Settings) -> bool:
+    """Tell whether none of the settings that an update takes is locked."""
+    entries = settings.entries()
+    return not any(entries[name].get("locked") for name in SETTABLE if name in entries)
+
+
+def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:
     """
-    Return the settings of a project, or of another fixture whose settings are free while some of its are locked.
+    Return a project, or another fixture whose settings are free while some of its are locked.
 
     A group may lock what was ever set in it, for good; its projects then have nothing left to change.
     """
-    wanted = of_project(caller, project)
     fixtures = current_run().profile.fixtures
-    others = [entry for name in ("public_project", "fuzz_project") for entry in fixtures.get(name, ())]
-    for settings in (wanted, *(of_project(caller, other) for other in others)):
-        entries = settings.entries()
-        if not any(entries[name].get("locked") for name in SETTABLE if name in entries):
-            return settings
-    return wanted
+    others = [entry for name in ("fuzz_project", "public_project") for entry in fixtures.get(name, ())]
+    return next((one for one in (project, *others) if is_unlocked(of_project(caller, one))), project)
+
+
+def an_unlocked_project_in_a_group(caller: Caller, project: Fixture, group: Fixture) -> tuple[Fixture, Fixture]:
+    """Return a project and the group around it, or two that are set aside while some settings of the former are locked.
+
+    Other projects may lie anywhere.
+    """
+    fixtures = current_run().profile.fixtures
+    aside = list(zip(fixtures.get("fuzz_project", ()), fixtures.get("fuzz_group", ()), strict=False))
+    pairs = [(project, group), *aside]
+    return next((pair for pair in pairs if is_unlocked(of_project(caller, pair[0]))), pairs[0])
+
+
+def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
+    """Return the settings of a project, or of another one while some of its are locked."""
+    return of_project(caller, an_unlocked_project(caller, project))
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------------
@@ -151,22 +168,43 @@ def put_back(settings: Settings, before: Mapping[str, bool] | None) -> None:
         settings.restore(before)
 
 
-def with_author_approval(settings: Settings) -> Values:
+def with_author_approval(settings: Settings) -> None:
     """Let the setting of the example be on, so that switching it off changes something."""
     values = remembered(settings)
     if values is not None:
         given(AUTHOR in settings.free(), f"{AUTHOR} is locked in {settings.path}")
         if not values[AUTHOR]:
             settings.change(**{AUTHOR: True})
-    return {}
 
 
-def _area(level: str, keeper: str, of: Callable[[Caller, Fixture], Settings]) -> Area:
-    """Return the recipes of the settings of a group or a project, the fixture of that name."""
+def _as_it_is(_: Caller, fixture: Fixture) -> Fixture:
+    return fixture
+
+
+def _unlocked_if_read(caller: Caller, project: Fixture) -> Fixture:
+    """Return a project whose settings are free; one that cannot be read stays, as that is for the tests to find."""
+    try:
+        return an_unlocked_project(caller, project)
+    except Unmet:
+        return project
+
+
+def _area(
+    level: str,
+    keeper: str,
+    of: Callable[[Caller, Fixture], Settings],
+    choose: Callable[[Caller, Fixture], Fixture] = _as_it_is,
+) -> Area:
+    """Return the recipes of the settings of a group or a project: the fixture of that name, or what is chosen for it."""
     read, update = f"get{level.capitalize()}ApprovalSettings", f"update{level.capitalize()}ApprovalSettings"
 
     def settings(caller: Caller, place: Place) -> Settings:
-        return of(caller, place.fixture(level))
+        return of(caller, choose(caller, place.fixture(level)))
+
+    def made_right(caller: Caller, place: Place) -> Values:
+        chosen = choose(caller, place.fixture(level))
+        with_author_approval(of(caller, chosen))
+        return {} if chosen == place.fixture(level) else {"id": chosen.id}
 
     return Area(
         keeper=keeper,
@@ -179,7 +217,7 @@ def _area(level: str, keeper: str, of: Callable[[Caller, Fixture], Settings]) ->
         recipes={
             read: Recipe(),
             update: Recipe(
-                before=lambda caller, place: with_author_approval(settings(caller, place)),
+                before=made_right,
                 state=lambda caller, place: settings(caller, place).entries(),
             ),
         },
@@ -187,4 +225,4 @@ def _area(level: str, keeper: str, of: Callable[[Caller, Fixture], Settings]) ->
 
 
 OF_GROUPS = _area("group", "owner", of_group)
-OF_PROJECTS = _area("project", "maintainer", of_project)
+OF_PROJECTS = _area("project", "maintainer", of_project, _unlocked_if_read)

@@ -16,6 +16,7 @@ from conformance.arrange.approval_settings import (
     RETAIN,
     SELECTIVE,
     Settings,
+    an_unlocked_project_in_a_group,
     of_an_unlocked_project,
     of_group,
     of_project,
@@ -69,6 +70,16 @@ def inner_project_settings(maintainer: Caller, project: Fixture) -> Iterator[Set
 def project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]:
     """Those of a project without locks, wherever it lies."""
     yield from kept(of_an_unlocked_project(maintainer, project))
+
+
+@pytest.fixture
+def project_in_a_group(
+    owner: Caller, maintainer: Caller, group: Fixture, project: Fixture
+) -> Iterator[tuple[Settings, Settings]]:
+    """Those of a project, and of the group around it."""
+    inside, around = an_unlocked_project_in_a_group(maintainer, project, group)
+    for inner in kept(of_project(maintainer, inside)):
+        yield inner, of_group(owner, around)
 
 
 @pytest.fixture
@@ -344,13 +355,10 @@ def test_an_update_of_a_project_leaves_other_projects(
         change_everything(project_settings, leaving=of_project(maintainer, sibling_project))
 
 
-def test_an_update_of_a_project_leaves_the_group_around_it(
-    owner: Caller,
-    group: Fixture,
-    inner_project_settings: Settings,
-) -> None:
+def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: tuple[Settings, Settings]) -> None:
+    inner, outer = project_in_a_group
     with verifies("approval-settings.project.update.leaves-its-group"):
-        change_everything(inner_project_settings, leaving=of_group(owner, group))
+        change_everything(inner, leaving=outer)
 
 
 @both_places
