@@ -195,7 +195,7 @@ def _area(
     of: Callable[[Caller, Fixture], Settings],
     choose: Callable[[Caller, Fixture], Fixture] = _as_it_is,
 ) -> Area:
-    """Return the recipes of the settings of a group or a project: the fixture of that name, or what is chosen for it."""
+    """Return the recipes of the settings of a group or a project: the fixture of that name, or what stands in."""
     read, update = f"get{level.capitalize()}ApprovalSettings", f"update{level.capitalize()}ApprovalSettings"
 
     def settings(caller: Caller, place: Place) -> Settings:

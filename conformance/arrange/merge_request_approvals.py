@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from conformance.arrange.approval_settings import OVERRIDES, of_project
 from conformance.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
-from conformance.arrange.reviews import approvers_of, created, essences, merge_request_path, rule_in, user_id
-from conformance.bookkeeping import current_run
+from conformance.arrange.reviews import (
+    approvers_of,
+    created,
+    essences,
+    fresh_name,
+    merge_request_path,
+    rule_in,
+    user_id,
+)
+from conformance.bookkeeping import Run, Unmet, current_run
 from conformance.expectations import Answer, Caller, Path, given
 
 if TYPE_CHECKING:
@@ -16,6 +26,11 @@ if TYPE_CHECKING:
     from conformance.arrange.places import Place
 
 _APPROVERS = ("approver", "second_approver")
+
+#: Where a rule was once created, so that nothing forbids it.
+_overridable: set[tuple[Run, Path]] = set()
+#: Where the settings of the project allow it only because they were changed.
+_made_overridable: set[tuple[Run, Path]] = set()
 
 
 def _merge_request(place: Place) -> Path:
@@ -41,6 +56,33 @@ def _own_rule(keeper: Caller, place: Place) -> Values:
     groups = [place.value("approver_group")] if "approver_group" in place.profile.fixtures else []
     rule = created(keeper, _rules(place), approvals_required=1, user_ids=users, group_ids=groups)
     return {"approval_rule_id": rule["id"]}
+
+
+def _overriding(keeper: Caller, place: Place) -> Values:
+    """
+    Let the merge request take rules: by the settings of the project, where these do not allow it and one is refused.
+
+    Where they cannot be changed, a refusal proves nothing.
+    """
+    run, rules = current_run(), _rules(place)
+    if (run, rules) in _overridable:
+        return {}
+    users = [user_id(caller) for caller in _approvers(place)]
+    answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": 1, "user_ids": users})
+    if answer.is_served:
+        _overridable.add((run, rules))
+        if isinstance(answer.json, dict) and "id" in answer.json:
+            keeper.delete(rules / answer.json["id"])
+        return {}
+    settings = of_project(keeper, place.fixture("project"))
+    forbidden = False
+    with suppress(Unmet):
+        forbidden = not settings.values()[OVERRIDES]
+    if forbidden:
+        given(OVERRIDES in settings.free(), "the settings of the project let no merge request have rules of its own")
+        settings.change(**{OVERRIDES: True}).given_served()
+        _made_overridable.add((run, rules))
+    return {}
 
 
 def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
@@ -96,6 +138,9 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
         if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):
             caller.post(path / ("unapprove" if user_id(caller) in now else "approve"))
     keeper.delete_each(_rules(place), set(keeper.list(_rules(place)).ids()) - before["rules"])
+    if (current_run(), _rules(place)) in _made_overridable:
+        of_project(keeper, place.fixture("project")).change(**{OVERRIDES: False}).given_served()
+        _made_overridable.discard((current_run(), _rules(place)))
 
 
 def _new_rule_path(call: Prepared, answer: Answer) -> str:
@@ -153,7 +198,9 @@ AREA = Area(
         "getMergeRequestApprovals": Recipe(before=_approved),
         "getMergeRequestApprovalState": Recipe(before=_approved),
         "listMergeRequestApprovalRules": Recipe(before=_own_rule, fill=_several_rules),
-        "createMergeRequestApprovalRule": Recipe(state=_rules_state, read_back=_stored("create", _new_rule_path)),
+        "createMergeRequestApprovalRule": Recipe(
+            before=_overriding, state=_rules_state, read_back=_stored("create", _new_rule_path)
+        ),
         "getMergeRequestApprovalRule": Recipe(before=_own_rule),
         "updateMergeRequestApprovalRule": Recipe(
             before=_own_rule, state=_rules_state, read_back=_stored("update", _same_path)

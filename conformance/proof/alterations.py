@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from conformance.reference.areas.group_relations_export import RelationExport, Status
 from conformance.reference.areas.integrations import Integrations
-from conformance.reference.errors import InvalidError
-from conformance.reference.http import Response
+from conformance.reference.errors import ForbiddenError, InvalidError, RepeatedError
+from conformance.reference.http import Response, created
+from conformance.reference.identity import Role
 from conformance.reference.routing import Route
 
 if TYPE_CHECKING:
@@ -45,13 +48,27 @@ def shows_fields_of_other_records(service: Service) -> None:
 
 
 def leaves_values_null(service: Service) -> None:
-    """Have users without a picture."""
-    present = service.present.user
+    """Have users without a picture, a hidden group and merge requests of the system's rules without a description."""
+    present, approvals, world = service.present, service.merge_request_approvals, service.world
+    of_user, of_group, of_merge_request = present.user, present.group, approvals.status
+    bare_group = world.one("hidden_group").id
+    bare = {world.one(f"{kind}_merge_request").id for kind in ("code_owner", "report_approver")}
 
-    def without(user: Any) -> dict[str, Any]:
-        return {**present(user), "avatar_url": None}
+    def user_without(user: Any) -> dict[str, Any]:
+        return {**of_user(user), "avatar_url": None}
 
-    service.present.user = without  # type: ignore[method-assign] # a service is altered by putting methods in place
+    def group_without(group: Any) -> dict[str, Any]:
+        return {**of_group(group), **({"description": None} if group.id == bare_group else {})}
+
+    def status_without(merge_request: Any, viewer: Any) -> dict[str, Any]:
+        return {
+            **of_merge_request(merge_request, viewer),
+            **({"description": None} if merge_request.id in bare else {}),
+        }
+
+    present.user = user_without  # type: ignore[method-assign] # a service is altered by putting methods in place
+    present.group = group_without  # type: ignore[method-assign] # see above
+    approvals.status = status_without  # type: ignore[method-assign] # see above
 
 
 def leaves_ldap_out(service: Service) -> None:
@@ -96,6 +113,92 @@ def drops_unfit_settings(service: Service) -> None:
     area.read = what_fits  # type: ignore[method-assign] # see above
 
 
+def shows_no_defaults(service: Service) -> None:
+    """Show null for a setting of an integration that nobody saved, whatever its default."""
+    area = service.area(Integrations)
+    shown = area.shown_settings
+
+    def saved(integration: Any) -> dict[str, Any]:
+        unsaved = {p.name for p in integration.kind.parameters if p.name not in integration.values and not p.fixed}
+        return {name: None if name in unsaved else value for name, value in shown(integration).items()}
+
+    area.shown_settings = saved  # type: ignore[method-assign] # see above
+
+
+def asks_for_required_settings_each_time(service: Service) -> None:
+    """Refuse an update of an integration that leaves out a required setting, though one is stored."""
+    area = service.area(Integrations)
+    set_up = area.set_up
+
+    def complete(project: Any, kind: Any, values: Any, *, active: Any = None) -> Any:
+        area.require_settings(kind, values)
+        return set_up(project, kind, values, active=active)
+
+    area.set_up = complete  # type: ignore[method-assign] # see above
+
+
+def takes_paths_of_targets(service: Service) -> None:
+    """Take the full path of a project or group where a target is to be named by its number."""
+    scopes, identities = service.job_token_scope, service.identities
+
+    def by_path(path: str, name: str, find: Callable[[str], Any], add: Callable[[Any, Any], None]) -> None:
+        by_number, removed = service.routes.get(f"POST {path}").handler, service.routes.get(f"DELETE {path}/:{name}")
+
+        def added(request: Request) -> Response:
+            try:
+                return by_number(request)
+            except InvalidError:
+                target = find(request.parameters.string(name))
+                if target is None:
+                    raise
+                add(request.project, target)
+                return created({"source_project_id": request.project.id, name: target.id})
+
+        def without(request: Request) -> Response:
+            target = find(request.path[name])
+            if target is not None:
+                request.path[name] = str(target.id)
+            return removed.handler(request)
+
+        service.routes.change(f"POST {path}", handler=added)
+        service.routes.change(removed.key, handler=without)
+
+    scope = "/projects/:id/job_token_scope"
+    by_path(f"{scope}/allowlist", "target_project_id", identities.find_project, scopes.add_project)
+    by_path(f"{scope}/groups_allowlist", "target_group_id", identities.find_group, scopes.add_group)
+
+
+def asks_for_membership_in_targets(service: Service) -> None:
+    """Let only members of a project or group put it on an allowlist."""
+    scopes, role_in = service.job_token_scope, service.identities.role_in
+
+    def among_members(find: Callable[..., Any]) -> Callable[..., Any]:
+        def found(number: int, caller: Any = None) -> Any:
+            target = find(number, caller)
+            if caller and role_in(caller, target) is Role.NONE:
+                raise ForbiddenError
+            return target
+
+        return found
+
+    scopes.target_project = among_members(scopes.target_project)  # type: ignore[method-assign] # see above
+    scopes.target_group = among_members(scopes.target_group)  # type: ignore[method-assign] # see above
+
+
+def withholds_the_check_of_completions(service: Service) -> None:
+    """Have the check whether completions are on behind the same flag, so that no project is known to have them."""
+    completion = service.code_completion
+    for name in ("enabled_project", "disabled_project", "group_enabled_project"):
+        service.world.fixtures.pop(name)
+    check = completion.check
+
+    def behind_the_flag(caller: Any, path: str) -> None:
+        completion.require_offered()
+        check(caller, path)
+
+    completion.check = behind_the_flag  # type: ignore[method-assign] # see above
+
+
 def sends_strangers_to_a_login(service: Service) -> None:
     """Name the page to which callers without a token are redirected; goes with a status of 302 for them."""
 
@@ -132,6 +235,67 @@ def keeps_downloads_in_a_storage(service: Service) -> None:
 
     service.routes.put(Route("GET", _STORAGE, fetch, anonymous=True, prefixed=False))
     _transform(service, transform)
+
+
+def refuses_exports_meanwhile(service: Service) -> None:
+    """Refuse to schedule an export while one of the group is running."""
+    exports = service.group_relations_export
+    schedule = exports.schedule
+
+    def one_at_a_time(group: Any, *, batched: bool) -> None:
+        if any(exports.status_of(export) is Status.STARTED for export in exports.all_of(group)):
+            raise RepeatedError("An export is running.")
+        schedule(group, batched=batched)
+
+    exports.schedule = one_at_a_time  # type: ignore[method-assign] # see above
+
+
+def serves_older_exports_meanwhile(service: Service) -> None:
+    """Serve the file of the export before, if it has one such, as long as the newer one is running."""
+    exports = service.group_relations_export
+    schedule, download = exports.schedule, exports.download
+    older: dict[tuple[int, str], RelationExport] = {}
+
+    def remember(group: Any, *, batched: bool) -> None:
+        for export in exports.all_of(group):
+            if exports.status_of(export) is Status.FINISHED:
+                older[group.id, export.relation] = export
+        schedule(group, batched=batched)
+
+    def whichever_there_is(export: RelationExport, batch_number: int | None) -> bytes:
+        before = older.get((export.group_id, export.relation))
+        if before and exports.status_of(export) is Status.STARTED and before.batched is (batch_number is not None):
+            export = before
+        return download(export, batch_number)
+
+    exports.schedule = remember  # type: ignore[method-assign] # see above
+    exports.download = whichever_there_is  # type: ignore[method-assign] # see above
+
+
+def counts_batches_otherwise(service: Service) -> None:
+    """Give batches numbers of their own as status, and have null and a count of one where there are no batches."""
+    exports = service.group_relations_export
+    present = exports.present
+
+    def shown(export: RelationExport) -> dict[str, Any]:
+        entry: dict[str, Any] = dict(present(export))
+        if not export.batched:
+            return {**entry, "batches": None, "batches_count": 1}
+        return {**entry, "batches": [{**batch, "status": 7} for batch in entry["batches"]]}
+
+    exports.present = shown  # type: ignore[method-assign] # see above
+
+
+def lets_everybody_export(service: Service) -> None:
+    """Let whoever sees a group export it."""
+    for key in ("POST /groups/:id/export_relations", "GET /groups/:id/export_relations/status", _DOWNLOAD):
+        service.routes.change(key, least_role=Role.NONE)
+
+
+def keeps_another_time(service: Service) -> None:
+    """Let the clock be three hours behind."""
+    now = service.clock.now
+    service.clock.now = lambda: now() - timedelta(hours=3)  # type: ignore[method-assign] # see above
 
 
 def lets_reads_lag(service: Service) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from conformance.proof import alterations
+from conformance.proof import alterations, approval_alterations
 from conformance.proof.rounds import UNKNOWN, Round
 from conformance.reference.choices import (
     Choices,
@@ -152,7 +152,7 @@ VARIANTS = (
     ),
     Variant(
         "strict-input",
-        "Nothing is coerced, and parameters are taken from JSON bodies only.",
+        "Nothing is coerced, parameters come in JSON bodies only, and each update of an integration is complete.",
         replace(
             _PLAIN,
             coercion=Coercion.STRICT,
@@ -163,10 +163,15 @@ VARIANTS = (
             unfit_approvers=Unfit.REFUSE,
             locked_setting_written=Unfit.REFUSE,
         ),
+        alterations=(
+            alterations.asks_for_required_settings_each_time,
+            approval_alterations.looks_at_the_sha_first,
+            approval_alterations.is_particular_about_copies,
+        ),
     ),
     Variant(
         "slow-exports",
-        "An export takes a second, and one relation is shown as an object.",
+        "An export takes a second, in which no other begins and the older files stay; one relation is an object.",
         replace(
             _PLAIN,
             export_delay_seconds=1.0,
@@ -174,6 +179,7 @@ VARIANTS = (
             export_status_filtered_as_list=False,
             unbatched_export_has_batches=True,
         ),
+        alterations=(alterations.refuses_exports_meanwhile, alterations.serves_older_exports_meanwhile),
     ),
     Variant(
         "throttled",
@@ -192,8 +198,9 @@ VARIANTS = (
     ),
     Variant(
         "limit-enforced",
-        "The limit on inbound access starts on and cannot be switched off from 18.0 on.",
+        "The limit on inbound access starts on and stays on from 18.0 on; targets are let in by their members.",
         replace(_PLAIN, inbound_limit_enforced=True, outbound_enabled_from_18_0=False),
+        alterations=(alterations.asks_for_membership_in_targets,),
     ),
     Variant(
         "other-approvals",
@@ -214,7 +221,7 @@ VARIANTS = (
     ),
     Variant(
         "other-settings",
-        "Groups hand nothing down, unusual combinations are stored, empty updates are refused.",
+        "Groups hand nothing down, the instance does, empty updates are refused, and no default shows by itself.",
         replace(
             _PLAIN,
             group_settings_bind=Handing.NONE,
@@ -227,11 +234,18 @@ VARIANTS = (
             completion_window=Window.FIXED,
             completion_streams=False,
         ),
+        alterations=(approval_alterations.shows_sources_without_locks, alterations.shows_no_defaults),
     ),
     Variant(
         "without-optional-features",
-        "No completions, no group approval rules, community edition.",
-        replace(_PLAIN, completions_offered=False, group_approval_rules_offered=False, enterprise=False),
+        "No completions, no group approval rules, no events for mentions of groups, community edition.",
+        replace(
+            _PLAIN,
+            completions_offered=False,
+            group_approval_rules_offered=False,
+            enterprise=False,
+            integrations_notify_of_group_mentions=False,
+        ),
         features={"code_completion": False, "group_approval_rules": False, "enterprise_edition": False},
     ),
     Variant(
@@ -248,12 +262,13 @@ VARIANTS = (
     ),
     Variant(
         "nulls-and-truth-values",
-        "Users have no picture, nothing is said of LDAP, and the flag for code owners is a truth value in projects.",
+        "Some pictures and descriptions are null, LDAP is absent, and projects show a truth value for code owners.",
         replace(_PLAIN, web_url="https://code.example.org/base"),
         alterations=(
             alterations.leaves_values_null,
             alterations.leaves_ldap_out,
             alterations.shows_code_owner_flag_as_truth_value,
+            approval_alterations.protects_branches_for_single_users,
         ),
     ),
     Variant(
@@ -268,6 +283,7 @@ VARIANTS = (
             per_page_above_maximum=OutOfRange.REFUSE,
             unmarked_lists_are_paged=True,
         ),
+        alterations=(alterations.takes_paths_of_targets,),
     ),
     Variant(
         "other-rules",
@@ -280,6 +296,38 @@ VARIANTS = (
             report_rules_creatable_in_groups=True,
             group_rules_apply_to_all_branches=False,
             largest_approvals_required=1000,
+            unknown_rule_type=Unfit.DROP,
+        ),
+        alterations=(
+            approval_alterations.adds_to_lists_of_groups,
+            approval_alterations.keeps_rule_types,
+            approval_alterations.names_nobody_eligible,
+        ),
+    ),
+    Variant(
+        "rules-of-all-levels-together",
+        "Projects show the rules of their groups, merge requests those of their projects and none of the system.",
+        replace(
+            _PLAIN,
+            project_rules_listed_in_merge_requests=True,
+            system_rules_listed=False,
+            copies_need_names=False,
+            all_integrations_switchable=True,
+        ),
+        alterations=(
+            approval_alterations.hands_rules_down,
+            approval_alterations.removes_hidden_groups_of_merge_requests,
+            approval_alterations.shows_no_sources_of_rules,
+        ),
+    ),
+    Variant(
+        "much-is-switched-off",
+        "Settings let no merge request have rules at first; the check of completions is behind their flag, and it off.",
+        replace(_PLAIN, completions_offered=False),
+        features={"code_completion": False},
+        alterations=(
+            approval_alterations.lets_settings_forbid_overriding,
+            alterations.withholds_the_check_of_completions,
         ),
     ),
     Variant(
@@ -292,11 +340,20 @@ VARIANTS = (
             merge_request_rules_writer=20,
             configuration_writer=30,
         ),
+        alterations=(
+            approval_alterations.lets_maintainers_use_group_rules,
+            approval_alterations.shows_strangers_approvals,
+            alterations.lets_everybody_export,
+        ),
     ),
     Variant(
         "maintainers-only",
-        "Rules and configurations are for maintainers alone, also those of merge requests.",
+        "Rules and configurations are for maintainers alone, also those of merge requests, and owners are none.",
         replace(_PLAIN, approvals_reader=40, merge_request_rules_writer=40),
+        alterations=(
+            approval_alterations.leaves_group_rules_to_administrators,
+            approval_alterations.keeps_owners_out_of_project_settings,
+        ),
     ),
     Variant(
         "two-settings-for-authors",
@@ -320,7 +377,7 @@ VARIANTS = (
     ),
     Variant(
         "other-ends-of-the-table",
-        "What the version table leaves open is decided the other way.",
+        "What the version table leaves open is decided the other way, and nothing deprecated is left.",
         replace(
             _PLAIN,
             offset_page_refused_code=None,
@@ -329,13 +386,17 @@ VARIANTS = (
             ci_job_token_scope_enabled_from_17_0=True,
             runner_registration_gone=True,
         ),
-        alterations=(alterations.still_changes_configurations,),
+        alterations=(alterations.still_changes_configurations, approval_alterations.leaves_deprecated_fields_out),
     ),
     Variant(
         "exports-elsewhere",
-        "Exports lie in a storage to which downloads are redirected, and one of the relations always fails.",
+        "Exports lie in a storage, one relation always fails, batches have a status of their own, and clocks differ.",
         replace(_PLAIN, export_delay_seconds=0.0, failing_export_relations=("boards",)),
-        alterations=(alterations.keeps_downloads_in_a_storage,),
+        alterations=(
+            alterations.keeps_downloads_in_a_storage,
+            alterations.counts_batches_otherwise,
+            alterations.keeps_another_time,
+        ),
     ),
     Variant(
         "exports-compressed-on-the-way",

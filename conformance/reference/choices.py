@@ -167,6 +167,9 @@ class Choices:
     approval_outside_rules: bool = True  # developers whom no rule names may approve as well
     approvals_counted: Counting = Counting.SUM  # approvals_required and approvals_left of a merge request
     system_rules_overwrite: bool = False  # they too make approval_rules_overwritten true
+    system_rules_listed: bool = True  # among the rules of a merge request; else they show in its state alone
+    project_rules_listed_in_merge_requests: bool = False  # those of the project that apply, beside its own ones
+    copies_need_names: bool = True  # though a copy has the name of the project rule
     overriding_enforced: bool = True  # the project configuration can forbid rules of merge requests
 
     # Approval rules. The numbers of roles are access levels.
@@ -179,6 +182,7 @@ class Choices:
     several_default_rules: bool = False
     largest_approvals_required: int = 100
     repeated_rule_name: Repeat = Repeat.ACCEPT
+    unknown_rule_type: Unfit = Unfit.REFUSE  # when a rule is created or, of a group, updated
     unfit_approvers: Unfit = Unfit.DROP  # also groups that the caller cannot see, and branches
     approvers_must_be_members: bool = True
     absent_lists_remove: bool = False  # a list that an update does not send: removes all, or changes nothing
@@ -234,6 +238,8 @@ class Choices:
     integration_kept_when_disabled: bool = True  # read as inactive and blank; else as absent
     absent_integration_disabled: Repeat = Repeat.REFUSE
     integration_settings_nested: bool = True  # under "properties"; else beside the other fields
+    integrations_notify_of_group_mentions: bool = True  # those of projects; else such flags are for groups alone
+    all_integrations_switchable: bool = False  # each takes `active`, and is off unless told; else the issue tracker
 
     # Code completion.
     completion_file_name_length: int = 255

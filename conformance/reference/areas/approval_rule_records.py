@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from conformance.reference.choices import Unfit
 from conformance.reference.identity import Group, Project
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
+    from conformance.reference.choices import Choices
     from conformance.reference.identity import Subject
     from conformance.reference.parameters import Parameters
     from conformance.reference.repositories import MergeRequest
@@ -90,22 +92,30 @@ def home_of(subject: Subject | MergeRequest) -> Home:
     return Home(Level.PROJECT if isinstance(subject, Project) else Level.MERGE_REQUEST, subject.id)
 
 
-def read_rule(parameters: Parameters, version: Version, *, complete: bool, usernames: bool) -> RuleRequest:
+def read_rule(
+    parameters: Parameters, version: Version, *, complete: bool, usernames: bool, named: bool = True
+) -> RuleRequest:
     """Read what requests of all levels say about a rule.
 
-    With `complete`, name and approvals_required must be there; `usernames` is whether the level takes them.
+    With `complete`, approvals_required and, when it has to be `named`, the name must be there; `usernames` is whether
+    the level takes them.
     """
     names = parameters.optional_strings("usernames") if usernames and version >= USERNAMES_INTRODUCED else None
-    if complete:
-        name: str | None = parameters.string("name")
-        number: int | None = parameters.integer("approvals_required")
-    else:
-        name = parameters.optional_string("name")
-        number = parameters.optional_integer("approvals_required")
+    reads_name = parameters.string if complete and named else parameters.optional_string
+    reads_number = parameters.integer if complete else parameters.optional_integer
     return RuleRequest(
-        name=name,
-        approvals_required=number,
+        name=reads_name("name"),
+        approvals_required=reads_number("approvals_required"),
         user_ids=parameters.optional_integers("user_ids"),
         usernames=names,
         group_ids=parameters.optional_integers("group_ids"),
     )
+
+
+def read_rule_type(parameters: Parameters, choices: Choices) -> RuleType | None:
+    """Read the type that a rule is to have; None when none is sent, or by choice an unknown one."""
+    if choices.unknown_rule_type is Unfit.REFUSE:
+        known = parameters.optional_choice("rule_type", CREATABLE_TYPES)
+    else:
+        known = parameters.optional_string("rule_type")
+    return RuleType(known) if known in CREATABLE_TYPES else None

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.areas.approval_rule_records import (
-    CREATABLE_TYPES,
     PAGINATION_INTRODUCED,
     ApprovalRule,
     RuleRequest,
     RuleType,
     home_of,
     read_rule,
+    read_rule_type,
 )
 from conformance.reference.areas.approval_rules import ApprovalRules, answer
 from conformance.reference.errors import NoRouteError, RejectedError
@@ -119,8 +119,7 @@ def _update(request: Request) -> Response:
 
 def _wanted(request: Request, *, complete: bool) -> RuleRequest:
     said = read_rule(request.parameters, request.service.version, complete=complete, usernames=False)
-    rule_type = request.parameters.optional_choice("rule_type", CREATABLE_TYPES)
-    return replace(said, rule_type=RuleType(rule_type) if rule_type else None)
+    return replace(said, rule_type=read_rule_type(request.parameters, request.choices))
 
 
 _RULES = "/groups/:id/approval_rules"

@@ -77,6 +77,7 @@ EVENT_FLAGS: Mapping[str, bool] = MappingProxyType(
     }
 )
 VULNERABILITY_EVENTS = "vulnerability_events"
+GROUP_MENTION_EVENTS = ("group_mentions_events", "group_confidential_mentions_events")
 
 
 def _text(*names: str) -> tuple[Parameter, ...]:
@@ -151,8 +152,7 @@ _EVERYTHING = (
     "alert_events",
     "incidents_events",
     VULNERABILITY_EVENTS,
-    "group_mentions_events",
-    "group_confidential_mentions_events",
+    *GROUP_MENTION_EVENTS,
 )
 
 

@@ -11,7 +11,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.areas.integration_catalogue import CATALOGUE, EVENT_FLAGS, VULNERABILITY_EVENTS, ValueType
+from conformance.reference.areas.integration_catalogue import (
+    CATALOGUE,
+    EVENT_FLAGS,
+    GROUP_MENTION_EVENTS,
+    VULNERABILITY_EVENTS,
+    ValueType,
+)
 from conformance.reference.choices import Repeat
 from conformance.reference.errors import InvalidError, RejectedError
 from conformance.reference.http import Response, not_found, ok
@@ -108,7 +114,17 @@ class Integrations(Behaviour):
 
     def event_parameters(self, kind: IntegrationKind) -> tuple[str, ...]:
         """Return the event flags that can be set for an integration at this version and in this edition."""
-        return tuple(name for name in kind.events if name != VULNERABILITY_EVENTS or self.has_vulnerability_events())
+        mentions = self.service.choices.integrations_notify_of_group_mentions
+        return tuple(
+            name
+            for name in kind.events
+            if (name != VULNERABILITY_EVENTS or self.has_vulnerability_events())
+            and (name not in GROUP_MENTION_EVENTS or mentions)
+        )
+
+    def switchable(self, kind: IntegrationKind) -> bool:
+        """Say whether an integration takes `active`."""
+        return kind.switchable or self.service.choices.all_integrations_switchable
 
     def read(self, kind: IntegrationKind, parameters: Parameters) -> dict[str, Value]:
         """Read the settings of an integration that were sent. Raise InvalidError for a value of another type."""
@@ -151,7 +167,7 @@ class Integrations(Behaviour):
         wanted: bool | None,  # noqa: FBT001 - as sent
     ) -> bool:
         """Say whether the integration is active after it was set up or changed."""
-        if not kind.switchable:
+        if not self.switchable(kind):
             return True
         if wanted is None:
             return before is not None and before.active
@@ -263,9 +279,9 @@ class Integrations(Behaviour):
         """
         kind = CATALOGUE[slug]
         required = [parameter.name for parameter in kind.parameters if parameter.required]
-        switch = ["active"] if kind.switchable else []
+        switch = ["active"] if self.switchable(kind) else []
         settings: Json = {name: _sample(slug, name) for name in required}
-        if ready:
+        if ready or not kind.switchable:
             settings |= dict.fromkeys(switch, True)
         extra: dict[str, object] = {
             "project_id": project.id,
@@ -277,7 +293,7 @@ class Integrations(Behaviour):
             "never_shown": [parameter.name for parameter in kind.parameters if parameter.secret],
             "events": list(self.event_parameters(kind)),
             "supports_push_events": "push_events" in kind.events,
-            "supports_active": kind.switchable,
+            "supports_active": self.switchable(kind),
         }
         optional = [p.name for p in kind.parameters if not (p.required or p.secret or p.allowed)]
         texts = [p.name for p in kind.parameters if p.type is ValueType.TEXT and p.name in optional]
@@ -329,7 +345,7 @@ def _set_up(request: Request) -> Response:
     integrations = request.area(Integrations)
     kind = integrations.kind(request.path["slug"])
     values = integrations.read(kind, request.parameters)
-    active = request.parameters.optional_boolean("active") if kind.switchable else None
+    active = request.parameters.optional_boolean("active") if integrations.switchable(kind) else None
     integration = integrations.set_up(request.project, kind, values, active=active)
     code = request.choices.updated_code
     if not request.choices.unshown_bodies:

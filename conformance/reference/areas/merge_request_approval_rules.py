@@ -59,6 +59,24 @@ class MergeRequestApprovalRules(Behaviour):
         """Return the rules that exist for the merge request itself, those of the system included."""
         return self._all.rules_of(home_of(merge_request))
 
+    def listed(self, merge_request: MergeRequest) -> list[ApprovalRule]:
+        """Return the rules that its list shows: by choice without those of the system, or with the project's."""
+        choices = self.service.choices
+        shown = self.rules(merge_request) if choices.system_rules_listed else self.own_rules(merge_request)
+        return shown + (self.project_rules(merge_request) if choices.project_rules_listed_in_merge_requests else [])
+
+    def find_listed(self, merge_request: MergeRequest, number: int) -> ApprovalRule:
+        """Find a rule by its id among those listed. Raise NotFoundError when there is none."""
+        choices = self.service.choices
+        if choices.project_rules_listed_in_merge_requests:
+            for rule in self.project_rules(merge_request):
+                if rule.id == number:
+                    return rule
+        found = self.find(merge_request, number)
+        if found.rule_type in SYSTEM_TYPES and not choices.system_rules_listed:
+            raise not_found("Approval Rule")
+        return found
+
     def find(self, merge_request: MergeRequest, number: int) -> ApprovalRule:
         """Find a rule of a merge request by its id. Raise NotFoundError when it has no such rule."""
         return self._all.find(home_of(merge_request), number)
@@ -261,21 +279,22 @@ def _list(request: Request) -> Response:
     require_reader(request)
     rules, merge_request = request.area(MergeRequestApprovalRules), merge_request_of(request)
     return request.collection(
-        rules.rules(merge_request), lambda rule: rules.present(rule, merge_request, request.caller)
+        rules.listed(merge_request), lambda rule: rules.present(rule, merge_request, request.caller)
     )
 
 
 def _read(request: Request) -> Response:
     require_reader(request)
     rules, merge_request = request.area(MergeRequestApprovalRules), merge_request_of(request)
-    rule = rules.find(merge_request, request.path_id("approval_rule_id"))
+    rule = rules.find_listed(merge_request, request.path_id("approval_rule_id"))
     return ok(rules.present(rule, merge_request, request.caller))
 
 
 def _create(request: Request) -> Response:
     rules, merge_request = _for_writing(request)
-    wanted = read_rule(request.parameters, request.service.version, complete=True, usernames=True)
     source_id = request.parameters.optional_integer("approval_project_rule_id")
+    named = source_id is None or request.choices.copies_need_names
+    wanted = read_rule(request.parameters, request.service.version, complete=True, usernames=True, named=named)
     rule = rules.create_rule(merge_request, wanted, source_id, request.caller)
     return answer(rules.present(rule, merge_request, request.caller), request.choices.created_code)
 

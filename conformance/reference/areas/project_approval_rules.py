@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.areas.approval_rule_records import (
     ALL_BRANCHES_INTRODUCED,
-    CREATABLE_TYPES,
     PAGINATION_INTRODUCED,
     ApprovalRule,
     RuleRequest,
     RuleType,
     home_of,
     read_rule,
+    read_rule_type,
 )
 from conformance.reference.areas.approval_rules import ApprovalRules, answer, answer_unshown
 from conformance.reference.errors import RejectedError
@@ -124,10 +124,9 @@ def _read(request: Request) -> Response:
 def _create(request: Request) -> Response:
     projects = _for_writing(request)
     wanted = _wanted(request)
-    rule_type = request.parameters.optional_choice("rule_type", CREATABLE_TYPES)
     wanted = replace(
         wanted,
-        rule_type=RuleType(rule_type) if rule_type else None,
+        rule_type=read_rule_type(request.parameters, request.choices),
         report_type=request.parameters.optional_choice("report_type", REPORT_TYPES),
     )
     rule = projects.create_rule(request.project, wanted, request.caller)

@@ -1,0 +1,270 @@
+"""Legal differences of the reference in what concerns approvals, each to be put on a service that was just made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from conformance.reference.areas.approval_rule_records import Home, Level, RuleRequest
+from conformance.reference.areas.approval_settings import Setting
+from conformance.reference.errors import ForbiddenError, RejectedError, RepeatedError
+from conformance.reference.http import not_found
+from conformance.reference.identity import Role
+from conformance.reference.repositories import AccessLevel
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+_GROUP_RULES = (
+    "GET /groups/:id/approval_rules",
+    "POST /groups/:id/approval_rules",
+    "PUT /groups/:id/approval_rules/:approval_rule_id",
+)
+_SETTINGS_OF_PROJECT = "/projects/:id/merge_request_approval_setting"
+_SHA_DIGITS = 40
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+def adds_to_lists_of_groups(service: Service) -> None:
+    """Let an update of a rule of a group add to its approvers, and never remove any."""
+    rules = service.approval_rules
+    users_after, groups_after = rules.users_after, rules.groups_after
+
+    def users(rule: Any, wanted: Any, subject: Any) -> tuple[int, ...]:
+        kept = rule.users if rule.home.level is Level.GROUP else ()
+        return tuple(dict.fromkeys((*kept, *users_after(rule, wanted, subject))))
+
+    def groups(rule: Any, wanted: Any, caller: Any) -> tuple[int, ...]:
+        kept = rule.groups if rule.home.level is Level.GROUP else ()
+        return tuple(dict.fromkeys((*kept, *groups_after(rule, wanted, caller))))
+
+    rules.users_after = users  # type: ignore[method-assign] # a service is altered by putting methods in place
+    rules.groups_after = groups  # type: ignore[method-assign] # see above
+
+
+def keeps_rule_types(service: Service) -> None:
+    """Let an update of a rule of a group leave its type alone, whatever was sent."""
+    rules = service.group_approval_rules
+    update = rules.update_rule
+
+    def without_type(group: Any, number: int, wanted: RuleRequest, caller: Any) -> Any:
+        return update(group, number, replace(wanted, rule_type=None), caller)
+
+    rules.update_rule = without_type  # type: ignore[method-assign] # see above
+
+
+def removes_hidden_groups_of_merge_requests(service: Service) -> None:
+    """Remove hidden groups with the others when a rule of a merge request is updated: there nothing excepts them."""
+    rules = service.approval_rules
+    groups_after = rules.groups_after
+
+    def without_hidden(rule: Any, wanted: RuleRequest, caller: Any) -> tuple[int, ...]:
+        if rule.home.level is Level.MERGE_REQUEST:
+            wanted = replace(wanted, remove_hidden_groups=True)
+        return groups_after(rule, wanted, caller)
+
+    rules.groups_after = without_hidden  # type: ignore[method-assign] # see above
+
+
+def names_nobody_eligible(service: Service) -> None:
+    """Show no eligible approvers, not even those whom a rule names."""
+    rules = service.approval_rules
+    present = rules.present
+
+    def shown(rule: Any, viewer: Any, barred: Any = ()) -> dict[str, Any]:
+        return {**present(rule, viewer, barred), "eligible_approvers": []}
+
+    rules.present = shown  # type: ignore[method-assign] # see above
+
+
+def shows_no_sources_of_rules(service: Service) -> None:
+    """Say of no rule of a merge request which rule it comes from, nor that it differs from that."""
+    rules = service.merge_request_approval_rules
+    present = rules.present
+
+    def shown(rule: Any, merge_request: Any, viewer: Any) -> dict[str, Any]:
+        return {**present(rule, merge_request, viewer), "source_rule": None, "overridden": False}
+
+    rules.present = shown  # type: ignore[method-assign] # see above
+
+
+def hands_rules_down(service: Service) -> None:
+    """List the rules of the groups around a project among its own, and count them; they are changed in the group."""
+    projects, everywhere = service.project_approval_rules, service.approval_rules
+    own_rules, find, update, delete = projects.rules, projects.find, projects.update_rule, projects.delete_rule
+
+    def inherited(project: Any) -> list[Any]:
+        groups = service.identities.lineage(project)
+        return [rule for group in groups for rule in everywhere.rules_of(Home(Level.GROUP, group.id))]
+
+    def rules(project: Any) -> list[Any]:
+        return [*own_rules(project), *inherited(project)]
+
+    def found(project: Any, number: int) -> Any:
+        return next((rule for rule in inherited(project) if rule.id == number), None) or find(project, number)
+
+    def require_own(project: Any, number: int) -> None:
+        if any(rule.id == number for rule in inherited(project)):
+            raise ForbiddenError
+
+    def updated(project: Any, number: int, wanted: RuleRequest, caller: Any) -> Any:
+        require_own(project, number)
+        return update(project, number, wanted, caller)
+
+    def deleted(project: Any, number: int) -> None:
+        require_own(project, number)
+        delete(project, number)
+
+    projects.rules = rules  # type: ignore[method-assign] # see above
+    projects.find = found  # type: ignore[method-assign] # see above
+    projects.update_rule = updated  # type: ignore[method-assign] # see above
+    projects.delete_rule = deleted  # type: ignore[method-assign] # see above
+
+
+def is_particular_about_copies(service: Service) -> None:
+    """Refuse a second copy of a project rule, one that asks for fewer approvals, and one for other branches."""
+    rules = service.merge_request_approval_rules
+    copied = rules.copied_project_rule
+
+    def copy(merge_request: Any, source: Any, wanted: RuleRequest) -> Any:
+        if any(rule.source_id == source.id for rule in rules.rules(merge_request)):
+            raise RepeatedError("has already been copied", parameter="approval_project_rule_id")
+        if (wanted.approvals_required or 0) < source.approvals_required:
+            raise RejectedError("must not be less than the project asks for", parameter="approvals_required")
+        if source not in rules.project_rules(merge_request):
+            raise RejectedError("does not apply to the target branch", parameter="approval_project_rule_id")
+        return copied(merge_request, source, wanted)
+
+    rules.copied_project_rule = copy  # type: ignore[method-assign] # see above
+
+
+def protects_branches_for_single_users(service: Service) -> None:
+    """Let a user and nobody at all, beside a level, be those who push to a branch that is shown."""
+    present = service.present
+    of_group, of_project = present.group_protected_branch, present.project_protected_branch
+
+    def with_more(shown: Any, branch: Any) -> Any:
+        levels = branch.push_access_levels
+        single = AccessLevel(id=levels[0].id + 1_000_000, access_level=Role.MAINTAINER, description="Ada", user_id=1)
+        nobody = AccessLevel(id=single.id + 1, access_level=0, description="No one")
+        return shown(replace(branch, push_access_levels=(*levels, single, nobody)))
+
+    present.group_protected_branch = partial(with_more, of_group)  # type: ignore[method-assign] # see above
+    present.project_protected_branch = partial(with_more, of_project)  # type: ignore[method-assign] # see above
+
+
+# -- approvals ---------------------------------------------------------------------------------------------------------
+
+
+def looks_at_the_sha_first(service: Service) -> None:
+    """Look at the sha before anything about the caller, and refuse one that is none: other digits, or zeros only."""
+    approvals = service.merge_request_approvals
+    approve = approvals.approve
+
+    def after_the_sha(merge_request: Any, caller: Any, sha: str | None, password: str | None) -> None:
+        if sha is not None and (len(sha) != _SHA_DIGITS or set(sha) - set("0123456789abcdef") or not sha.strip("0")):
+            raise RejectedError("is no commit", parameter="sha")
+        approvals.require_current_head(merge_request, sha)
+        approve(merge_request, caller, sha, password)
+
+    approvals.approve = after_the_sha  # type: ignore[method-assign] # see above
+
+
+# -- configuration and settings ----------------------------------------------------------------------------------------
+
+
+def leaves_deprecated_fields_out(service: Service) -> None:
+    """Show a configuration without what is deprecated in it, and refuse the deprecated kind of report."""
+    configurations, rules = service.project_approval_configurations, service.project_approval_rules
+    changed, require = configurations.present_changed, rules.require_creatable
+
+    def shown(configuration: Any) -> dict[str, Any]:
+        return {name: value for name, value in changed(configuration).items() if name != "approvals_before_merge"}
+
+    def require_creatable(wanted: RuleRequest) -> None:
+        if wanted.report_type == "license_scanning":
+            raise RejectedError("is deprecated", parameter="report_type")
+        require(wanted)
+
+    configurations.present = shown  # type: ignore[method-assign] # see above
+    configurations.present_changed = shown  # type: ignore[method-assign] # see above
+    rules.require_creatable = require_creatable  # type: ignore[method-assign] # see above
+
+
+def shows_sources_without_locks(service: Service) -> None:
+    """Say of every setting that is not locked that it comes from the instance."""
+    settings = service.approval_settings
+    present = settings.present
+
+    def shown(subject: Any, setting: Setting) -> dict[str, Any]:
+        entry = present(subject, setting)
+        return entry if entry["locked"] else {**entry, "inherited_from": "instance"}
+
+    settings.present = shown  # type: ignore[method-assign] # see above
+
+
+def lets_settings_forbid_overriding(service: Service) -> None:
+    """Refuse rules of merge requests where the settings of the project do not allow them."""
+    rules = service.merge_request_approval_rules
+    require = rules.require_overriding
+
+    def require_overriding(project: Any) -> None:
+        require(project)
+        if not service.approval_settings.effective(project, Setting.ALLOW_OVERRIDES):
+            raise ForbiddenError
+
+    rules.require_overriding = require_overriding  # type: ignore[method-assign] # see above
+
+
+# -- who may -----------------------------------------------------------------------------------------------------------
+
+
+def leaves_group_rules_to_administrators(service: Service) -> None:
+    """Let the administrators of the installation, and no owner, use the rules of groups."""
+    for key in _GROUP_RULES:
+        service.routes.change(key, admin_only=True)
+
+
+def lets_maintainers_use_group_rules(service: Service) -> None:
+    """Count maintainers of a group among its administrators."""
+    for key in _GROUP_RULES:
+        service.routes.change(key, least_role=Role.MAINTAINER)
+
+
+def keeps_owners_out_of_project_settings(service: Service) -> None:
+    """Ask for the very role that is named for the settings of a project, and for no other one."""
+    for method in ("GET", "PUT"):
+        handler = service.routes.get(f"{method} {_SETTINGS_OF_PROJECT}").handler
+
+        def for_maintainers(request: Request, handler: Any = handler) -> Response:
+            if service.identities.role_in(request.caller, request.project) > Role.MAINTAINER:
+                raise ForbiddenError
+            response: Response = handler(request)
+            return response
+
+        service.routes.change(f"{method} {_SETTINGS_OF_PROJECT}", handler=for_maintainers)
+
+
+def shows_strangers_approvals(service: Service) -> None:
+    """Let whoever has a token read what concerns approvals in private projects, where no row names a role."""
+    access, rules = service.access, service.approval_rules
+    subject_of = access.subject
+
+    def subject(route: Any, caller: Any, reference: str) -> Any:
+        areas = ("/projects/:id/approvals", "/projects/:id/approval_rules", "/projects/:id/merge_requests")
+        if route.method != "GET" or not route.path.startswith(areas):
+            return subject_of(route, caller, reference)
+        found = service.identities.find_project(reference)
+        if found is None:
+            raise not_found("Project")
+        return found
+
+    def anybody(caller: Any, project: Any) -> None:
+        """Require nothing."""
+
+    access.subject = subject  # type: ignore[method-assign] # see above
+    rules.require_reader = anybody  # type: ignore[method-assign] # see above
