@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from conformance.proof import approval_alterations
 from conformance.reference.areas.group_relations_export import RelationExport, Status
 from conformance.reference.areas.integrations import Integrations
 from conformance.reference.errors import ForbiddenError, InvalidError, RepeatedError
@@ -273,12 +274,13 @@ def serves_older_exports_meanwhile(service: Service) -> None:
 
 
 def counts_batches_otherwise(service: Service) -> None:
-    """Give batches numbers of their own as status, and have null and a count of one where there are no batches."""
+    """Give batches a status of their own, have null and a count of one without batches, and always show an error."""
     exports = service.group_relations_export
     present = exports.present
 
     def shown(export: RelationExport) -> dict[str, Any]:
         entry: dict[str, Any] = dict(present(export))
+        entry["error"] = entry["error"] or "Nothing went wrong."
         if not export.batched:
             return {**entry, "batches": None, "batches_count": 1}
         return {**entry, "batches": [{**batch, "status": 7} for batch in entry["batches"]]}
@@ -362,6 +364,30 @@ ALTERATIONS: dict[str, Alteration] = {
         drops_unfit_settings,
         encodes_downloads,
         keeps_downloads_in_a_storage,
+        shows_no_defaults,
+        asks_for_required_settings_each_time,
+        takes_paths_of_targets,
+        asks_for_membership_in_targets,
+        refuses_exports_meanwhile,
+        serves_older_exports_meanwhile,
+        counts_batches_otherwise,
+        lets_everybody_export,
+        keeps_another_time,
+        approval_alterations.adds_to_lists_of_groups,
+        approval_alterations.keeps_rule_types,
+        approval_alterations.removes_hidden_groups_of_merge_requests,
+        approval_alterations.names_nobody_eligible,
+        approval_alterations.shows_no_sources_of_rules,
+        approval_alterations.hands_rules_down,
+        approval_alterations.is_particular_about_copies,
+        approval_alterations.protects_branches_for_single_users,
+        approval_alterations.looks_at_the_sha_first,
+        approval_alterations.leaves_deprecated_fields_out,
+        approval_alterations.shows_sources_without_locks,
+        approval_alterations.leaves_group_rules_to_administrators,
+        approval_alterations.lets_maintainers_use_group_rules,
+        approval_alterations.keeps_owners_out_of_project_settings,
+        approval_alterations.shows_strangers_approvals,
     )
 }
 """What any service may be altered by, whatever its choices; by name."""

@@ -11,6 +11,7 @@ from conformance.contract import Contract, Level, OpenPlace
 from conformance.contract.lint import problems
 from conformance.contract.open_places import PAGE, Danger, load_open_places, page
 from conformance.errors import ContractError
+from conformance.proof.variants import VARIANTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +29,10 @@ def notes(contract: Contract) -> frozenset[str]:
     return frozenset(name for name, entry in contract.requirements.items() if entry.level is Level.NOTE)
 
 
-def place(*requirements: str) -> OpenPlace:
-    return OpenPlace("some-place", "Errors", "What a_b is.", "Either | or.", Danger.HIGH, requirements)
+def place(*requirements: str, not_varied: str = "Nobody | sees it.") -> OpenPlace:
+    return OpenPlace(
+        "some-place", "Errors", "What a_b is.", "Either | or.", Danger.HIGH, requirements, not_varied=not_varied
+    )
 
 
 def first_problem(contract: Contract, *places: OpenPlace) -> str:
@@ -62,8 +65,26 @@ def test_each_section_has_one_table(contract: Contract, notes: frozenset[str]) -
 def test_a_place_is_one_row_that_tells_notes_from_judged_requirements() -> None:
     row = page([place("one.two", "one.three")], frozenset({"one.three"})).splitlines()[-1]
     assert row == (
-        '| <a id="some-place"></a>some-place | What a\\_b is. | Either \\| or. | high | `one.two`<br>`one.three`\\* |'
+        '| <a id="some-place"></a>some-place | What a\\_b is. | Either \\| or. | high | none: Nobody \\| sees it. '
+        "| `one.two`<br>`one.three`\\* |"
     )
+
+
+def test_a_row_names_the_variants_that_choose_otherwise() -> None:
+    varied = replace(place("one.two", not_varied=""), varied_by=("one-way", "another-way"))
+    assert page([varied], frozenset()).splitlines()[-1].endswith("| high | `one-way`<br>`another-way` | `one.two` |")
+
+
+def test_every_place_where_a_service_may_differ_is_varied_by_variants_that_exist(contract: Contract) -> None:
+    """Here and not in the contract, which knows nothing of proofs."""
+    known = {variant.name for variant in VARIANTS}
+    assert {place.id for place in contract.open_places if set(place.varied_by) - known} == set()
+    assert {place.id for place in contract.open_places if bool(place.varied_by) is bool(place.not_varied)} == set()
+
+
+def test_every_variant_is_there_for_an_open_place(contract: Contract) -> None:
+    named = {name for place in contract.open_places for name in place.varied_by}
+    assert {variant.name for variant in VARIANTS} - named == set()
 
 
 def test_a_place_that_is_listed_twice_is_a_problem(contract: Contract) -> None:
@@ -82,8 +103,21 @@ def test_a_place_without_a_section_of_the_specification_is_refused(tmp_path: Pat
     file.write_text(
         "open_places:\n"
         "  - {id: some-place, where: Elsewhere, silent_on: What is open here., treatment: Anything will do.,\n"
-        "     danger: high, requirements: [one.two]}\n",
+        "     danger: high, not_varied: Nobody can see it., requirements: [one.two]}\n",
         encoding="utf-8",
     )
     with pytest.raises(ContractError, match="where"):
+        load_open_places(file)
+
+
+@pytest.mark.parametrize("said", ["", "varied_by: [always-200], not_varied: Nobody can see it., "])
+def test_a_place_says_either_what_varies_it_or_why_nothing_does(tmp_path: Path, said: str) -> None:
+    file = tmp_path / "open-places.yaml"
+    file.write_text(
+        "open_places:\n"
+        "  - {id: some-place, where: Errors, silent_on: What is open here., treatment: Anything will do.,\n"
+        f"     danger: high, {said}requirements: [one.two]}}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(ContractError, match="open_places"):
         load_open_places(file)

@@ -27,6 +27,10 @@ chose is *recorded* in the report of a run, where two runs can be compared.
 Danger says how likely a test that overlooks the place is to fail a sound service, or to pass a broken one.
 `conformance explain ID` says more about a requirement; those marked with \\* are recorded and never judged.
 
+*Varied by* names the legal variants of the reference that choose otherwise at a place (`conformance/proof/variants.py`
+says what each is like). The suite must find no fault with any of them: `python -m conformance.proof.legal FILE` tries
+all.
+
 Made from `openapi/open-places.yaml` by `python -m conformance.contract.open_places`; change it there.
 """
 _MARK = "\\*"
@@ -52,6 +56,10 @@ class OpenPlace:
     danger: Danger
     requirements: tuple[str, ...]
     """Where the treatment shows: judged requirements and notes."""
+    varied_by: tuple[str, ...] = ()
+    """The legal variants of the reference that choose otherwise here; the suite must stay green on each."""
+    not_varied: str = ""
+    """Why no variant does, where none does."""
 
 
 def load_open_places(file: Path) -> tuple[OpenPlace, ...]:
@@ -64,6 +72,8 @@ def load_open_places(file: Path) -> tuple[OpenPlace, ...]:
             treatment=" ".join(row["treatment"].split()),
             danger=Danger(row["danger"]),
             requirements=tuple(row["requirements"]),
+            varied_by=tuple(row.get("varied_by", ())),
+            not_varied=" ".join(row.get("not_varied", "").split()),
         )
         for row in read_checked(file, "open-places.schema.json")["open_places"]
     )
@@ -79,7 +89,8 @@ def page(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
 
 def _summary(places: tuple[OpenPlace, ...]) -> str:
     counts = ", ".join(f"{sum(place.danger is danger for place in places)} {danger}" for danger in Danger)
-    return f"{len(places)} places, by danger: {counts}."
+    varied = sum(bool(place.varied_by) for place in places)
+    return f"{len(places)} places, by danger: {counts}. {varied} of them are varied."
 
 
 def _table(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
@@ -87,12 +98,13 @@ def _table(places: Iterable[OpenPlace], notes: frozenset[str]) -> str:
 
 
 def _lines(places: Iterable[OpenPlace], notes: frozenset[str]) -> Iterator[str]:
-    yield "| place | what is open | what the suite does | danger | requirements |"
-    yield "|---|---|---|---|---|"
+    yield "| place | what is open | what the suite does | danger | varied by | requirements |"
+    yield "|---|---|---|---|---|---|"
     for place in places:
         named = "<br>".join(f"`{name}`{_MARK if name in notes else ''}" for name in place.requirements)
         anchor = f'<a id="{place.id}"></a>{place.id}'
-        cells = (anchor, _cell(place.silent_on), _cell(place.treatment), place.danger, named)
+        varied = "<br>".join(f"`{name}`" for name in place.varied_by) or f"none: {_cell(place.not_varied)}"
+        cells = (anchor, _cell(place.silent_on), _cell(place.treatment), place.danger, varied, named)
         yield f"| {' | '.join(cells)} |"
 
 
