@@ -130,8 +130,10 @@ def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:
 
     A group may lock what was ever set in it, for good; its projects then have nothing left to change.
     """
-    fixtures = current_run().profile.fixtures
-    others = [entry for name in ("fuzz_project", "public_project") for entry in fixtures.get(name, ())]
+    run = current_run()
+    # Of what is set aside, other tests that are under way have theirs; what there is only one of is the first one's.
+    others = [*run.profile.fixtures.get("fuzz_project", ())[run.desk : run.desk + 1]]
+    others += run.profile.fixtures.get("public_project", ()) if run.desk == 0 else ()
     return next((one for one in (project, *others) if is_unlocked(of_project(caller, one))), project)
 
 

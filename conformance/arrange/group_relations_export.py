@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from conformance.arrange.recipes import Area, Recipe, Values
 from conformance.bookkeeping import Run, Unmet, current_run
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 STARTED, FINISHED, FAILED = 0, 1, -1
 
-_in_vain: set[tuple[Run, str]] = set()
+_in_vain: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
 
 Entry = dict[str, Any]
 Marks = dict[str, tuple[Any, Any]]
@@ -56,13 +57,13 @@ class Export:
     def _wait(self, holds: Callable[[], bool], expected: str) -> None:
         """Wait until something holds; where that was in vain once in this run, the deadline is not spent again."""
         run = current_run()
-        if (run, self.path) in _in_vain:
+        if self.path in _in_vain.get(run, ()):
             given(holds(), f"{expected} in {self.path}, which was waited for in vain before")
             return
         try:
             eventually(holds, f"{expected} in {self.path}")
         except Unmet:
-            _in_vain.add((run, self.path))
+            _in_vain.setdefault(run, set()).add(self.path)
             raise
 
     def shows_anew(self, before: Marks) -> bool:

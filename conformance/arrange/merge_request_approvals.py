@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from conformance.arrange.approval_settings import OVERRIDES, of_project
 from conformance.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 _APPROVERS = ("approver", "second_approver")
 
-#: Where a rule was once created, so that nothing forbids it.
-_overridable: set[tuple[Run, Path]] = set()
-#: Where the settings of the project allow it only because they were changed.
-_made_overridable: set[tuple[Run, Path]] = set()
+#: By run, where a rule was once created, so that nothing forbids it.
+_overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+#: By run, where the settings of the project allow it only because they were changed.
+_made_overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
 
 def _merge_request(place: Place) -> Path:
@@ -65,12 +66,12 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     Where they cannot be changed, a refusal proves nothing.
     """
     run, rules = current_run(), _rules(place)
-    if (run, rules) in _overridable:
+    if rules in _overridable.setdefault(run, set()):
         return {}
     users = [user_id(caller) for caller in _approvers(place)]
     answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": 1, "user_ids": users})
     if answer.is_served:
-        _overridable.add((run, rules))
+        _overridable[run].add(rules)
         if isinstance(answer.json, dict) and "id" in answer.json:
             keeper.delete(rules / answer.json["id"])
         return {}
@@ -81,7 +82,7 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     if forbidden:
         given(OVERRIDES in settings.free(), "the settings of the project let no merge request have rules of its own")
         settings.change(**{OVERRIDES: True}).given_served()
-        _made_overridable.add((run, rules))
+        _made_overridable.setdefault(run, set()).add(rules)
     return {}
 
 
@@ -138,9 +139,10 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
         if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):
             caller.post(path / ("unapprove" if user_id(caller) in now else "approve"))
     keeper.delete_each(_rules(place), set(keeper.list(_rules(place)).ids()) - before["rules"])
-    if (current_run(), _rules(place)) in _made_overridable:
+    changed = _made_overridable.get(current_run(), set())
+    if _rules(place) in changed:
         of_project(keeper, place.fixture("project")).change(**{OVERRIDES: False}).given_served()
-        _made_overridable.discard((current_run(), _rules(place)))
+        changed.discard(_rules(place))
 
 
 def _new_rule_path(call: Prepared, answer: Answer) -> str:
