@@ -376,6 +376,7 @@ ALTERATIONS: dict[str, Alteration] = {
         approval_alterations.adds_to_lists_of_groups,
         approval_alterations.keeps_rule_types,
         approval_alterations.removes_hidden_groups_of_merge_requests,
+        approval_alterations.counts_members_of_hidden_groups,
         approval_alterations.names_nobody_eligible,
         approval_alterations.shows_no_sources_of_rules,
         approval_alterations.hands_rules_down,

@@ -193,8 +193,8 @@ VARIANTS = (
     ),
     Variant(
         "redirects-the-older-name",
-        "The older name of integrations redirects to the newer one.",
-        replace(_PLAIN, alias_redirect_code=308),
+        "The older name of integrations redirects to the newer one, and each integration is off unless switched on.",
+        replace(_PLAIN, alias_redirect_code=308, all_integrations_switchable=True),
     ),
     Variant(
         "limit-enforced",
@@ -273,7 +273,7 @@ VARIANTS = (
     ),
     Variant(
         "other-scope",
-        "Targets need not be seen, the allowlist goes with its limit, which is off at first; lists are paged.",
+        "Targets have paths and need not be seen, the allowlist goes with its limit, off at first; lists are paged.",
         replace(
             _PLAIN,
             target_must_be_visible=False,
@@ -287,7 +287,7 @@ VARIANTS = (
     ),
     Variant(
         "other-rules",
-        "Anybody may be an approver, several default rules are fine, rules apply to no branch, policies make more.",
+        "Anybody may approve and nobody is eligible, default rules are many, groups gain approvers and lose none.",
         replace(
             _PLAIN,
             approvers_must_be_members=False,
@@ -312,11 +312,11 @@ VARIANTS = (
             project_rules_listed_in_merge_requests=True,
             system_rules_listed=False,
             copies_need_names=False,
-            all_integrations_switchable=True,
         ),
         alterations=(
             approval_alterations.hands_rules_down,
             approval_alterations.removes_hidden_groups_of_merge_requests,
+            approval_alterations.counts_members_of_hidden_groups,
             approval_alterations.shows_no_sources_of_rules,
         ),
     ),
