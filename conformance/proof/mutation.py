@@ -24,6 +24,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ VERSIONS = ("17.7", "15.9", "19.0")
 #: What is loaded again in a process of its own, with one module changed.
 _LOADED_AGAIN = ("conformance.reference", "conformance.embedded", "conformance.proof.matrix")
 _AT_LEAST_SECONDS, _TIMES_AS_LONG = 60.0, 4
-_LOOK_AFTER_SECONDS = 0.05
+_LOOK_AFTER_SECONDS, _LONGEST_LOOK_SECONDS = 0.05, 5.0
 _OPEN = (Outcome.INCONCLUSIVE, Outcome.NOT_TESTED)
 
 
@@ -292,13 +293,17 @@ class Killer:
         longest = max(_AT_LEAST_SECONDS, _TIMES_AS_LONG * sum(self._healthy.seconds.values()))
         waiting = list(self.mutants)
         at_work: list[tuple[Mutant, ForkProcess, Connection, float]] = []
+        awake, looked = 0.0, time.monotonic()
         while waiting or at_work:
+            # A job that is stopped for a while, with all its processes, has not hung.
+            awake += min(time.monotonic() - looked, _LONGEST_LOOK_SECONDS)
+            looked = time.monotonic()
             while waiting and len(at_work) < self.jobs:
                 mutant = waiting.pop(0)
-                at_work.append((mutant, *self._begin(self._try, mutant), time.monotonic()))
+                at_work.append((mutant, *self._begin(self._try, mutant), awake))
             for entry in list(at_work):
                 mutant, process, answer, began = entry
-                told = _said(answer, process, time.monotonic() - began, longest)
+                told = _said(answer, process, awake - began, longest)
                 if told is not None:
                     at_work.remove(entry)
                     self.tell(mutant, told)
@@ -451,14 +456,7 @@ def mutate(  # noqa: PLR0913, PLR0917 - the options of a command
 
 def _living(mutations: Iterable[Mutation], number: int) -> tuple[Mutant, ...]:
     """Return the first so many that are Python at all."""
-    found: list[Mutant] = []
-    for mutation in mutations:
-        if len(found) == number:
-            break
-        mutant = mutant_of(mutation)
-        if mutant is not None:
-            found.append(mutant)
-    return tuple(found)
+    return tuple(islice(filter(None, map(mutant_of, mutations)), number))
 
 
 def _is_green(told: Told | None) -> bool:

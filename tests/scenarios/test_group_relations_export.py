@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NO_RELATION = "conformance_no_such_relation"
 GZIP = b"\x1f\x8b"
+MOST_BATCHES = 20
 
 
 @pytest.fixture
@@ -203,6 +204,28 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
     with verifies("group-relations-export.batch.numbers-are-distinct"):
         given(len(numbers) > 1, f"{export.relation} has one batch only")
         must(len(set(numbers)) == len(numbers), "a number of its own for each batch", f"{numbers}")
+
+
+def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Export) -> None:
+    """A batch that nobody is told of is missing wherever the group is imported. Only numbers of lines are compared."""
+    export.finished(batched=False)
+    with verifies("group-relations-export.download.batches-hold-the-relation"):
+        whole = len(lines_of(export.download().given_served()))
+        given(whole > 0, f"the file of {export.relation} has no line to look for")
+        held = lines_in_batches(export)
+        if held != whole:
+            export.finished(batched=False)
+            again = len(lines_of(export.download().given_served()))
+            given(again == whole, f"{export.relation} changed while it was looked at")
+        must(held == whole, f"{whole} lines in all batches of {export.relation}", f"{held}")
+
+
+def lines_in_batches(export: Export) -> int:
+    """Export the relation in batches, and return how many lines their files have together."""
+    batches = [batch for batch in export.finished(batched=True).get("batches") or () if isinstance(batch, dict)]
+    given(len(batches) <= MOST_BATCHES, f"{export.relation} has {len(batches)} batches, more than are fetched here")
+    files = [export.download(batched=True, batch_number=batch.get("batch_number")) for batch in batches]
+    return sum(len(lines_of(file.given_served())) for file in files)
 
 
 def test_batches_that_do_not_exist_cannot_be_downloaded(export: Export) -> None:

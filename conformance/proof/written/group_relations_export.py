@@ -330,6 +330,22 @@ def batch_is_the_whole(service: Service) -> None:
     service.group_relations_export.batch = lambda export, _: export.lines
 
 
+@fault("group-relations-export.download.batches-hold-the-relation")
+def the_last_batch_is_lost(service: Service) -> None:
+    """The last batch of several is neither shown nor sent."""
+    area = service.group_relations_export
+    batches = area.batches
+    area.batches = lambda export: batches(export)[: max(1, len(batches(export)) - 1)]
+
+
+@fault("group-relations-export.download.batches-hold-the-relation")
+def batches_are_empty(service: Service) -> None:
+    """Every batch is there, and none holds an object."""
+    area = service.group_relations_export
+    batches = area.batches
+    area.batches = lambda export: [() for _ in batches(export)]
+
+
 @fault("group-relations-export.batch.numbers-are-distinct")
 def batches_are_all_the_first(service: Service) -> None:
     """Every batch has the number 1."""
