@@ -116,6 +116,8 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
             lambda found: rule["id"] in found,
             f"rule {rule['id']} in the approval state",
         )
+    with verifies("merge-request-approvals.status.read", go_on=True):
+        maintainer.get(path / "approvals").must_be(200).must_be_an(dict)
     with verifies("merge-request-approvals.state.overwritten"):
         maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
 

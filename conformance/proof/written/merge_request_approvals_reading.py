@@ -56,6 +56,17 @@ def open_state_reads_open(service: Service) -> None:
     replacing(service, f"GET {MERGE_REQUEST}/approvals", state="open")
 
 
+@fault("merge-request-approvals.status.read")
+def status_breaks_while_approvals_are_missing(service: Service) -> None:
+    """The status of a merge request that lacks approvals is a server error."""
+
+    def alter(_: Request, response: Response) -> None:
+        if response.content["approvals_left"]:
+            response.status = 500
+
+    altering(service, f"GET {MERGE_REQUEST}/approvals", alter)
+
+
 @fault("merge-request-approvals.state.overwritten")
 def never_overwritten(service: Service) -> None:
     """approval_rules_overwritten is always false."""
