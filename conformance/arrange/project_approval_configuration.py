@@ -44,7 +44,11 @@ def _configuration(keeper: Caller, place: Place) -> dict[str, Any]:
 
 
 def _still_there(keeper: Caller, place: Place) -> Values:
-    """Go on unless the service has given reading up, which the removal in 16.0 may mean as well."""
+    """Go on unless the service has given reading up, which the removal in 16.0 may mean as well.
+
+    Where the profile says so, any refusal may be the answer to it.
+    """
+    given(keeper.target_declares("approval_configuration"), "the profile says that the configuration is not read")
     version = keeper.target_version
     removal_reached = version is None or version >= _REMOVAL
     gone = removal_reached and keeper.get(_path(place)).status in _GONE

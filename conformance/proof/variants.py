@@ -216,6 +216,7 @@ VARIANTS = (
             system_rules_overwrite=True,
             report_rules_creatable_in_projects=False,
             configuration_read_from_16_0=False,
+            absent_route_code=400,
         ),
         features={"approval_configuration": False},
     ),
