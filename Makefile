@@ -55,8 +55,8 @@ coverage: $(READY) ## show how many requirements the suite verifies
 prove: $(READY) ## put every fault on the reference and show that each is seen
 	@$(BIN)/conformance prove
 
-variants: $(READY) ## show that no legal variant and no random combination of choices raises an alarm (takes long)
-	@$(BIN)/python -m conformance.proof.legal --workers 2 reports/legal.json
+variants: $(READY) ## show that no legal variant and no random combination of choices raises an alarm: reports/published/legal.json
+	@$(BIN)/python -m conformance.proof.legal --workers 2 reports/published/legal.json
 
 mutate: $(READY) ## let an outside tool alter the reference, and see which the suite notices (SAMPLE=40)
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,mutation]'

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.client import AT_ONCE
+from conformance.resources import suite_arguments
 
 if TYPE_CHECKING:
     import pytest
@@ -92,5 +93,11 @@ def options_of(config: pytest.Config) -> Options:
         corpus=option("--corpus"),
         known_failures=option("--known-failures"),
         read_only=option("--read-only"),
-        arguments=tuple(str(argument) for argument in config.invocation_params.args),
+        arguments=_of_the_operator([str(argument) for argument in config.invocation_params.args]),
     )
+
+
+def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
+    """Leave out what the command adds by itself: where the suite lies is no business of who reads a report."""
+    own = suite_arguments()
+    return tuple(arguments[len(own) :] if arguments[: len(own)] == own else arguments)

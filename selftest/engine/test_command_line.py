@@ -11,6 +11,7 @@ import yaml
 
 from conformance.contract import Contract
 from conformance.errors import ExitCode
+from conformance.resources import HOME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +63,15 @@ def test_two_runs_with_one_seed_come_to_the_same(conformance: Callable[..., Any]
         report = json.loads((tmp_path / out / "report.json").read_text(encoding="utf-8"))
         rows.append([(row["id"], row["verdict"], row["observations"]) for row in report["requirements"]])
     assert rows[0] == rows[1]
+
+
+def test_a_report_says_what_was_asked_for_and_not_where_the_suite_lies(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    conformance("run", "--requirement", "job-token-scope.switch.on", "--seed", "5", "--out", "out")
+    text = (tmp_path / "out" / "report.json").read_text(encoding="utf-8")
+    assert "--seed=5" in json.loads(text)["run"]["arguments"]
+    assert str(HOME) not in text
 
 
 def test_the_reports_of_a_run_are_made_again_from_its_record(conformance: Callable[..., Any], tmp_path: Path) -> None:
@@ -130,8 +140,6 @@ def test_plain_pytest_comes_to_the_same_as_the_command(
 ) -> None:
     import subprocess  # noqa: PLC0415 - only here
     import sys  # noqa: PLC0415
-
-    from conformance.resources import HOME  # noqa: PLC0415
 
     write_profile(*reference)
     options = ("--target", str(tmp_path / "target.yaml"), "--area", "job-token-scope", "--seed", "3", "--out")
