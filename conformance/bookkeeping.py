@@ -100,11 +100,11 @@ class TestBook:
     __test__ = False
 
 
-class _Desk(threading.local):
-    """What the test of a thread has before it: most runs have one, some have several tests under way at once."""
+class _OfThread(threading.local):
+    """The test that a thread works for: most runs have one thread, some have several tests under way at once."""
 
     book: TestBook | None = None
-    number: int = 0
+    lane: int = 0
 
 
 class Run:
@@ -119,7 +119,7 @@ class Run:
         self.client = Client(profile, at_once)
         self.client.tell_apart(self.judge.place)
         self.client.on_exchange(self._see)
-        self._desk = _Desk()
+        self._of_thread = _OfThread()
         self.only_reads = False
         """Whether nothing may be sent that could change the target."""
         self.hurries = threading.Event()
@@ -129,16 +129,20 @@ class Run:
     @property
     def book(self) -> TestBook | None:
         """The book of the test that runs in this thread."""
-        return self._desk.book
+        return self._of_thread.book
 
     @property
-    def desk(self) -> int:
+    def lane(self) -> int:
         """The number of those things set aside that the test in this thread may use; no other test uses them now."""
-        return self._desk.number
+        return self._of_thread.lane
 
     def close(self) -> None:
         """Close all connections to the target."""
         self.client.close()
+
+    def threads(self, number: int) -> ThreadPoolExecutor:
+        """Return so many threads that work for the test of this one."""
+        return ThreadPoolExecutor(number, initializer=self.join, initargs=(self.book, self.lane))
 
     def each(self, act: Callable[[T], R], things: Sequence[T]) -> list[R]:
         """
@@ -149,7 +153,7 @@ class Run:
         number = min(self.client.at_once, len(things), self.client.worth_sending_at_once())
         if number <= 1:
             return [act(thing) for thing in things]
-        with ThreadPoolExecutor(number, initializer=self.join, initargs=(self.book, self.desk)) as pool:
+        with self.threads(number) as pool:
             try:
                 return list(pool.map(act, things))
             except BaseException:
@@ -174,9 +178,9 @@ class Run:
         self.join(book)
         return book
 
-    def join(self, book: TestBook | None, desk: int = 0) -> None:
+    def join(self, book: TestBook | None, lane: int = 0) -> None:
         """Let this thread work for the test of a book, or for none."""
-        self._desk.book, self._desk.number = book, desk
+        self._of_thread.book, self._of_thread.lane = book, lane
         self.client.test = book.test if book else ""
 
     def end(self, outcome: str, detail: str | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from conformance.bookkeeping import current_run
@@ -31,8 +30,7 @@ def burst(caller: Caller, path: str, body: Any, *, count: int = 1) -> list[Answe
     def once(_: int) -> Answer:
         return Answer(current_run().client.send(caller.actor, "POST", path, json_body=body, patient=False))
 
-    run = current_run()
-    with ThreadPoolExecutor(min(count, _AT_ONCE), initializer=run.join, initargs=(run.book, run.desk)) as pool:
+    with current_run().threads(min(count, _AT_ONCE)) as pool:
         return list(pool.map(once, range(count)))
 
 

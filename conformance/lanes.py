@@ -69,7 +69,7 @@ class Lanes:
         self._number = number
         self._books: dict[pytest.Item, TestBook] = {}
         self._ended: dict[pytest.Item, Future[None]] = {call.item: Future() for job in jobs for call in job}
-        self._desks: SimpleQueue[int] = SimpleQueue()
+        self._free: SimpleQueue[int] = SimpleQueue()
         self._threads: ThreadPoolExecutor | None = None
 
     @property
@@ -86,8 +86,8 @@ class Lanes:
         if self._threads is None:
             self._books = {item: begun(item) for item in self._ended}
             self._threads = ThreadPoolExecutor(self._number)
-            for desk in range(self._number):
-                self._desks.put(desk)
+            for lane in range(self._number):
+                self._free.put(lane)
             for job in self._jobs:
                 self._threads.submit(self._do, job)
         return self._books[item]
@@ -103,16 +103,16 @@ class Lanes:
             self._threads.shutdown(cancel_futures=True)
 
     def _do(self, job: Sequence[DrawnCalls]) -> None:
-        desk = self._desks.get()
+        lane = self._free.get()
         try:
             for call in job:
-                self._test(call, desk)
+                self._test(call, lane)
         finally:
-            self._desks.put(desk)
+            self._free.put(lane)
 
-    def _test(self, call: DrawnCalls, desk: int) -> None:
+    def _test(self, call: DrawnCalls, lane: int) -> None:
         book, ended = self._books[call.item], self._ended[call.item]
-        self._run.join(book, desk)
+        self._run.join(book, lane)
         book.started = time.monotonic()
         try:
             self._run.require_declared(book.declared)

@@ -72,11 +72,14 @@ def area_of(operation: Operation) -> Area:
 
 def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
     """Return the things of the target that an operation is to be called on."""
-    served = next((name for name in operation.served if name in run.profile.actors), None)
-    if not aside or served in _AT_HOME:
+    if not aside or _is_at_home(run, operation):
         return Place(run.profile)
-    references = _references(run, operation)
-    return Place.aside(run.profile, references, run.desk)
+    return Place.aside(run.profile, _references(run, operation), run.lane)
+
+
+def _is_at_home(run: Run, operation: Operation) -> bool:
+    """Tell whether who is served belongs to what the stories use."""
+    return next((name for name in operation.served if name in run.profile.actors), None) in _AT_HOME
 
 
 def _references(run: Run, operation: Operation) -> set[str]:
@@ -97,7 +100,7 @@ def sets_aside(run: Run, operation: Operation) -> int | None:
 
     None when they go to nothing that is set aside.
     """
-    if any(name in _AT_HOME for name in operation.served):
+    if _is_at_home(run, operation):
         return None
     return Place.sets_aside(run.profile, _references(run, operation))
 

@@ -132,13 +132,14 @@ def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:
     """
     run = current_run()
     # Of what is set aside, other tests that are under way have theirs; what there is only one of is the first one's.
-    others = [*run.profile.fixtures.get("fuzz_project", ())[run.desk : run.desk + 1]]
-    others += run.profile.fixtures.get("public_project", ()) if run.desk == 0 else ()
+    others = [*run.profile.fixtures.get("fuzz_project", ())[run.lane : run.lane + 1]]
+    others += run.profile.fixtures.get("public_project", ()) if run.lane == 0 else ()
     return next((one for one in (project, *others) if is_unlocked(of_project(caller, one))), project)
 
 
 def an_unlocked_project_in_a_group(caller: Caller, project: Fixture, group: Fixture) -> tuple[Fixture, Fixture]:
-    """Return a project and the group around it, or two that are set aside while some settings of the former are locked.
+    """
+    Return a project and the group around it, or two that are set aside while some settings of the former are locked.
 
     Other projects may lie anywhere.
     """

@@ -40,7 +40,7 @@ class Ahead:
     """
 
     _process: subprocess.Popen[str]
-    _found: dict[Wish, list[Any] | None] = field(default_factory=dict)
+    _found: dict[Wish, list[Any]] = field(default_factory=dict)
     _waiting: set[Wish] = field(default_factory=set)
     _news: threading.Condition = field(default_factory=threading.Condition)
 
