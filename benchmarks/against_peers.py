@@ -22,8 +22,8 @@ from pathlib import Path
 import yaml
 
 from conformance.contract import Contract
-from conformance.embedded import profile_data
 from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.target.embedded import profile_data
 
 VERSION = "17.7"
 EXAMPLES = 20

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from conformance.embedded import profile_data
 from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.target.embedded import profile_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -12,10 +12,10 @@ import click
 import pytest
 import yaml
 
-from conformance import pytest_plugin
 from conformance.contract import Contract, Kind, Operation, Requirement
 from conformance.errors import ContractError, UsageError
-from conformance.resources import suite_arguments
+from conformance.runner import plugin as pytest_plugin
+from conformance.runner.location import suite_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

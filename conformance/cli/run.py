@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from conformance import pytest_plugin
-from conformance.client import AT_ONCE
 from conformance.contract import Version
 from conformance.errors import UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
-from conformance.record import read_record
+from conformance.http.client import AT_ONCE
 from conformance.reports import FORMATS, render
-from conformance.resources import suite_arguments
-from conformance.verdicts import add_up
+from conformance.results.record import read_record
+from conformance.results.verdicts import add_up
+from conformance.runner import plugin as pytest_plugin
+from conformance.runner.location import suite_arguments
 
 if TYPE_CHECKING:
-    from conformance.session import Session
+    from conformance.runner.session import Session
 
 
 #: Switches by their parameter, and what each is to pytest.

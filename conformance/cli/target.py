@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 import yaml
 
-from conformance.client import Client, TargetGoneError
 from conformance.contract import Version
-from conformance.embedded import profile_data
 from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.http.client import Client, TargetGoneError
 from conformance.reference import create_service
 from conformance.reference.serving import serve as serve_reference
 from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
+from conformance.target.embedded import profile_data
 from conformance.target.preflight import RoleProof, preflight, prove_roles
 from conformance.target.version import resolved
 

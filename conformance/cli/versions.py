@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from conformance import pytest_plugin
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, TargetError, UsageError
-from conformance.har import LONGEST
-from conformance.options import Options
-from conformance.readiness import Readiness, Ready, affected, assess, in_words, interval
-from conformance.record import RunRecord, add_readiness, read_record
 from conformance.reports import render_all
 from conformance.reports.text import one_line, plural
-from conformance.resources import suite_arguments
-from conformance.session import Session
-from conformance.traffic import Found, TrafficLint, TrafficReport
+from conformance.results.record import RunRecord, add_readiness, read_record
+from conformance.runner import plugin as pytest_plugin
+from conformance.runner.location import suite_arguments
+from conformance.runner.options import Options
+from conformance.runner.session import Session
+from conformance.versions.har import LONGEST
+from conformance.versions.readiness import Readiness, Ready, affected, assess, in_words, interval
+from conformance.versions.traffic import Found, TrafficLint, TrafficReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

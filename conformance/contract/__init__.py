@@ -13,9 +13,9 @@ from conformance.contract.changes import Change, ChangeKind, load_changes
 from conformance.contract.open_places import OpenPlace, load_open_places
 from conformance.contract.operations import DocumentedResponse, Operation, Parameter, read_operations
 from conformance.contract.requirements import Kind, Level, Requirement, load_requirements
+from conformance.contract.resources import CONTRACT_FOLDER
 from conformance.contract.versions import NEWEST, OLDEST, TABLE, Version
 from conformance.errors import UsageError
-from conformance.resources import CONTRACT_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from conformance.contract.resources import SCHEMA_FOLDER
 from conformance.errors import ContractError, UsageError
-from conformance.resources import SCHEMA_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def parse_yaml(text: str, name: str) -> Any:
 
 @cache
 def schema_validator(schema: str) -> Draft202012Validator:
-    """Return the validator of one of the JSON Schemas in `conformance/schemas/`."""
+    """Return the validator of one of the JSON Schemas in `conformance/contract/schemas/`."""
     return Draft202012Validator(_schema(schema))
 
 

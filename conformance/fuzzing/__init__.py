@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.bookkeeping import current_run
 from conformance.fuzzing.cases import DrawnCase, Mutation
 from conformance.fuzzing.corpus import PHASES, Budget, Corpus, Draw
 from conformance.fuzzing.fitting import Fitting
 from conformance.fuzzing.read_back import must_be_stored
 from conformance.fuzzing.running import Failure, Tally, run_cases
+from conformance.suite.bookkeeping import current_run
 
 if TYPE_CHECKING:
-    from conformance.arrange import Place
     from conformance.contract import Operation
-    from conformance.session import Session
+    from conformance.runner.session import Session
+    from conformance.suite.arrange import Place
 
 __all__ = [
     "PHASES",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from conformance.arrange import ABSENT, Prepared
-from conformance.client import Call
+from conformance.http.client import Call
+from conformance.suite.arrange import ABSENT, Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

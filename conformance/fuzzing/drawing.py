@@ -24,8 +24,8 @@ from schemathesis.core import NotSet
 from schemathesis.generation import GenerationMode
 from schemathesis.generation.feedback import NO_FEEDBACK
 
-from conformance.arrange import ABSENT
 from conformance.fuzzing.cases import DrawnCase, Pairs, leads_elsewhere
+from conformance.suite.arrange import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

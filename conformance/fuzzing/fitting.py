@@ -6,19 +6,19 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.arrange import ABSENT
-from conformance.bookkeeping import NotTested
 from conformance.contract.bundle import resolve
 from conformance.contract.lint import validator
-from conformance.derived import is_validation
 from conformance.fuzzing.cases import DrawnCase, Mutation
 from conformance.fuzzing.coercion import is_beyond_coercion, may_be_dropped
+from conformance.suite.arrange import ABSENT
+from conformance.suite.bookkeeping import NotTested
+from conformance.suite.derived import is_validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from conformance.arrange import Place
     from conformance.contract import Operation, Parameter
+    from conformance.suite.arrange import Place
 
 
 class Fitting:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.bookkeeping import Violation
-from conformance.expectations import Answer, must
+from conformance.suite.bookkeeping import Violation
+from conformance.suite.expectations import Answer, must
 
 if TYPE_CHECKING:
-    from conformance.arrange import Arranged, Prepared, ReadBack
+    from conformance.suite.arrange import Arranged, Prepared, ReadBack
 
 
 def must_be_stored(arranged: Arranged, call: Prepared, answer: Answer) -> None:

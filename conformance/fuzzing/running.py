@@ -6,19 +6,19 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.bookkeeping import NotTested, Unmet, Violation, current_run
-from conformance.expectations import Answer
 from conformance.fuzzing.cases import DrawnCase, query_text
 from conformance.fuzzing.fitting import Fitting
 from conformance.fuzzing.read_back import must_be_stored, shown_by
-from conformance.record import Outcome, Reason
+from conformance.results.record import Outcome, Reason
+from conformance.suite.bookkeeping import NotTested, Unmet, Violation, current_run
+from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.arrange import Arranged
-    from conformance.client import Call, Exchange
-    from conformance.expectations import Caller
+    from conformance.http.client import Call, Exchange
+    from conformance.suite.arrange import Arranged
+    from conformance.suite.expectations import Caller
 
 _READ_BACK_AT_MOST = 12
 _TRIES_TO_SHRINK = 40

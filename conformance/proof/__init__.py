@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.contract import TABLE, Contract, Requirement, Version
-from conformance.embedded import DEFAULT_VERSION
 from conformance.proof import written  # noqa: F401 - registers its faults
 from conformance.proof.faults import WRITTEN, Fault
 from conformance.proof.generated import generated
+from conformance.target.embedded import DEFAULT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.runner import runtestprotocol
 
-from conformance import bursts, pytest_plugin
-from conformance.bookkeeping import Run, running
 from conformance.contract import Contract
-from conformance.embedded import profile_data
-from conformance.record import Check, Outcome, Recorder
 from conformance.reference import EmbeddedServer, create_service
 from conformance.reference.clock import Clock
+from conformance.results.record import Check, Outcome, Recorder
+from conformance.runner import plugin as pytest_plugin
+from conformance.suite import load as bursts
+from conformance.suite.bookkeeping import Run, running
+from conformance.target.embedded import profile_data
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:

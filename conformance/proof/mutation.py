@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from conformance import pytest_plugin
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, UsageError
 from conformance.proof.faults import Ground
-from conformance.record import Check, Outcome
 from conformance.reference import areas
-from conformance.resources import suite_arguments
+from conformance.results.record import Check, Outcome
+from conformance.runner import plugin as pytest_plugin
+from conformance.runner.location import suite_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ _PACKAGE = areas.__name__
 #: The version that the reference has by itself, one before half of the removals and introductions, and the last.
 VERSIONS = ("17.7", "15.9", "19.0")
 #: What is loaded again in a process of its own, with one module changed.
-_LOADED_AGAIN = ("conformance.reference", "conformance.embedded", "conformance.proof.matrix")
+_LOADED_AGAIN = ("conformance.reference", "conformance.target.embedded", "conformance.proof.matrix")
 _AT_LEAST_SECONDS, _TIMES_AS_LONG = 60.0, 4
 _LOOK_AFTER_SECONDS, _LONGEST_LOOK_SECONDS = 0.05, 5.0
 _OPEN = (Outcome.INCONCLUSIVE, Outcome.NOT_TESTED)

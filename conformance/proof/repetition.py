@@ -16,13 +16,13 @@ import yaml
 
 from conformance import __version__
 from conformance.contract import Contract
-from conformance.embedded import DEFAULT_VERSION, profile_data
+from conformance.contract.resources import HOME
 from conformance.errors import ExitCode
 from conformance.proof.rounds import Round, added_up, told_by
-from conformance.record import read_record
 from conformance.reference import EmbeddedServer, create_service
 from conformance.reference.world import build_world
-from conformance.resources import HOME
+from conformance.results.record import read_record
+from conformance.target.embedded import DEFAULT_VERSION, profile_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

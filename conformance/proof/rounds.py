@@ -19,25 +19,26 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.runner import runtestprotocol
 
-from conformance import __version__, pytest_plugin
-from conformance.bookkeeping import Run, running
+from conformance import __version__
 from conformance.contract import Contract
-from conformance.embedded import DEFAULT_VERSION, profile_data
 from conformance.errors import ContractError, ExitCode
-from conformance.planning import plan
-from conformance.record import RECORD_FORM, Check, Footer, Header, Reason, Recorder, RunRecord
 from conformance.reference import Choices, EmbeddedServer, create_service
-from conformance.resources import suite_arguments
+from conformance.results.plan import plan
+from conformance.results.record import RECORD_FORM, Check, Footer, Header, Reason, Recorder, RunRecord
+from conformance.results.verdicts import RunVerdict, Verdict, add_up
+from conformance.runner import plugin as pytest_plugin
+from conformance.runner.location import suite_arguments
+from conformance.suite.bookkeeping import Run, running
+from conformance.target.embedded import DEFAULT_VERSION, profile_data
 from conformance.target.preflight import preflight
 from conformance.target.profile import profile_from
-from conformance.verdicts import RunVerdict, Verdict, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from conformance.proof.alterations import Alteration
+    from conformance.results.verdicts import RequirementVerdict
     from conformance.target import Profile
-    from conformance.verdicts import RequirementVerdict
 
 _SEED = 1
 _HANDFUL = 4

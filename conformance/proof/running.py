@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import conformance
-from conformance import pytest_plugin
 from conformance.contract import Contract
 from conformance.errors import ContractError
 from conformance.proof import all_faults
 from conformance.proof.matrix import Kill, Matrix
-from conformance.resources import SUITE_FOLDER, suite_arguments
+from conformance.runner import plugin as pytest_plugin
+from conformance.runner.location import SUITE_FOLDER, suite_arguments
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

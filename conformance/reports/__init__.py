@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
-    from conformance.record import RunRecord
+    from conformance.results.record import RunRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from allure_commons.types import AttachmentType, LabelType, Severity
 
 from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, said, standing, why
 from conformance.reports.text import clip, one_line, visible
-from conformance.verdicts import RequirementVerdict, Verdict
+from conformance.results.verdicts import RequirementVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.record import Check, Evidence
+    from conformance.results.record import Check, Evidence
 
 FOLDER = "allure-results"
 #: Begins the name of every file, so that a second rendering finds its own and nobody else's.

@@ -8,10 +8,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from conformance.record import Check, Reason, RunRecord
 from conformance.reports.text import one_line, plural
-from conformance.timeline import TimelineItem, timeline
-from conformance.verdicts import RequirementVerdict, RunResult, Verdict, add_up
+from conformance.results.record import Check, Reason, RunRecord
+from conformance.results.verdicts import RequirementVerdict, RunResult, Verdict, add_up
+from conformance.versions.timeline import TimelineItem, timeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from conformance.reports.facts import SHOWN_FAILURES, Facts, standing, why
 from conformance.reports.text import clip, plural, visible
-from conformance.verdicts import Verdict
+from conformance.results.verdicts import Verdict
 
 _TEMPLATE = "report.html.j2"
 _SHOWN_BODY = 20_000

@@ -1,4 +1,4 @@
-"""`report.json`: the whole report for programs, valid against `conformance/schemas/report.schema.json`."""
+"""`report.json`: the whole report for programs, valid against `conformance/contract/schemas/report.schema.json`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from conformance.record import Check, Header
     from conformance.reports.facts import Facts, Tally
-    from conformance.timeline import TimelineItem
-    from conformance.verdicts import RequirementVerdict
+    from conformance.results.record import Check, Header
+    from conformance.results.verdicts import RequirementVerdict
+    from conformance.versions.timeline import TimelineItem
 
 #: Raised whenever the document changes so that its readers must change too.
 REPORT_FORM = 1

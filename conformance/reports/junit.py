@@ -11,8 +11,8 @@ from conformance.reports.text import clip, one_line, visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from conformance.record import Check
-    from conformance.verdicts import RequirementVerdict
+    from conformance.results.record import Check
+    from conformance.results.verdicts import RequirementVerdict
 
 _SHOWN_BODY = 4000
 _OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}

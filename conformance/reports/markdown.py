@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from conformance.reports.facts import Facts, Tally, said
 from conformance.reports.text import clip, one_line, plural, visible
-from conformance.verdicts import RequirementVerdict, Verdict
+from conformance.results.verdicts import RequirementVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from conformance.record import Check
+    from conformance.results.record import Check
 
 # Comments of common services end at 65,536 characters; these limits keep even a bad run below.
 _SHOWN_FAILED = 15

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from conformance.reports.facts import Facts, said
 from conformance.reports.text import clip, one_line, plural, visible
-from conformance.verdicts import RequirementVerdict, RunResult, RunVerdict
+from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conformance.record import RunRecord
+    from conformance.results.record import RunRecord
 
 _SHOWN = 10
 _SHOWN_WORDS = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.client import Client, Exchange, TargetGoneError
 from conformance.errors import TargetError
+from conformance.http.client import Client, Exchange, TargetGoneError
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:

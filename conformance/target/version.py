@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from conformance.client import Client, Exchange, TargetGoneError
 from conformance.contract import NEWEST, OLDEST, Version
 from conformance.errors import UsageError
+from conformance.http.client import Client, Exchange, TargetGoneError
 
 if TYPE_CHECKING:
     from conformance.target.profile import Actor, Profile

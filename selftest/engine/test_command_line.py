@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from conformance.contract import Contract
+from conformance.contract.resources import HOME
 from conformance.errors import ExitCode
-from conformance.resources import HOME
 
 if TYPE_CHECKING:
     from collections.abc import Callable

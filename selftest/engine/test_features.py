@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.client import Client
 from conformance.contract import Contract, Version
-from conformance.embedded import profile_data
 from conformance.errors import UsageError
-from conformance.planning import plan
+from conformance.http.client import Client
+from conformance.results.plan import plan
+from conformance.target.embedded import profile_data
 from conformance.target.preflight import undeclared
 from conformance.target.profile import FEATURES, PRESUMED, Profile, profile_from
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.bookkeeping import Run, Unmet, running
 from conformance.contract import Contract
-from conformance.expectations import Caller
-from conformance.record import Recorder
+from conformance.results.record import Recorder
+from conformance.suite.bookkeeping import Run, Unmet, running
+from conformance.suite.expectations import Caller
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:

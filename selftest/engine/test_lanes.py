@@ -20,12 +20,12 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from conformance.client import Client
-from conformance.embedded import profile_data
 from conformance.errors import ExitCode
-from conformance.record import read_record
+from conformance.http.client import Client
 from conformance.reference import EmbeddedServer, Service, create_service
 from conformance.reference.areas.approval_rule_records import RuleType, home_of
+from conformance.results.record import read_record
+from conformance.target.embedded import profile_data
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from conformance.embedded import profile_data
 from conformance.reference import Choices, EmbeddedServer, Service, create_service
 from conformance.reference.areas.approval_rule_records import home_of
 from conformance.reference.areas.approval_rules import ApprovalRules
 from conformance.reference.http import Response, no_content
+from conformance.target.embedded import profile_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from conformance.bookkeeping import Run, running
 from conformance.contract import Contract
-from conformance.record import Recorder
+from conformance.results.record import Recorder
+from conformance.suite.bookkeeping import Run, running
+from conformance.suite.tls import key_of, shake
 from conformance.target.profile import profile_from
-from conformance.tls import key_of, shake
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

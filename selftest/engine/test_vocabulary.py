@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.bookkeeping import MisuseError, Run, Unmet, Violation, running
 from conformance.contract import Contract
-from conformance.expectations import Caller, given, must, observe, unchanged, verifies
-from conformance.expectations import Path as ApiPath
-from conformance.record import RECORD_FORM, Header, Outcome, Reason, Recorder, read_record
+from conformance.results.record import RECORD_FORM, Header, Outcome, Reason, Recorder, read_record
+from conformance.suite.bookkeeping import MisuseError, Run, Unmet, Violation, running
+from conformance.suite.expectations import Caller, given, must, observe, unchanged, verifies
+from conformance.suite.expectations import Path as ApiPath
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange import ABSENT, Place
 from conformance.contract import Contract, Operation, Version
 from conformance.fuzzing import Budget, Corpus, DrawnCase, draw
+from conformance.suite.arrange import ABSENT, Place
 from conformance.target.profile import Profile, profile_from
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from conformance.client import Call, Exchange
 from conformance.fuzzing.cases import DrawnCase
 from conformance.fuzzing.running import Failure, grouped, shrunk
+from conformance.http.client import Call, Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable

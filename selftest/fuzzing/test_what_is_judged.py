@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from conformance.arrange import ABSENT
 from conformance.contract import Contract, Kind, Operation, Version
 from conformance.fuzzing import DrawnCase, Fitting, Mutation
 from conformance.fuzzing.coercion import is_beyond_coercion, kind_of, may_be_dropped
+from conformance.suite.arrange import ABSENT
 
 VERSION = Version.parse("17.7")
 REQUIRED = "job-token-scope.switch.enabled-is-required"

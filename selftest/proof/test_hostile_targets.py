@@ -14,15 +14,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from conformance.bookkeeping import Run, Unmet, Violation, running
-from conformance.client import Client, TargetGoneError
 from conformance.contract import Contract
 from conformance.errors import ExitCode, TargetError
-from conformance.expectations import Caller, verifies
-from conformance.options import Options
-from conformance.record import Outcome, Reason, Recorder
+from conformance.http.client import Client, TargetGoneError
 from conformance.reports import FORMATS
-from conformance.session import Session
+from conformance.results.record import Outcome, Reason, Recorder
+from conformance.runner.options import Options
+from conformance.runner.session import Session
+from conformance.suite.bookkeeping import Run, Unmet, Violation, running
+from conformance.suite.expectations import Caller, verifies
 from conformance.target.profile import profile_from
 from selftest.proof.hostile import (
     BROKEN,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from conformance.record import Check
+    from conformance.results.record import Check
     from conformance.target.profile import Profile
 
 MEGABYTE = 1024 * 1024

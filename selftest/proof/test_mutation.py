@@ -12,8 +12,8 @@ import pytest
 from conformance.errors import UsageError
 from conformance.proof import mutation
 from conformance.proof.mutation import Changed, Mutation, Seen, drawn, likeness
-from conformance.record import Check, Outcome
 from conformance.reference import areas
+from conformance.results.record import Check, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.errors import ExitCode, TargetError
-from conformance.options import Options
-from conformance.session import Session
+from conformance.runner.options import Options
+from conformance.runner.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable

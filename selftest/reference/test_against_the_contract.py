@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange import Place, Recipe, area_of, has_recipe
-from conformance.arrange.recipes import prepare
-from conformance.bookkeeping import Run, running
 from conformance.contract import TABLE, Contract, Kind, Version
 from conformance.contract.bundle import resolve
-from conformance.derived import caller_named, documents_json, served_caller
-from conformance.embedded import profile_data
-from conformance.expectations import Answer, Caller, group_path, project_path
-from conformance.record import Recorder
 from conformance.reference import Choices, EmbeddedServer, Service, create_service
+from conformance.results.record import Recorder
+from conformance.suite.arrange import Place, Recipe, area_of, has_recipe
+from conformance.suite.arrange.recipes import prepare
+from conformance.suite.bookkeeping import Run, running
+from conformance.suite.derived import caller_named, documents_json, served_caller
+from conformance.suite.expectations import Answer, Caller, group_path, project_path
+from conformance.target.embedded import profile_data
 from conformance.target.profile import ACTORS, profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path as FilePath
 
-    from conformance.arrange import Prepared, Values
-    from conformance.client import Exchange
     from conformance.contract import DocumentedResponse, Operation
     from conformance.contract.bundle import Json
+    from conformance.http.client import Exchange
+    from conformance.suite.arrange import Prepared, Values
 
 #: How many operations a version has. 14.4 is a row of the version table in the text; the others are those of the suite.
 OPERATIONS = {

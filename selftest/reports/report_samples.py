@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from conformance.record import (
+from conformance.results.record import (
     RECORD_FORM,
     Check,
     Evidence,

@@ -11,7 +11,7 @@ import pytest
 from allure_commons.model2 import TestResult as Result
 
 from conformance.reports import render
-from conformance.verdicts import Verdict, add_up
+from conformance.results.verdicts import Verdict, add_up
 from selftest.reports.report_samples import BROKEN, CURL, HEADER, INCOMPLETE, NON_CONFORMANT, SAMPLES
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.record import Reason
 from conformance.reports import html
 from conformance.reports.facts import Facts
-from conformance.verdicts import add_up
+from conformance.results.record import Reason
+from conformance.results.verdicts import add_up
 from selftest.reports.report_samples import CURL, INCOMPLETE, SAMPLES, planned, record
 
 if TYPE_CHECKING:
-    from conformance.record import RunRecord
+    from conformance.results.record import RunRecord
 
 _VOID = {"meta", "link", "input", "br"}
 _INLINE = {"a", "b", "code", "span"}

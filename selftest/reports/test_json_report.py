@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conformance.contract.requirements import Kind, Level
-from conformance.record import Outcome, Reason, Recorder, RunRecord, read_record
+from conformance.contract.resources import SCHEMA_FOLDER
 from conformance.reports import json_report
 from conformance.reports.facts import Facts
-from conformance.resources import SCHEMA_FOLDER
-from conformance.verdicts import _EXIT_CODES, RunVerdict, Verdict, add_up
+from conformance.results.record import Outcome, Reason, Recorder, RunRecord, read_record
+from conformance.results.verdicts import _EXIT_CODES, RunVerdict, Verdict, add_up
 from selftest.reports.report_samples import CONFORMANT, CURL, FOOTER, INCOMPLETE, NON_CONFORMANT, SAMPLES
 
 if TYPE_CHECKING:

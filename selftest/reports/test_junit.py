@@ -9,7 +9,7 @@ import pytest
 
 from conformance.reports import junit
 from conformance.reports.facts import Facts
-from conformance.verdicts import Verdict, add_up
+from conformance.results.verdicts import Verdict, add_up
 from selftest.reports.report_samples import (
     BROKEN,
     CONFORMANT,
@@ -22,7 +22,7 @@ from selftest.reports.report_samples import (
 )
 
 if TYPE_CHECKING:
-    from conformance.record import RunRecord
+    from conformance.results.record import RunRecord
 
 
 def _root(record: RunRecord) -> ET.Element:

@@ -8,9 +8,9 @@ import pytest
 
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, ExitCode
-from conformance.known_failures import load_known_failures
-from conformance.record import Reason
-from conformance.verdicts import RunVerdict, Verdict, add_up
+from conformance.results.known_failures import load_known_failures
+from conformance.results.record import Reason
+from conformance.results.verdicts import RunVerdict, Verdict, add_up
 from selftest.reports.report_samples import failed, passed, planned, record
 
 if TYPE_CHECKING:

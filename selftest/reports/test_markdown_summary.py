@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.reports import markdown
 from conformance.reports.facts import Facts
-from conformance.verdicts import add_up
+from conformance.results.verdicts import add_up
 from selftest.reports.report_samples import CURL, INCOMPLETE, SAMPLES, failed, planned, record
 
 

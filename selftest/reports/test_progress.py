@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.progress import SILENCE_SECONDS, Live, Log, Planned, Progress
+from conformance.runner.progress import SILENCE_SECONDS, Live, Log, Planned, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -165,7 +165,7 @@ def test_rules_skip():
 """
 PROGRAM = """
 import sys, pytest
-from conformance.progress import ByArea
+from conformance.runner.progress import ByArea
 by_area = ByArea(lambda item: item.name.split("_")[1].split("[")[0], "seed 7", is_shown=True)
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "test_sample.py"], plugins=[by_area]))
 """

@@ -11,11 +11,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from conformance.errors import UsageError
-from conformance.record import Reason
 from conformance.reports import FORMATS, render, render_all
 from conformance.reports.facts import Facts, Standing, standing
 from conformance.reports.terminal import summary
-from conformance.verdicts import Verdict, add_up
+from conformance.results.record import Reason
+from conformance.results.verdicts import Verdict, add_up
 from selftest.reports.report_samples import (
     CONFORMANT,
     EMPTY,

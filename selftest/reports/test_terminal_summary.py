@@ -9,7 +9,7 @@ import pytest
 
 from conformance.reports import render
 from conformance.reports.terminal import summary
-from conformance.verdicts import add_up
+from conformance.results.verdicts import add_up
 from selftest.reports.report_samples import CURL, SAMPLES, failed, planned, record
 
 

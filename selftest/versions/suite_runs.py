@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from conformance import embedded, pytest_plugin, session
 from conformance.contract import NEWEST, OLDEST, Contract, Version
-from conformance.readiness import affected
 from conformance.reference import Service, create_service
-from conformance.resources import suite_arguments
+from conformance.runner import plugin as pytest_plugin
+from conformance.runner import session
+from conformance.runner.location import suite_arguments
+from conformance.target import embedded
+from conformance.versions.readiness import affected
 
 #: What draws many cases holds at one version as at another; set WHOLE_SUITE=1 to run it all the same.
 _DRAWN = "not model and not test_fuzz and not test_coverage"

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from conformance.contract import NEWEST, OLDEST, Change, ChangeKind, Contract, Version
-from conformance.judge import Judge
-from conformance.record import Outcome, RunRecord, read_record
-from conformance.resources import HOME
-from conformance.timeline import TimelineState, timeline
-from conformance.verdicts import RunResult, Verdict, add_up
+from conformance.contract.resources import HOME
+from conformance.results.record import Outcome, RunRecord, read_record
+from conformance.results.verdicts import RunResult, Verdict, add_up
+from conformance.schema.response_validator import Judge
+from conformance.versions.timeline import TimelineState, timeline
 from selftest.versions.suite_runs import SuiteRun, described
 
 if TYPE_CHECKING:

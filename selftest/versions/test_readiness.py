@@ -10,12 +10,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conformance.contract import Contract, Version
+from conformance.contract.resources import SCHEMA_FOLDER
 from conformance.errors import ExitCode, UsageError
-from conformance.readiness import Ready, affected, assess, in_words, interval
-from conformance.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, read_record
 from conformance.reports import html
 from conformance.reports.facts import Facts
-from conformance.resources import SCHEMA_FOLDER
+from conformance.results.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, read_record
+from conformance.versions.readiness import Ready, affected, assess, in_words, interval
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 

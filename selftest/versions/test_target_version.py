@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.client import Client
-from conformance.embedded import profile_data
 from conformance.errors import ExitCode
-from conformance.options import Options
+from conformance.http.client import Client
 from conformance.reference import create_service
-from conformance.session import Session
+from conformance.runner.options import Options
+from conformance.runner.session import Session
+from conformance.target.embedded import profile_data
 from conformance.target.profile import profile_from
 from conformance.target.version import contradiction, resolved
 from selftest.conftest import serving

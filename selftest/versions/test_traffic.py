@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import Contract, Version
+from conformance.contract.resources import HOME
 from conformance.errors import ExitCode, UsageError
-from conformance.har import har_entries
-from conformance.resources import HOME
-from conformance.traffic import HINTS, TrafficLint, TrafficReport, Use
+from conformance.versions.har import har_entries
+from conformance.versions.traffic import HINTS, TrafficLint, TrafficReport, Use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

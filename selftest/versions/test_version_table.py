@@ -12,13 +12,13 @@ import yaml
 
 from conformance.cli.contract import collected_claims
 from conformance.contract import ChangeKind, Contract, Version
-from conformance.embedded import profile_data
-from conformance.record import ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem
 from conformance.reports import html, json_report
 from conformance.reports.facts import Facts
-from conformance.timeline import TimelineState, timeline
-from conformance.verdicts import Verdict, add_up
-from conformance.version_table import new_operations, new_parameters, replaced_items
+from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem
+from conformance.results.verdicts import Verdict, add_up
+from conformance.suite.version_items import new_operations, new_parameters, replaced_items
+from conformance.target.embedded import profile_data
+from conformance.versions.timeline import TimelineState, timeline
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 

@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange import Arranged, arranged
-from conformance.arrange.integrations import without_timestamps
-from conformance.derived import ANONYMOUS, WRONG_TOKEN, caller_named, claims_of, held_against, is_known, takes_part
-from conformance.expectations import Answer, given, must
+from conformance.suite.arrange import Arranged, arranged
+from conformance.suite.arrange.integrations import without_timestamps
+from conformance.suite.derived import (
+    ANONYMOUS,
+    WRONG_TOKEN,
+    caller_named,
+    claims_of,
+    held_against,
+    is_known,
+    takes_part,
+)
+from conformance.suite.expectations import Answer, given, must
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
-    from conformance.session import Session
+    from conformance.runner.session import Session
 
 SAME = {
     "listServices": "integrations.alias.lists-the-same",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange import Arranged, arranged
-from conformance.derived import (
+from conformance.suite.arrange import Arranged, arranged
+from conformance.suite.derived import (
     ANONYMOUS,
     WRONG_TOKEN,
     caller_named,
@@ -23,7 +23,7 @@ from conformance.derived import (
     takes_part,
     token_in,
 )
-from conformance.expectations import Answer, Caller, Path, given, observe, project_path, unchanged, verifies
+from conformance.suite.expectations import Answer, Caller, Path, given, observe, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
     from conformance.contract import Operation

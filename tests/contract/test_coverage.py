@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange import arranged
-from conformance.derived import claims_of, held_against, served_caller, takes_part
-from conformance.expectations import given, must
 from conformance.fuzzing import drawn_for, run_cases
+from conformance.suite.arrange import arranged
+from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
+from conformance.suite.expectations import given, must
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
-    from conformance.session import Session
+    from conformance.runner.session import Session
 
 
 @pytest.mark.every_operation(

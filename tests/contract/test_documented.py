@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange import arranged
-from conformance.derived import claims_of, documents_json, held_against, served_caller, success_requirements, takes_part
-from conformance.expectations import Answer, must
+from conformance.suite.arrange import arranged
+from conformance.suite.derived import (
+    claims_of,
+    documents_json,
+    held_against,
+    served_caller,
+    success_requirements,
+    takes_part,
+)
+from conformance.suite.expectations import Answer, must
 
 if TYPE_CHECKING:
     from conformance.contract import Operation

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange import Arranged, arranged
-from conformance.derived import claims_of, held_against, served_caller, takes_part
-from conformance.expectations import Answer, given, must
+from conformance.suite.arrange import Arranged, arranged
+from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
+from conformance.suite.expectations import Answer, given, must
 
 if TYPE_CHECKING:
     from conformance.contract import Operation, Parameter

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
-from conformance.bookkeeping import current_run
-from conformance.derived import (
+from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
+from conformance.results.record import Reason
+from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
+from conformance.suite.bookkeeping import current_run
+from conformance.suite.derived import (
     claims_of,
     held_against,
     is_validation,
@@ -19,9 +21,7 @@ from conformance.derived import (
     served_caller,
     takes_part,
 )
-from conformance.expectations import Answer, does_not_apply, must, unchanged
-from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
-from conformance.record import Reason
+from conformance.suite.expectations import Answer, does_not_apply, must, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

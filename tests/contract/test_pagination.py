@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange import Arranged, arranged
-from conformance.bookkeeping import current_run
-from conformance.derived import claims_of, held_against, note, served_caller, takes_part
-from conformance.expectations import Answer, Caller, given, must
+from conformance.suite.arrange import Arranged, arranged
+from conformance.suite.bookkeeping import current_run
+from conformance.suite.derived import claims_of, held_against, note, served_caller, takes_part
+from conformance.suite.expectations import Answer, Caller, given, must
 
 if TYPE_CHECKING:
     from conformance.contract import Operation

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange import area_of, arranged
-from conformance.derived import claims_of, held_against, served_caller, takes_part
 from conformance.fuzzing import must_be_stored
+from conformance.suite.arrange import area_of, arranged
+from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
 
 if TYPE_CHECKING:
     from conformance.contract import Operation

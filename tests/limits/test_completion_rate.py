@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange.code_completion import COMPLETIONS, completion
-from conformance.bursts import burst, idle
-from conformance.expectations import given, must, verifies
+from conformance.suite.arrange.code_completion import COMPLETIONS, completion
+from conformance.suite.expectations import given, must, verifies
+from conformance.suite.load import burst, idle
 
 if TYPE_CHECKING:
-    from conformance.expectations import Answer, Caller
+    from conformance.suite.expectations import Answer, Caller
 
 MINUTE = 60
 SERVED_A_MINUTE = 60

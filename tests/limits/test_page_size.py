@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.expectations import observe, project_path
+from conformance.suite.expectations import observe, project_path
 
 if TYPE_CHECKING:
-    from conformance.expectations import Answer, Caller
+    from conformance.suite.expectations import Answer, Caller
     from conformance.target import Fixture
 
 MORE_THAN_ANYBODY_GIVES = 100_000

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.expectations import given, must, observe, verifies
-from conformance.tls import Key, key_of, shake
+from conformance.suite.expectations import given, must, observe, verifies
+from conformance.suite.tls import Key, key_of, shake
 
 if TYPE_CHECKING:
-    from conformance.expectations import Caller
+    from conformance.suite.expectations import Caller
 
 ELLIPTIC_BITS = 224
 OTHER_BITS = 2048

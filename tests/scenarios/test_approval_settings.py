@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange import UNUSED_ID
-from conformance.arrange.approval_settings import (
+from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.approval_settings import (
     AUTHOR,
     COMMITTER,
     OVERRIDES,
@@ -21,7 +21,7 @@ from conformance.arrange.approval_settings import (
     of_group,
     of_project,
 )
-from conformance.expectations import Caller, Path, given, must, observe, unchanged, verifies
+from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

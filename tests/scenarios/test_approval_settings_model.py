@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.arrange.approval_settings import (
+from conformance.suite.arrange.approval_settings import (
     AUTHOR,
     COMMITTER,
     OVERRIDES,
@@ -21,13 +21,13 @@ from conformance.arrange.approval_settings import (
     of_group,
     of_project,
 )
-from conformance.expectations import Caller, given, must, verifies
-from conformance.models import Model, explore
+from conformance.suite.expectations import Caller, given, must, verifies
+from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.session import Session
+    from conformance.runner.session import Session
     from conformance.target import Fixture
 
 INDEPENDENT = {

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange.code_completion import COMPLETIONS, completion
-from conformance.expectations import given, must, verifies
+from conformance.suite.arrange.code_completion import COMPLETIONS, completion
+from conformance.suite.expectations import given, must, verifies
 
 if TYPE_CHECKING:
-    from conformance.expectations import Answer, Caller
+    from conformance.suite.expectations import Answer, Caller
 
 UNKNOWN_TOKEN = "0000-no-such-token-0000"  # noqa: S105 - nobody has it
 

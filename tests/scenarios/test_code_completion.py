@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.code_completion import CHECK, COMPLETIONS, FILE, completion
-from conformance.expectations import Answer, Caller, given, must, observe, project_path, verifies
+from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, completion
+from conformance.suite.expectations import Answer, Caller, given, must, observe, project_path, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

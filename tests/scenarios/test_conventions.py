@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.expectations import Path, eventually, group_path, must, verifies
+from conformance.suite.expectations import Path, eventually, group_path, must, verifies
 
 if TYPE_CHECKING:
-    from conformance.expectations import Answer, Caller
+    from conformance.suite.expectations import Answer, Caller
     from conformance.target import Fixture
 
 

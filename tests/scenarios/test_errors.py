@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.arrange.code_completion import CHECK
-from conformance.arrange.reviews import given_open, merge_request_path, under_review
-from conformance.expectations import group_path, verifies
+from conformance.suite.arrange.code_completion import CHECK
+from conformance.suite.arrange.reviews import given_open, merge_request_path, under_review
+from conformance.suite.expectations import group_path, verifies
 
 if TYPE_CHECKING:
-    from conformance.expectations import Caller
+    from conformance.suite.expectations import Caller
     from conformance.target import Fixture
 
 NO_COMMIT = "5f3a9c1e7b2d4f6081a3c5e7092b4d6f8e0a1c3b"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange.approval_rules import (
+from conformance.results.record import Reason
+from conformance.suite.arrange.approval_rules import (
     FLAG,
     administrator_of,
     given_declared,
@@ -27,8 +28,8 @@ from conformance.arrange.approval_rules import (
     pages_of,
     standings,
 )
-from conformance.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, user_id
-from conformance.expectations import (
+from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, user_id
+from conformance.suite.expectations import (
     Caller,
     Path,
     does_not_apply,
@@ -39,7 +40,6 @@ from conformance.expectations import (
     unchanged,
     verifies,
 )
-from conformance.record import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

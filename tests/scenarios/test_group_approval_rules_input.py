@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.approval_rules import (
+from conformance.suite.arrange.approval_rules import (
     KNOWN_TYPES,
     UNHEARD_OF,
     administrator_of,
@@ -25,8 +25,8 @@ from conformance.arrange.approval_rules import (
     standing,
     standings,
 )
-from conformance.arrange.reviews import Rule, created, rule_in, user_id
-from conformance.expectations import Caller, Path, given, must, observe, verifies
+from conformance.suite.arrange.reviews import Rule, created, rule_in, user_id
+from conformance.suite.expectations import Caller, Path, given, must, observe, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange import UNUSED_ID
-from conformance.arrange.group_relations_export import FAILED, STARTED, Export, of_group
-from conformance.expectations import Answer, Caller, Path, does_not_apply, given, must, observe, unchanged, verifies
-from conformance.record import Reason
+from conformance.results.record import Reason
+from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.group_relations_export import FAILED, STARTED, Export, of_group
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    Path,
+    does_not_apply,
+    given,
+    must,
+    observe,
+    unchanged,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.target import Fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.integrations import (
+from conformance.suite.arrange.integrations import (
     borrowed,
     given_set_up,
     has,
@@ -20,7 +20,7 @@ from conformance.arrange.integrations import (
     slug_of,
     without,
 )
-from conformance.expectations import Caller, Path, given, must, must_settle, observe, verifies
+from conformance.suite.expectations import Caller, Path, given, must, must_settle, observe, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

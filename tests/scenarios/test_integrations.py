@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.integrations import (
+from conformance.suite.arrange.integrations import (
     borrowed,
     distinctive,
     entries,
@@ -23,7 +23,7 @@ from conformance.arrange.integrations import (
     slug_of,
     without,
 )
-from conformance.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
+from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.integrations import (
+from conformance.suite.arrange.integrations import (
     OLDER_NAME,
     borrowed,
     first_with,
@@ -19,7 +19,7 @@ from conformance.arrange.integrations import (
     slug_of,
     without_timestamps,
 )
-from conformance.expectations import Answer, Caller, Path, given, must, observe, project_path, verifies
+from conformance.suite.expectations import Answer, Caller, Path, given, must, observe, project_path, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from conformance.arrange.integrations import (
+from conformance.suite.arrange.integrations import (
     OLDER_NAME,
     borrowed,
     entries,
@@ -18,13 +18,13 @@ from conformance.arrange.integrations import (
     settings_of,
     slug_of,
 )
-from conformance.expectations import Caller, Path, given, must, project_path, verifies
-from conformance.models import Model, explore
+from conformance.suite.expectations import Caller, Path, given, must, project_path, verifies
+from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.session import Session
+    from conformance.runner.session import Session
     from conformance.target import Fixture
 
 LEAVES_OTHERS = "integrations.update.leaves-others"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import Version
-from conformance.expectations import (
+from conformance.suite.expectations import (
     Caller,
     Path,
     given,

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from conformance.contract import Version
-from conformance.expectations import Caller, Path, given, must, project_path, verifies
-from conformance.models import Model, explore
+from conformance.suite.expectations import Caller, Path, given, must, project_path, verifies
+from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.session import Session
+    from conformance.runner.session import Session
     from conformance.target import Fixture
 
 LISTS = {"allowlist": "target_project_id", "groups_allowlist": "target_group_id"}

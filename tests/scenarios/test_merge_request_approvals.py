@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.reviews import (
+from conformance.suite.arrange.reviews import (
     approvals_left,
     approvals_put_back,
     approvers_in,
@@ -22,7 +22,7 @@ from conformance.arrange.reviews import (
     under_review,
     user_id,
 )
-from conformance.expectations import (
+from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,

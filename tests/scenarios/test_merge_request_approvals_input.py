@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.reviews import (
+from conformance.suite.arrange.reviews import (
     approvers_named,
     approvers_of,
     created,
@@ -19,7 +19,7 @@ from conformance.arrange.reviews import (
     user_id,
     username,
 )
-from conformance.expectations import Answer, Caller, Path, given, must, project_path, unchanged, verifies
+from conformance.suite.expectations import Answer, Caller, Path, given, must, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

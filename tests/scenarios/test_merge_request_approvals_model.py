@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.arrange.reviews import (
+from conformance.suite.arrange.reviews import (
     approvals_put_back,
     approvers_of,
     created,
@@ -22,13 +22,13 @@ from conformance.arrange.reviews import (
     settled,
     user_id,
 )
-from conformance.expectations import Caller, Path, given, must, verifies
-from conformance.models import Model, explore
+from conformance.suite.expectations import Caller, Path, given, must, verifies
+from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.session import Session
+    from conformance.runner.session import Session
     from conformance.target import Fixture
 
 PREFIX = "merge-request-approvals"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.reviews import (
+from conformance.suite.arrange.reviews import (
     UNUSED_ID,
     approvers_in,
     approvers_named,
@@ -23,7 +23,7 @@ from conformance.arrange.reviews import (
     under_review,
     user_id,
 )
-from conformance.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
+from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

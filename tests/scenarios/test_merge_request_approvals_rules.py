@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.reviews import (
+from conformance.suite.arrange.reviews import (
     UNUSED_ID,
     approvers_named,
     created,
@@ -20,7 +20,7 @@ from conformance.arrange.reviews import (
     user_id,
     username,
 )
-from conformance.expectations import (
+from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.approval_settings import AUTHOR as AUTHOR_SETTING
-from conformance.arrange.approval_settings import COMMITTER as COMMITTER_SETTING
-from conformance.arrange.approval_settings import of_project
-from conformance.arrange.project_approval_configuration import NO_LONGER_READ
-from conformance.arrange.reviews import (
+from conformance.contract import Version
+from conformance.suite.arrange.approval_settings import AUTHOR as AUTHOR_SETTING
+from conformance.suite.arrange.approval_settings import COMMITTER as COMMITTER_SETTING
+from conformance.suite.arrange.approval_settings import of_project
+from conformance.suite.arrange.project_approval_configuration import NO_LONGER_READ
+from conformance.suite.arrange.reviews import (
     UNUSED_ID,
     approvers_in,
     approvers_of,
@@ -23,8 +24,7 @@ from conformance.arrange.reviews import (
     under_review,
     user_id,
 )
-from conformance.contract import Version
-from conformance.expectations import Answer, Caller, Path, given, must, observe, project_path, unchanged, verifies
+from conformance.suite.expectations import Answer, Caller, Path, given, must, observe, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.approval_rules import (
+from conformance.suite.arrange.approval_rules import (
     FLAG,
     by_id,
     given_owed,
@@ -19,8 +19,8 @@ from conformance.arrange.approval_rules import (
     project_rules,
     standing,
 )
-from conformance.arrange.reviews import created, fresh_name, rule_in, rules_put_back, user_id, username
-from conformance.expectations import Caller, Path, must, observe, verifies
+from conformance.suite.arrange.reviews import created, fresh_name, rule_in, rules_put_back, user_id, username
+from conformance.suite.expectations import Caller, Path, must, observe, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

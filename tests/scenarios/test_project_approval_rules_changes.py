@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.arrange.approval_rules import (
+from conformance.suite.arrange.approval_rules import (
     by_id,
     in_list,
     must_stay,
@@ -15,8 +15,8 @@ from conformance.arrange.approval_rules import (
     project_rules,
     standings,
 )
-from conformance.arrange.reviews import created, fresh_name, rules_put_back, user_id
-from conformance.expectations import Caller, Path, given, must, observe, unchanged, verifies
+from conformance.suite.arrange.reviews import created, fresh_name, rules_put_back, user_id
+from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

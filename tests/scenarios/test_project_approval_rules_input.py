@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.approval_rules import (
+from conformance.suite.arrange.approval_rules import (
     FLAG,
     KNOWN_TYPES,
     UNHEARD_OF,
@@ -22,8 +22,8 @@ from conformance.arrange.approval_rules import (
     standing,
     standings,
 )
-from conformance.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, rules_put_back
-from conformance.expectations import Caller, Path, must, observe, unchanged, verifies
+from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, rules_put_back
+from conformance.suite.expectations import Caller, Path, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.arrange.approval_rules import project_rules, standings, standings_when
-from conformance.arrange.reviews import fresh_name, rule_in, rules_put_back, user_id
-from conformance.expectations import Caller, Path, must, verifies
-from conformance.models import Model, explore
+from conformance.suite.arrange.approval_rules import project_rules, standings, standings_when
+from conformance.suite.arrange.reviews import fresh_name, rule_in, rules_put_back, user_id
+from conformance.suite.expectations import Caller, Path, must, verifies
+from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.session import Session
+    from conformance.runner.session import Session
     from conformance.target import Fixture
 
 AREA = "project-approval-rules"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange.approval_rules import administrator_of, group_rules, project_rules
-from conformance.arrange.reviews import (
+from conformance.suite.arrange.approval_rules import administrator_of, group_rules, project_rules
+from conformance.suite.arrange.reviews import (
     Rule,
     approvals_put_back,
     created,
@@ -18,7 +18,7 @@ from conformance.arrange.reviews import (
     status_of,
     user_id,
 )
-from conformance.expectations import Caller, Path, given, must, verifies
+from conformance.suite.expectations import Caller, Path, given, must, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.arrange import arranged, has_recipe
 from conformance.contract import Change, ChangeKind
-from conformance.derived import served_caller
-from conformance.expectations import (
+from conformance.fuzzing import must_be_stored
+from conformance.results.record import ItemState, Reason
+from conformance.suite.arrange import arranged, has_recipe
+from conformance.suite.derived import served_caller
+from conformance.suite.expectations import (
     Caller,
     Path,
     does_not_apply,
@@ -23,9 +25,7 @@ from conformance.expectations import (
     sees,
     verifies,
 )
-from conformance.fuzzing import must_be_stored
-from conformance.record import ItemState, Reason
-from conformance.version_table import (
+from conformance.suite.version_items import (
     ItemUnderTest,
     called,
     changes,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.contract.changes import ReplacedBy
-    from conformance.expectations import Answer
+    from conformance.suite.expectations import Answer
     from conformance.target import Actor, Fixture
 
 

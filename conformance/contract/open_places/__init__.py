@@ -7,8 +7,8 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from conformance.contract.resources import HOME
 from conformance.contract.yaml_files import read_checked
-from conformance.resources import HOME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,0 +1,1 @@
+"""Runs the suite: the pytest plugin with its options, collection, session and progress display."""

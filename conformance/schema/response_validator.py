@@ -1,0 +1,108 @@
+"""Holds an answer against the contract and names the requirement at each violated place of the schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from conformance.schema.response_schema import NO_CONTENT, Finding, ResponseSchema, Seen
+
+if TYPE_CHECKING:
+    from conformance.contract import Contract, Operation, Version
+    from conformance.http.client import Call, Exchange
+
+__all__ = ["Finding", "Judge", "Seen"]
+
+_REMEMBERED_PATHS = 4096
+
+#: What a gateway answers when the service behind it, or in front of it, cannot be reached.
+_GATEWAY_ERRORS = (502, 503, 504)
+
+
+class Judge:
+    """Knows the operations of one version, and what an answer to each of them must look like."""
+
+    def __init__(self, contract: Contract, version: Version | None) -> None:
+        """Prepare for a target of this version; schemas are compiled when first needed."""
+        self.operations = contract.operations(version)
+        self._routes = [(operation, _pattern(operation.path)) for operation in self.operations]
+        self._schemas: dict[tuple[str, str], ResponseSchema] = {}
+        self.operation_of = lru_cache(_REMEMBERED_PATHS)(self._operation_of)
+        """Return the operation that a method and a path address, None when the contract has none."""
+
+    @classmethod
+    def of(cls, contract: Contract, version: Version | None) -> Judge:
+        """Return the judge of a version, with all schemas that were compiled so far."""
+        key = (contract.digest, version)
+        if key not in _KNOWN:
+            _KNOWN[key] = cls(contract, version)
+        return _KNOWN[key]
+
+    def _operation_of(self, method: str, path: str) -> Operation | None:
+        found = [op for op, pattern in self._routes if op.method == method and pattern.fullmatch(path)]
+        return min(found, key=lambda operation: operation.path.count("{"), default=None)
+
+    def place(self, call: Call) -> str:
+        """Return the id of the operation that a call is of, or method and path where the contract has none."""
+        operation = self.operation_of(call.method, call.path)
+        return operation.id if operation else f"{call.method} {call.path}"
+
+    def is_gateway_error(self, exchange: Exchange) -> bool:
+        """Tell whether a gateway behind the service failed, which says nothing about the service itself."""
+        if exchange.status not in _GATEWAY_ERRORS:
+            return False
+        operation = self.operation_of(exchange.call.method, exchange.call.path)
+        return operation is not None and operation.has_gateway
+
+    def seen(self, exchange: Exchange) -> Seen:
+        """
+        Return what an answer shows about the requirements of its operation's documented responses.
+
+        Only a call that was served shows anything: a refusal's body is nobody's business. A requirement holds only if
+        its place was there to be seen; an empty list says nothing about its entries. What is merely not quite right
+        is a finding, and no reason to take the whole answer for something foreign.
+        """
+        if not exchange.is_success or exchange.status is None or exchange.problem:
+            return Seen()
+        operation = self.operation_of(exchange.call.method, exchange.call.path)
+        if operation is None:
+            return Seen()
+        response = operation.response_to(exchange.status)
+        if response is None or _is_streamed(operation, exchange):
+            return Seen(foreign=_silence(operation, exchange))
+        key = (operation.id, response.status)
+        if key not in self._schemas:
+            self._schemas[key] = ResponseSchema(operation, response)
+        found = self._schemas[key].seen(exchange.status, exchange.body)
+        return replace(found, foreign=_silence(operation, exchange)) if exchange.status == NO_CONTENT else found
+
+    def findings(self, exchange: Exchange) -> tuple[Finding, ...]:
+        """Return what of `seen` holds or is violated."""
+        return self.seen(exchange).findings
+
+
+def _silence(operation: Operation, exchange: Exchange) -> str | None:
+    """Say that a 204 stands where every documented answer has a body."""
+    has_body = all(response.schema is not None for response in operation.responses if response.is_success)
+    return "204, without the body that is described" if exchange.status == NO_CONTENT and has_body else None
+
+
+def _is_streamed(operation: Operation, exchange: Exchange) -> bool:
+    """Tell whether a call may have asked for an answer in pieces; also by a value that only some targets take so."""
+    if operation.streams is None or not exchange.call.body:
+        return False
+    try:
+        sent = json.loads(exchange.call.body)
+    except ValueError:
+        return True
+    return isinstance(sent, dict) and sent.get(operation.streams) not in (None, False)
+
+
+_KNOWN: dict[tuple[str, Version | None], Judge] = {}
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(path)))

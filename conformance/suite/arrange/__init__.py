@@ -1,0 +1,222 @@
+"""
+How every operation is provoked, undone and looked at.
+
+Every `Area` that a module of this package holds is found by itself. See `job_token_scope` for the worked example.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from conformance.results.record import Reason
+from conformance.suite.arrange.places import Place
+from conformance.suite.arrange.recipes import ABSENT, UNUSED_ID, Area, Prepared, ReadBack, Recipe, Values, prepare
+from conformance.suite.bookkeeping import NotTested, Unmet, current_run
+from conformance.suite.expectations import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.contract import Operation
+    from conformance.suite.bookkeeping import Run
+    from conformance.suite.expectations import Answer
+
+__all__ = [
+    "ABSENT",
+    "UNUSED_ID",
+    "Area",
+    "Arranged",
+    "Place",
+    "Prepared",
+    "ReadBack",
+    "Recipe",
+    "Values",
+    "area_of",
+    "arranged",
+    "has_recipe",
+    "place_for",
+    "sets_aside",
+]
+
+
+#: Actors who belong to what the stories use, so that they are nobody elsewhere.
+_AT_HOME = frozenset({"project_bot", "group_bot"})
+
+
+@cache
+def _areas() -> Mapping[str, Area]:
+    """Return the area of every operation that has a recipe."""
+    found: dict[str, Area] = {}
+    for module in pkgutil.iter_modules(__path__):
+        for area in vars(importlib.import_module(f"{__name__}.{module.name}")).values():
+            if isinstance(area, Area):
+                found |= dict.fromkeys(area.recipes, area)
+    return MappingProxyType(found)
+
+
+def has_recipe(operation: Operation) -> bool:
+    """Tell whether an operation can be provoked by its recipe."""
+    return operation.id in _areas()
+
+
+def area_of(operation: Operation) -> Area:
+    """Return the area that an operation's recipe belongs to; raise KeyError when it has none."""
+    return _areas()[operation.id]
+
+
+def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
+    """Return the things of the target that an operation is to be called on."""
+    if not aside or _is_at_home(run, operation):
+        return Place(run.profile)
+    return Place.aside(run.profile, _references(run, operation), run.lane)
+
+
+def _is_at_home(run: Run, operation: Operation) -> bool:
+    """Tell whether who is served belongs to what the stories use."""
+    return next((name for name in operation.served if name in run.profile.actors), None) in _AT_HOME
+
+
+def _references(run: Run, operation: Operation) -> set[str]:
+    """Return the fixtures that calls of an operation's area are made with."""
+    recipes = area_of(operation).recipes
+    return {
+        parameter.fixture
+        for entry in run.judge.operations
+        if entry.id in recipes
+        for parameter in entry.parameters
+        if parameter.fixture
+    }
+
+
+def sets_aside(run: Run, operation: Operation) -> int | None:
+    """
+    Return on how many sets of things, one beside the other, random calls of an operation can go at once.
+
+    None when they go to nothing that is set aside.
+    """
+    if _is_at_home(run, operation):
+        return None
+    return Place.sets_aside(run.profile, _references(run, operation))
+
+
+@dataclass
+class Arranged:
+    """An operation whose call is right, would change something, and is undone in the end."""
+
+    operation: Operation
+    place: Place
+    keeper: Caller
+    call: Prepared
+    _area: Area
+    _remembered: Any = ABSENT
+    """What was there before; not read as long as nothing is changed, lest a list that cannot be read hides why."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """How the operation is provoked."""
+        return self._area.recipes[self.operation.id]
+
+    def sent_by(self, caller: Caller) -> Answer:
+        """Send the call by an actor."""
+        return self.call.sent_by(caller)
+
+    def state(self) -> Any:
+        """Read what a refused call must leave as it was; None for an operation that only reads."""
+        return self.recipe.state(self.keeper, self.place) if self.recipe.state else None
+
+    def fill(self) -> list[Any]:
+        """Let a paginated list have at least three entries, and return their ids."""
+        if self.recipe.fill is None:
+            return []
+        self.remember()
+        return self.recipe.fill(self.keeper, self.place)
+
+    def unknown(self, name: str) -> str | None:
+        """Return the requirement that an unknown value of a parameter is refused."""
+        return self._area.unknown.get(f"{self.operation.id}.{name}", self._area.unknown.get(name))
+
+    def takes(self, name: str) -> bool:
+        """Tell whether what is called has a parameter of this name."""
+        return self._area.takes(self.place, name)
+
+    def again(self) -> None:
+        """Undo what was called so far and make the call right once more; after calls that only read, it still is."""
+        if self.operation.is_read:
+            return
+        self.put_back()
+        self.call = prepare(self.operation, self.recipe, self.place, self.recipe.before(self.keeper, self.place))
+
+    def put_back(self) -> None:
+        """Undo what was called so far."""
+        if self._remembered is not ABSENT:
+            self._area.put_back(self.keeper, self.place, self._remembered)
+
+    def remember(self) -> None:
+        """Read what is there, before the first change."""
+        if self._remembered is ABSENT:
+            self._remembered = self._area.remember(self.keeper, self.place)
+
+
+@contextmanager
+def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]:
+    """
+    Make the call of an operation right, and put everything back afterwards.
+
+    `aside` takes what the profile sets aside for random calls. Raise NotTested when the profile lacks what is needed.
+    What is claimed for all operations together is not left open because of this one.
+    """
+    run = current_run()
+    area = area_of(operation)
+    try:
+        if operation.feature and not run.profile.declares(operation.feature):
+            raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {operation.feature}")
+        run.require_allowed(operation.method, operation.label)
+        missing = run.profile.missing((area.keeper,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        made = _made(run, operation, area, place_for(run, operation, aside=aside))
+        try:
+            yield made
+        finally:
+            made.put_back()
+    finally:
+        _leave_shared_ones(run, operation)
+
+
+def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
+    """
+    Make the call right, by the area's keeper or, where that one is kept out, by another who must be served.
+
+    Otherwise a target that keeps the keeper out would hide just that.
+    """
+    recipe = area.recipes[operation.id]
+    known = [name for name in dict.fromkeys([area.keeper, *operation.served]) if name in run.profile.actors]
+    unmet: Unmet | None = None
+    for name in known:
+        keeper = area.stand_in(Caller(run, run.profile.actors[name]), place)
+        made = Arranged(operation, place, keeper, Prepared(operation, {}), area)
+        try:
+            if not (operation.is_read and recipe.changes_nothing_before):
+                made.remember()
+            made.call = prepare(operation, recipe, place, recipe.before(keeper, place))
+        except Unmet as error:
+            unmet = unmet or error
+            with suppress(Unmet):
+                made.put_back()
+        else:
+            return made
+    raise unmet or NotTested(Reason.PREREQUISITE_MISSING, f"the profile has nobody who may use {operation.label}")
+
+
+def _leave_shared_ones(run: Run, operation: Operation) -> None:
+    """Let no operation leave open what all operations verify together: the others may have shown it."""
+    if run.book is not None:
+        run.book.settled |= {
+            name for name in run.book.declared if run.contract.requirements[name].area != operation.area
+        }

@@ -1,0 +1,312 @@
+"""What stories and recipes about the approval rules of groups and projects share: how rules are read and compared."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
+from conformance.suite.bookkeeping import current_run
+from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, project_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from conformance.suite.arrange.places import Place
+    from conformance.suite.expectations import Answer
+    from conformance.target import Fixture
+
+FLAG = "applies_to_all_protected_branches"
+KNOWN_TYPES = ("any_approver", "regular", "report_approver", "code_owner")
+#: A text that no service knows as a value of anything.
+UNHEARD_OF = "unheard-of"
+
+_OURS = "conformance-"
+_MOST_PAGES = 100
+_POLL_SECONDS = 0.05
+
+T = TypeVar("T")
+
+
+def project_rules(project: Fixture) -> Path:
+    """Return the path of a project's approval rules."""
+    return project_path(project) / "approval_rules"
+
+
+def group_rules(group: Fixture) -> Path:
+    """Return the path of a group's approval rules."""
+    return group_path(group) / "approval_rules"
+
+
+def administrator_of(owner: Caller, group: Fixture) -> Caller:
+    """
+    Return who administrates a group: its owner, or where the owner is refused an administrator of the installation.
+
+    An owner who may change the rules and may not list them, or the other way round, is one whom the service takes for
+    an administrator of the group, and is owed the rest.
+    Specification: Authentication (group approval rules are for group administrators).
+    """
+    run, rules = current_run(), group_rules(group)
+    if "admin" not in run.profile.actors or is_listed(owner, rules):
+        return owner
+    admin = Caller(run, run.profile.actors["admin"])
+    if not is_listed(admin, rules):
+        return owner
+    rule = own_rule(admin, rules)
+    same = {"approvals_required": rule.get("approvals_required")}
+    return admin if owner.put(rules / rule["id"], same).exchange.is_refusal else owner
+
+
+def own_rule(caller: Caller, rules: Path) -> Rule:
+    """Return a regular rule that the suite has made, in this run or before, of a group, which cannot get rid of it."""
+    named = [rule for rule in caller.list(rules).having(rule_type="regular") if _OURS in str(rule.get("name"))]
+    return dict(named[0]) if named else created(caller, rules, rule_type="regular")
+
+
+def is_listed(caller: Caller, rules: Path) -> bool:
+    """Tell whether a caller may read a list of rules."""
+    return not caller.get(rules, page=1, per_page=1).exchange.is_refusal
+
+
+@contextmanager
+def own_rule_put_back(caller: Caller, rules: Path) -> Iterator[Rule]:
+    """Lend such a rule, and bring what it says back afterwards to what it was."""
+    found = own_rule(caller, rules)
+    before = standing(found)
+    try:
+        yield found
+    finally:
+        values = {name: before[name] for name in ("name", "approvals_required")}
+        lists = {"user_ids": before["users"], "group_ids": before["groups"]}
+        caller.put(rules / found["id"], {**values, **lists})
+
+
+def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
+    """Try to create a rule; return the answer, and whatever rule has come of it."""
+    name = fresh_name()
+    answer = caller.post(rules, {"name": name, "approvals_required": 1, **more})
+    made = caller.list(rules).having(name=name)
+    return answer, [rule_in(answer), *made] if answer.is_served else made
+
+
+def must_be_dropped_or_refused(answer: Answer, made: list[Rule]) -> None:
+    """Expect a refusal of which nothing came, or a call served as if the unfit part had not been sent."""
+    if answer.exchange.is_refusal:
+        must(not made, "nothing after a refusal", f"{len(made)} rules", answer.exchange)
+    else:
+        answer.must_be_served()
+
+
+def given_declared(caller: Caller, feature: str) -> None:
+    """Go on only with a target that says it has a feature: nothing else is owed, and some of what is made stays."""
+    given(caller.target_declares(feature), f"the target does not declare {feature}")
+
+
+def given_owed(caller: Caller, shown: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
+    """Go on unless the version is unknown and the target may be too old for what it does not show."""
+    given(
+        shown or caller.target_version is not None, f"the version is unknown, and the target may be older than {what}"
+    )
+
+
+# -- rules as they are read --------------------------------------------------------------------------------------------
+
+
+def standing(rule: Rule) -> dict[str, Any]:
+    """Return what a rule of a group or project says; inconclusive when it lacks one of its lists."""
+    branches = numbers(rule, "protected_branches")
+    given(branches is not None, "the rule has no list of protected_branches")
+    return {**essence(rule), "rule_type": rule.get("rule_type"), "branches": branches, FLAG: rule.get(FLAG)}
+
+
+def standings(reader: Caller, rules: Path) -> dict[Any, dict[str, Any]]:
+    """Return what every rule of a list says, by number."""
+    return {rule.get("id"): standing(rule) for rule in reader.list(rules).entries if isinstance(rule, dict)}
+
+
+def numbers(rule: Rule, name: str) -> list[int] | None:
+    """Return the numbers of what a rule names in one of its lists, sorted; None when it has no such list."""
+    entries = rule.get(name)
+    if not isinstance(entries, list):
+        return None
+    return sorted(entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int))
+
+
+def standings_when(
+    reader: Caller,
+    rules: Path,
+    holds: Callable[[dict[Any, dict[str, Any]]], bool],
+) -> dict[Any, dict[str, Any]]:
+    """Return what every rule of a list says as soon as something holds, or once the target has had time to settle."""
+    return _when(lambda: standings(reader, rules), holds)
+
+
+def others_of(reader: Caller, rules: Path, *but: int) -> dict[Any, dict[str, Any]]:
+    """Return what every rule of a list says, but for some; inconclusive when there is no other."""
+    found = {number: rule for number, rule in standings(reader, rules).items() if number not in but}
+    given(bool(found), "there is no other rule that could be changed")
+    return found
+
+
+def must_stay(reader: Caller, rules: Path, before: Mapping[Any, dict[str, Any]]) -> None:
+    """Expect that these rules of a list still say what they said before."""
+    now = standings(reader, rules)
+    after = {number: now.get(number) for number in before}
+    must(after == before, f"these rules as before: {_brief(before)}", _brief(after))
+
+
+def named_by_profile(place: Place, *, branches: bool = False) -> dict[str, Any]:
+    """
+    Return the lists that a rule may be sent with: approvers and protected branches, as far as the profile has them.
+
+    Nothing is said of the project or group set aside: those who approve need not be known there.
+    """
+    wanted = {"user_ids": "approver.id", "group_ids": "approver_group"}
+    if branches:
+        wanted["protected_branch_ids"] = "protected_branch"
+    missing = place.profile.missing
+    return {
+        name: [place.value(reference)]
+        for name, reference in wanted.items()
+        if not place.is_aside and not missing((reference.partition(".")[0],))
+    }
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A rule as somebody reads it, read anew while the target may need time to settle."""
+
+    where: str
+    read: Callable[[], Rule | None]
+    """Returns None when the rule cannot be read."""
+
+    @property
+    def rule(self) -> Rule:
+        """The rule as it is; inconclusive when it cannot be read."""
+        found = self.read()
+        given(found is not None, f"{self.where} cannot be read")
+        return found or {}
+
+    def must_hold(self, **values: Any) -> None:
+        """Expect these values."""
+        self._expect(
+            ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items()),
+            lambda rule: all(_is(rule.get(name), value) for name, value in values.items()),
+            tuple(values),
+        )
+
+    def must_name(self, **ids: Collection[int]) -> None:
+        """Expect these numbers, and maybe others, in lists of the rule."""
+        self._expect(f"named {_brief(ids)}", lambda rule: _compare(rule, ids, set.issubset), tuple(ids))
+
+    def must_name_only(self, **ids: Collection[int]) -> None:
+        """Expect exactly these numbers in lists of the rule."""
+        self._expect(f"named only {_brief(ids)}", lambda rule: _compare(rule, ids, set.__eq__), tuple(ids))
+
+    def must_not_name(self, **ids: Collection[int]) -> None:
+        """Expect none of these numbers in lists of the rule, which must be there; see `given_naming`."""
+        self._expect(f"not named {_brief(ids)}", lambda rule: _compare(rule, ids, set.isdisjoint), tuple(ids))
+
+    def given_naming(self, **ids: Collection[int]) -> None:
+        """Go on only if the rule names these numbers: what was never there cannot be seen to go."""
+        found = _when(self.read, lambda rule: rule is not None and _compare(rule, ids, set.issubset))
+        names_them = found is not None and _compare(found, ids, set.issubset)
+        given(names_them, f"{self.where} does not name {_brief(ids)} to begin with")
+
+    def _expect(self, expected: str, holds: Callable[[Rule], bool], names: tuple[str, ...]) -> None:
+        seen: list[Rule | None] = []
+
+        def looks_right() -> bool:
+            seen.append(self.read())
+            return seen[-1] is not None and holds(seen[-1])
+
+        must_settle(looks_right, f"{self.where}: {expected}", lambda: _shown(seen[-1], names))
+
+
+def by_id(reader: Caller, rules: Path, number: int) -> Reading:
+    """Read a rule by its number."""
+
+    def read() -> Rule | None:
+        answer = reader.get(rules / number)
+        return _object(answer) if 200 <= answer.status < 300 else None  # noqa: PLR2004 - HTTP's own numbers
+
+    return Reading(f"the rule read by {reader.name}", read)
+
+
+def in_list(reader: Caller, rules: Path, number: int) -> Reading:
+    """Read a rule from the list of its group or project."""
+
+    def read() -> Rule | None:
+        found = reader.list(rules).having(id=number)
+        return dict(found[0]) if len(found) == 1 else None
+
+    return Reading(f"the rule in the list read by {reader.name}", read)
+
+
+def in_answer(answer: Answer) -> Reading:
+    """Read the rule that a call was answered with; the call must have been served."""
+    answer.given_served()
+    return Reading("the rule in the answer", lambda: _object(answer))
+
+
+def page_length(entries: int) -> int:
+    """Return a length of pages by which a list of three entries or more has several, and one that grows a few dozen."""
+    return max(min(20, entries // 3), -(-entries // (_MOST_PAGES // 2)))
+
+
+def pages_of(reader: Caller, rules: Path, per_page: int) -> list[list[Any]]:
+    """Return the pages of a list up to the first that is empty or refused; inconclusive when they never end."""
+    pages: list[list[Any]] = []
+    for page in range(1, _MOST_PAGES + 1):
+        answer = reader.get(rules, page=page, per_page=per_page)
+        if page > 1 and answer.exchange.is_refusal:
+            return pages
+        body = answer.given_served().json
+        given(isinstance(body, list), "a page is no list")
+        if not body or body in pages:
+            return pages
+        pages.append(body)
+    given(len(pages) < _MOST_PAGES, f"there are more than {_MOST_PAGES} pages")
+    return pages
+
+
+def _when(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
+    """Read until something holds or the target has had its time to settle; return what was read last."""
+    deadline = time.monotonic() + current_run().profile.limits.settle_seconds
+    found = read()
+    while not holds(found) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        found = read()
+    return found
+
+
+def _object(answer: Answer) -> Rule | None:
+    try:
+        body = json.loads(answer.exchange.body)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _is(found: Any, wanted: Any) -> bool:
+    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
+
+
+def _compare(rule: Rule, ids: Mapping[str, Collection[int]], relation: Callable[[set[int], set[int]], bool]) -> bool:
+    found = {name: numbers(rule, name) for name in ids}
+    return all(shown is not None and relation(set(ids[name]), set(shown)) for name, shown in found.items())
+
+
+def _shown(rule: Rule | None, names: tuple[str, ...]) -> str:
+    if rule is None:
+        return "no such rule"
+    told = {name: shown if (shown := numbers(rule, name)) is not None else rule.get(name, "nothing") for name in names}
+    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in told.items())
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, default=list)
+    return text if len(text) <= 300 else f"{text[:300]} ..."  # noqa: PLR2004 - readable

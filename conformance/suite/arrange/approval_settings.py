@@ -1,0 +1,231 @@
+"""Approval settings as one caller sees and changes them, and how to leave them as they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.suite.arrange.recipes import Area, Recipe, Values
+from conformance.suite.bookkeeping import Unmet, current_run
+from conformance.suite.expectations import Answer, Caller, Path, given, group_path, must, project_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.suite.arrange.places import Place
+    from conformance.target import Fixture
+
+AUTHOR = "allow_author_approval"
+COMMITTER = "allow_committer_approval"
+OVERRIDES = "allow_overrides_to_approver_list_per_merge_request"
+RETAIN = "retain_approvals_on_push"
+SELECTIVE = "selective_code_owner_removals"
+PASSWORD = "require_password_to_approve"  # noqa: S105 - the name of a setting
+REAUTHENTICATION = "require_reauthentication_to_approve"
+
+#: What every version shows, and what an update takes.
+ALWAYS_SHOWN = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, PASSWORD)
+SETTABLE = (AUTHOR, COMMITTER, OVERRIDES, REAUTHENTICATION, RETAIN, SELECTIVE)
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """
+    The approval settings of one group or project, for one caller.
+
+    Specification: Endpoints > Approval settings.
+    """
+
+    caller: Caller
+    path: Path
+
+    def entries(self) -> dict[str, Entry]:
+        """Return every setting that is shown, with value, locked and inherited_from; inconclusive when malformed."""
+        body = self.caller.read(self.path)
+        shown = body if isinstance(body, dict) else {}
+        found = {name: shown[name] for name in (*ALWAYS_SHOWN, REAUTHENTICATION) if isinstance(shown.get(name), dict)}
+        unread = {name for name in ALWAYS_SHOWN if not isinstance(found.get(name, {}).get("value"), bool)}
+        given(not unread, f"GET {self.path} shows no value of {', '.join(sorted(unread))}")
+        return found
+
+    def values(self) -> dict[str, bool]:
+        """Return the value of every setting that is shown."""
+        return {name: entry.get("value") is True for name, entry in self.entries().items()}
+
+    def free(self) -> tuple[str, ...]:
+        """Return the settings that an update takes and that are not locked here."""
+        entries = self.entries()
+        return tuple(name for name in SETTABLE if name in entries and not entries[name].get("locked"))
+
+    def change(self, **values: Any) -> Answer:
+        """Update these settings and send no others."""
+        return self.caller.put(self.path, values)
+
+    def must_show(self, name: str, *, value: bool) -> None:
+        """Expect that reading shows this value of a setting."""
+        answer = self.caller.get(self.path).given_served()
+        entry = answer.json.get(name) if isinstance(answer.json, dict) else None
+        shown = entry.get("value") if isinstance(entry, dict) else entry
+        must(shown is value, f"{name} with the value {value}", f"the value {shown!r}", answer.exchange)
+
+    def moves(self) -> Iterator[tuple[str, bool]]:
+        """
+        Yield changes that can be sent one by one: each free setting to its other value, and back at once.
+
+        Selective removals are on only while no approvals are kept; what their update answers is open.
+        """
+        free, values = self.free(), self.values()
+        if SELECTIVE in free and values[SELECTIVE]:
+            yield SELECTIVE, False
+        for name in free:
+            if name not in (RETAIN, SELECTIVE):
+                yield name, not values[name]
+                yield name, values[name]
+        if RETAIN in free:
+            yield RETAIN, False
+            if SELECTIVE in free:
+                yield from ((SELECTIVE, True), (SELECTIVE, False))
+            yield RETAIN, True
+
+    def move(self, name: str, *, value: bool) -> bool:
+        """Change one setting; return whether it was done, which only selective removals leave open."""
+        answer = self.change(**{name: value})
+        if name == SELECTIVE and value and answer.exchange.is_refusal:
+            return False
+        answer.given_served()
+        return True
+
+    def restore(self, before: Mapping[str, bool]) -> None:
+        """Bring every free setting back to the value it had."""
+        now, free = self.values(), self.free()
+        different = [name for name in free if name in before and now.get(name) != before[name]]
+        # Selective removals go first when they end, and come last: they cannot be beside kept approvals.
+        for name in sorted(different, key=lambda name: name == SELECTIVE and before[name]):
+            if name == RETAIN and now[SELECTIVE] and SELECTIVE in free:
+                self.change(**{SELECTIVE: False})
+            self.change(**{name: before[name]})
+
+
+def of_group(caller: Caller, group: Fixture) -> Settings:
+    """Return the settings of a group."""
+    return Settings(caller, group_path(group) / "merge_request_approval_setting")
+
+
+def of_project(caller: Caller, project: Fixture) -> Settings:
+    """Return the settings of a project."""
+    return Settings(caller, project_path(project) / "merge_request_approval_setting")
+
+
+def is_unlocked(settings: Settings) -> bool:
+    """Tell whether none of the settings that an update takes is locked."""
+    entries = settings.entries()
+    return not any(entries[name].get("locked") for name in SETTABLE if name in entries)
+
+
+def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:
+    """
+    Return a project, or another fixture whose settings are free while some of its are locked.
+
+    A group may lock what was ever set in it, for good; its projects then have nothing left to change.
+    """
+    run = current_run()
+    # Of what is set aside, other tests that are under way have theirs; what there is only one of is the first one's.
+    others = [*run.profile.fixtures.get("fuzz_project", ())[run.lane : run.lane + 1]]
+    others += run.profile.fixtures.get("public_project", ()) if run.lane == 0 else ()
+    return next((one for one in (project, *others) if is_unlocked(of_project(caller, one))), project)
+
+
+def an_unlocked_project_in_a_group(caller: Caller, project: Fixture, group: Fixture) -> tuple[Fixture, Fixture]:
+    """
+    Return a project and the group around it, or two that are set aside while some settings of the former are locked.
+
+    Other projects may lie anywhere.
+    """
+    fixtures = current_run().profile.fixtures
+    aside = list(zip(fixtures.get("fuzz_project", ()), fixtures.get("fuzz_group", ()), strict=False))
+    pairs = [(project, group), *aside]
+    return next((pair for pair in pairs if is_unlocked(of_project(caller, pair[0]))), pairs[0])
+
+
+def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
+    """Return the settings of a project, or of another one while some of its are locked."""
+    return of_project(caller, an_unlocked_project(caller, project))
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
+
+
+def remembered(settings: Settings) -> Mapping[str, bool] | None:
+    """Return the values as they are; None when they cannot be read, which is for the tests to find."""
+    try:
+        return settings.values()
+    except Unmet:
+        return None
+
+
+def put_back(settings: Settings, before: Mapping[str, bool] | None) -> None:
+    """Restore values as far as they were known."""
+    if before is not None:
+        settings.restore(before)
+
+
+def with_author_approval(settings: Settings) -> None:
+    """Let the setting of the example be on, so that switching it off changes something."""
+    values = remembered(settings)
+    if values is not None:
+        given(AUTHOR in settings.free(), f"{AUTHOR} is locked in {settings.path}")
+        if not values[AUTHOR]:
+            settings.change(**{AUTHOR: True})
+
+
+def _as_it_is(_: Caller, fixture: Fixture) -> Fixture:
+    return fixture
+
+
+def _unlocked_if_read(caller: Caller, project: Fixture) -> Fixture:
+    """Return a project whose settings are free; one that cannot be read stays, as that is for the tests to find."""
+    try:
+        return an_unlocked_project(caller, project)
+    except Unmet:
+        return project
+
+
+def _area(
+    level: str,
+    keeper: str,
+    of: Callable[[Caller, Fixture], Settings],
+    choose: Callable[[Caller, Fixture], Fixture] = _as_it_is,
+) -> Area:
+    """Return the recipes of the settings of a group or a project: the fixture of that name, or what stands in."""
+    read, update = f"get{level.capitalize()}ApprovalSettings", f"update{level.capitalize()}ApprovalSettings"
+
+    def settings(caller: Caller, place: Place) -> Settings:
+        return of(caller, choose(caller, place.fixture(level)))
+
+    def made_right(caller: Caller, place: Place) -> Values:
+        chosen = choose(caller, place.fixture(level))
+        with_author_approval(of(caller, chosen))
+        return {} if chosen == place.fixture(level) else {"id": chosen.id}
+
+    return Area(
+        keeper=keeper,
+        remember=lambda caller, place: remembered(settings(caller, place)),
+        put_back=lambda caller, place, before: put_back(settings(caller, place), before),
+        unknown={
+            f"{read}.id": f"approval-settings.{level}.read.unknown-{level}",
+            f"{update}.id": f"approval-settings.{level}.update.unknown-{level}",
+        },
+        recipes={
+            read: Recipe(),
+            update: Recipe(
+                before=made_right,
+                state=lambda caller, place: settings(caller, place).entries(),
+            ),
+        },
+    )
+
+
+OF_GROUPS = _area("group", "owner", of_group)
+OF_PROJECTS = _area("project", "maintainer", of_project, _unlocked_if_read)

@@ -1,0 +1,47 @@
+"""Code completion: a request that is right, and the check beside it. Neither changes anything."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from conformance.suite.arrange.recipes import Area, Recipe
+from conformance.suite.expectations import Path, given
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.suite.arrange.places import Place
+    from conformance.suite.arrange.recipes import Values
+    from conformance.suite.expectations import Caller
+
+COMPLETIONS = Path("/code_suggestions/completions")
+CHECK = Path("/code_suggestions/enabled")
+
+#: A file with all that a completion needs.
+FILE: Mapping[str, str] = MappingProxyType(
+    {"file_name": "greeting.py", "content_above_cursor": "def greet(name: str) -> str:\n    return "}
+)
+
+
+def completion(**beside: Any) -> dict[str, Any]:
+    """Return the body of a request that must be served, with other parameters beside or in place of the file."""
+    return {"current_file": dict(FILE), **beside}
+
+
+def _tells_apart(keeper: Caller, _: Place) -> Values:
+    """Go on only where the check does not say yes to everything: it has no body that would show more."""
+    answer = keeper.post(CHECK, {"project_path": "conformance-no-such-group/conformance-no-such-project"})
+    given(not answer.is_served, "a project that does not exist is said to have completions too")
+    return {}
+
+
+AREA = Area(
+    keeper="maintainer",
+    remember=lambda _, __: None,
+    put_back=lambda _, __, ___: None,
+    recipes={
+        "createCompletion": Recipe(body=lambda _: completion()),
+        "checkCodeSuggestionsEnabled": Recipe(before=_tells_apart),
+    },
+)

@@ -1,0 +1,87 @@
+"""
+Approval rules of groups.
+
+No operation takes one away again: what is created stays, and what is changed is a rule that the suite itself has made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.suite.arrange.approval_rules import (
+    administrator_of,
+    group_rules,
+    is_listed,
+    named_by_profile,
+    own_rule,
+    standings,
+)
+from conformance.suite.arrange.recipes import Area, Recipe, Values
+from conformance.suite.arrange.reviews import created, fresh_name
+
+if TYPE_CHECKING:
+    from conformance.suite.arrange.places import Place
+    from conformance.suite.expectations import Caller, Path
+
+_FEWEST = 3
+
+
+def _rules(place: Place) -> Path:
+    return group_rules(place.fixture("group"))
+
+
+def _state(caller: Caller, place: Place) -> dict[Any, Any]:
+    return standings(caller, _rules(place))
+
+
+def _with_rule(caller: Caller, place: Place) -> Values:
+    return {"approval_rule_id": own_rule(caller, _rules(place))["id"]}
+
+
+def _with_entry(caller: Caller, place: Place) -> Values:
+    """Let the list have an entry that names somebody; where it is refused, that is for the test to judge."""
+    if is_listed(caller, _rules(place)):
+        caller.put(
+            _rules(place) / own_rule(caller, _rules(place))["id"], {"approvals_required": 2, **named_by_profile(place)}
+        )
+    return {}
+
+
+def _fill(caller: Caller, place: Place) -> list[Any]:
+    missing = _FEWEST - len(caller.list(_rules(place)).entries)
+    for _ in range(missing):
+        created(caller, _rules(place))
+    return caller.list(_rules(place)).ids()
+
+
+def _new(place: Place) -> dict[str, Any]:
+    return {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **named_by_profile(place)}
+
+
+def _change(place: Place) -> dict[str, Any]:
+    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place)}
+
+
+def _nothing(_: Caller, __: Place) -> None:
+    return None
+
+
+def _left_as_it_is(_: Caller, __: Place, ___: Any) -> None:
+    return None
+
+
+AREA = Area(
+    keeper="owner",
+    stand_in=lambda owner, place: administrator_of(owner, place.fixture("group")),
+    remember=_nothing,
+    put_back=_left_as_it_is,
+    unknown={
+        "id": "group-approval-rules.unknown-group",
+        "updateGroupApprovalRule.approval_rule_id": "group-approval-rules.update.unknown-rule",
+    },
+    recipes={
+        "listGroupApprovalRules": Recipe(before=_with_entry, fill=_fill),
+        "createGroupApprovalRule": Recipe(body=_new, state=_state),
+        "updateGroupApprovalRule": Recipe(before=_with_rule, body=_change, state=_state),
+    },
+)

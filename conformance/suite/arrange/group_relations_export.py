@@ -1,0 +1,207 @@
+"""The export of a group as one caller schedules, follows and downloads it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from conformance.suite.arrange.recipes import Area, Recipe, Values
+from conformance.suite.bookkeeping import Run, Unmet, current_run
+from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from conformance.suite.arrange.places import Place
+    from conformance.target import Fixture
+
+STARTED, FINISHED, FAILED = 0, 1, -1
+
+_in_vain: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
+
+Entry = dict[str, Any]
+Marks = dict[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Export:
+    """
+    The export of one group for one caller, looked at by one relation that holds objects.
+
+    Specification: Endpoints > Group relations export.
+    """
+
+    caller: Caller
+    path: Path
+    relation: str
+
+    def schedule(self, **body: Any) -> Answer:
+        """Schedule an export with these parameters."""
+        return self.caller.post(self.path, body)
+
+    def entries(self) -> list[Entry]:
+        """Return the entries of the status; inconclusive when they cannot be read."""
+        body = self.caller.read(self.path / "status")
+        given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
+        readable = all(isinstance(entry, dict) and type(entry.get("status")) is int for entry in body)
+        given(readable, f"GET {self.path}/status has entries without a status")
+        return list(body)
+
+    def marks(self) -> Marks:
+        """Wait until no export is running, and return by relation what a new export will make different."""
+        self._wait(lambda: all(_has_ended(entry) for entry in self.entries()), "the end of an export")
+        return _marks(self.entries())
+
+    def _wait(self, holds: Callable[[], bool], expected: str) -> None:
+        """Wait until something holds; where that was in vain once in this run, the deadline is not spent again."""
+        run = current_run()
+        if self.path in _in_vain.get(run, ()):
+            given(holds(), f"{expected} in {self.path}, which was waited for in vain before")
+            return
+        try:
+            eventually(holds, f"{expected} in {self.path}")
+        except Unmet:
+            _in_vain.setdefault(run, set()).add(self.path)
+            raise
+
+    def shows_anew(self, before: Marks) -> bool:
+        """Wait until the status shows something of an export scheduled after `before`; tell whether it ever did."""
+        try:
+            self._wait(lambda: _marks(self.entries()) != before, "an entry of the export")
+        except Unmet:
+            return False
+        return True
+
+    def settled(self, before: Marks, *, batched: bool) -> list[Entry]:
+        """
+        Wait for the end of the export that was scheduled after `before`, and return all entries.
+
+        Entries of older exports stay until new ones take their place; only times of the target are compared.
+        """
+        self._wait(lambda: self._is_settled(before, batched), "the end of the scheduled export")
+        return self.entries()
+
+    def _is_settled(self, before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
+        entries = self.entries()
+        new = {name for name, mark in _marks(entries).items() if before.get(name) != mark}
+        ended = {str(entry.get("relation")) for entry in entries if _has_ended(entry)} & new
+        own = [entry for entry in entries if entry.get("relation") == self.relation]
+        as_wanted = any(entry.get("batched") is batched for entry in own)
+        return self.relation in ended and (as_wanted or len(ended) == len(_marks(entries)))
+
+    def made_anew(self, *, batched: bool) -> tuple[Answer, list[Entry]]:
+        """
+        Schedule an export in this form, and return the answer and all entries once it has ended.
+
+        The last one is of the other form, so that its entries cannot be taken for new ones.
+        """
+        if self.is_batched() is batched:
+            self.finished(batched=not batched)
+        before = self.marks()
+        answer = self.schedule(batched=batched).given_served()
+        return answer, self.settled(before, batched=batched)
+
+    def anew(self, entries: list[Entry], before: Marks) -> list[Entry]:
+        """Return those entries that do not come from an older export."""
+        return [entry for entry in entries if _marks([entry]).items() - before.items()]
+
+    def is_batched(self) -> bool:
+        """Tell whether the last export of the relation came in batches."""
+        return any(entry.get("relation") == self.relation and entry.get("batched") is True for entry in self.entries())
+
+    def finished(self, *, batched: bool) -> Entry:
+        """Return the entry of the relation, finished in this form; an export is scheduled only if there is none."""
+        before = self.marks()
+        if before.get(self.relation, (None, None))[1] is not batched:
+            self.schedule(batched=batched).given_served()
+            self.settled(before, batched=batched)
+        found = [entry for entry in self.entries() if entry.get("relation") == self.relation]
+        given(bool(found) and found[0].get("status") == FINISHED, f"{self.relation} did not finish in {self.path}")
+        given(found[0].get("batched") is batched, f"{self.relation} is {'not ' if batched else ''}exported in batches")
+        return found[0]
+
+    def download(self, **query: Any) -> Answer:
+        """Download the file of the relation, or another with `relation`; the bytes are those that were sent."""
+        return self.caller.download(self.path / "download", **{"relation": self.relation, **query})
+
+
+def of_group(caller: Caller, group: Fixture, relation: str) -> Export:
+    """Return the export of a group."""
+    return Export(caller, group_path(group) / "export_relations", relation)
+
+
+def _has_ended(entry: Mapping[str, Any]) -> bool:
+    return entry.get("status") in (FINISHED, FAILED)
+
+
+def _marks(entries: list[Entry]) -> Marks:
+    return {str(entry.get("relation")): (entry.get("updated_at"), entry.get("batched")) for entry in entries}
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
+
+
+def _export(caller: Caller, place: Place) -> Export:
+    return of_group(caller, place.fixture("export_group"), str(place.value("export_group.relation")))
+
+
+def _in_one_piece(caller: Caller, place: Place) -> Values:
+    """Let the last export be one in one piece, so that the call, which asks for batches, changes something."""
+    with suppress(Unmet):
+        _export(caller, place).finished(batched=False)
+    return {}
+
+
+def _exported(caller: Caller, place: Place) -> Values:
+    """
+    Let the relation be exported in batches, so that its entry has all that an entry can have.
+
+    A status that is refused is for the tests to find; one that is served and shows nothing proves nothing.
+    """
+    export = _export(caller, place)
+    try:
+        export.finished(batched=True)
+    except Unmet:
+        if caller.get(export.path / "status").is_served:
+            raise
+    return {}
+
+
+def _downloadable(caller: Caller, place: Place) -> Values:
+    """Let the relation be exported: in batches, or in one piece for random calls, which know no number of a batch."""
+    with suppress(Unmet):
+        _export(caller, place).finished(batched=not place.is_aside)
+    return {}
+
+
+def _file(place: Place) -> Values:
+    """Ask for the first batch of the relation, or for the one piece that it is in."""
+    export = _export(Caller(current_run(), place.profile.actors[AREA.keeper]), place)
+    if place.is_aside:
+        return {"relation": export.relation}
+    with suppress(Unmet):
+        batch: Entry = next(iter(export.finished(batched=True).get("batches") or ()), {})
+        return {"relation": export.relation, "batched": True, "batch_number": batch.get("batch_number", 1)}
+    return {"relation": export.relation, "batched": True, "batch_number": 1}
+
+
+AREA = Area(
+    keeper="owner",
+    remember=lambda _, __: None,
+    put_back=lambda _, __, ___: None,
+    unknown={
+        "scheduleGroupRelationsExport.id": "group-relations-export.schedule.unknown-group",
+        "getGroupRelationsExportStatus.id": "group-relations-export.status.unknown-group",
+        "downloadGroupRelationsExport.id": "group-relations-export.download.unknown-group",
+    },
+    recipes={
+        "scheduleGroupRelationsExport": Recipe(
+            before=_in_one_piece,
+            state=lambda caller, place: _export(caller, place).marks(),
+        ),
+        "getGroupRelationsExportStatus": Recipe(before=_exported),
+        "downloadGroupRelationsExport": Recipe(before=_downloadable, query=_file),
+    },
+)

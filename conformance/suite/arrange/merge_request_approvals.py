@@ -1,0 +1,215 @@
+"""Merge request approvals: the rules of a merge request, and who has approved it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
+from conformance.suite.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
+from conformance.suite.arrange.reviews import (
+    approvers_of,
+    created,
+    essences,
+    fresh_name,
+    merge_request_path,
+    rule_in,
+    user_id,
+)
+from conformance.suite.bookkeeping import Run, Unmet, current_run
+from conformance.suite.expectations import Answer, Caller, Path, given
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.suite.arrange.places import Place
+
+_APPROVERS = ("approver", "second_approver")
+
+#: By run, where a rule was once created, so that nothing forbids it.
+_overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+#: By run, where the settings of the project allow it only because they were changed.
+_made_overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+
+
+def _merge_request(place: Place) -> Path:
+    return merge_request_path(place.fixture("project"), place.fixture("merge_request"))
+
+
+def _rules(place: Place) -> Path:
+    return _merge_request(place) / "approval_rules"
+
+
+def _approvers(place: Place) -> list[Caller]:
+    """Return the actors of the profile who may approve."""
+    known = [place.profile.actors[name] for name in _APPROVERS if name in place.profile.actors]
+    return [Caller(current_run(), actor) for actor in known]
+
+
+# -- what is there before a call ---------------------------------------------------------------------------------------
+
+
+def _own_rule(keeper: Caller, place: Place) -> Values:
+    """Give the merge request a rule with users and groups."""
+    users = [user_id(caller) for caller in _approvers(place)]
+    groups = [place.value("approver_group")] if "approver_group" in place.profile.fixtures else []
+    rule = created(keeper, _rules(place), approvals_required=1, user_ids=users, group_ids=groups)
+    return {"approval_rule_id": rule["id"]}
+
+
+def _overriding(keeper: Caller, place: Place) -> Values:
+    """
+    Let the merge request take rules: by the settings of the project, where these do not allow it and one is refused.
+
+    Where they cannot be changed, a refusal proves nothing.
+    """
+    run, rules = current_run(), _rules(place)
+    if rules in _overridable.setdefault(run, set()):
+        return {}
+    users = [user_id(caller) for caller in _approvers(place)]
+    answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": 1, "user_ids": users})
+    if answer.is_served:
+        _overridable[run].add(rules)
+        if isinstance(answer.json, dict) and "id" in answer.json:
+            keeper.delete(rules / answer.json["id"])
+        return {}
+    settings = of_project(keeper, place.fixture("project"))
+    forbidden = False
+    with suppress(Unmet):
+        forbidden = not settings.values()[OVERRIDES]
+    if forbidden:
+        given(OVERRIDES in settings.free(), "the settings of the project let no merge request have rules of its own")
+        settings.change(**{OVERRIDES: True}).given_served()
+        _made_overridable.setdefault(run, set()).add(rules)
+    return {}
+
+
+def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
+    """Name everybody who may approve in a rule, and let all of them have approved, or none."""
+    path = _merge_request(place)
+    _own_rule(keeper, place)
+    approved = approvers_of(keeper, path)
+    for caller in _approvers(place):
+        if (user_id(caller) in approved) is not given_by_all:
+            caller.post(path / ("approve" if given_by_all else "unapprove")).given_served()
+    shown = approvers_of(keeper, path)
+    given(
+        all((user_id(caller) in shown) is given_by_all for caller in _approvers(place)),
+        f"the approvers cannot be brought to {'have' if given_by_all else 'not have'} approved",
+    )
+    return {}
+
+
+_approved = partial(_approval_by, given_by_all=True)
+_not_approved = partial(_approval_by, given_by_all=False)
+
+
+def _approvals(keeper: Caller, place: Place) -> list[int]:
+    return approvers_of(keeper, _merge_request(place))
+
+
+def _rules_state(keeper: Caller, place: Place) -> dict[Any, dict[str, Any]]:
+    return essences(keeper, _rules(place))
+
+
+def _several_rules(keeper: Caller, place: Place) -> list[Any]:
+    return [created(keeper, _rules(place), user_ids=[place.value("approver.id")])["id"] for _ in range(3)]
+
+
+def _sha_and_no_password(place: Place) -> dict[str, Any]:
+    """Send the HEAD where the profile gives it; what is open to all merge requests needs nothing."""
+    sha = place.fixture("merge_request").get("sha")
+    return {"sha": sha} if sha else {}
+
+
+# -- and after it ------------------------------------------------------------------------------------------------------
+
+
+def _remember(keeper: Caller, place: Place) -> Mapping[str, Any]:
+    return {"rules": set(keeper.list(_rules(place)).ids()), "approvals": _approvals(keeper, place)}
+
+
+def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
+    """Take away rules that came, and approvals that came; give back those that went, if their giver is an actor."""
+    path = _merge_request(place)
+    now = _approvals(keeper, place)
+    for caller in _approvers(place):
+        if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):
+            caller.post(path / ("unapprove" if user_id(caller) in now else "approve"))
+    keeper.delete_each(_rules(place), set(keeper.list(_rules(place)).ids()) - before["rules"])
+    changed = _made_overridable.get(current_run(), set())
+    if _rules(place) in changed:
+        of_project(keeper, place.fixture("project")).change(**{OVERRIDES: False}).given_served()
+        changed.discard(_rules(place))
+
+
+def _new_rule_path(call: Prepared, answer: Answer) -> str:
+    return f"{call.path}/{rule_in(answer)['id']}"
+
+
+def _same_path(call: Prepared, _: Answer) -> str:
+    return call.path
+
+
+def _rule_is_stored(move: str, sent: Mapping[str, Any]) -> str:
+    """Return the requirement that a rule holds what was sent."""
+    if move == "create":
+        return "merge-request-approvals.rules.create.name-and-number"
+    return f"merge-request-approvals.rules.update.{'name' if 'name' in sent else 'approvals-required'}"
+
+
+def _stored(move: str, path: Any) -> ReadBack:
+    shows = {"name": "name", "approvals_required": "approvals_required"}
+    return ReadBack(requirement=partial(_rule_is_stored, move), path=path, shows=shows)
+
+
+def _unknown() -> Mapping[str, str]:
+    """Return what is refused where a project, merge request or rule does not exist, by operation and parameter."""
+    prefix = "merge-request-approvals"
+    reading = (
+        "getMergeRequestApprovals",
+        "getMergeRequestApprovalState",
+        "listMergeRequestApprovalRules",
+        "getMergeRequestApprovalRule",
+    )
+    changing = ("createMergeRequestApprovalRule", "updateMergeRequestApprovalRule")
+    approving = ("approveMergeRequest", "unapproveMergeRequest")
+    kinds = {"reading": reading, "changing-rules": changing, "approving": approving}
+    merge_requests = {
+        f"{operation}.merge_request_iid": f"{prefix}.unknown-merge-request.{kind}"
+        for kind, operations in kinds.items()
+        for operation in operations
+    }
+    everywhere = (*reading, *changing, *approving, "resetMergeRequestApprovals")
+    return {
+        **{f"{operation}.id": f"{prefix}.unknown-project" for operation in everywhere},
+        **merge_requests,
+        "getMergeRequestApprovalRule.approval_rule_id": f"{prefix}.rules.read-one.unknown-rule",
+        "updateMergeRequestApprovalRule.approval_rule_id": f"{prefix}.rules.update.unknown-rule",
+    }
+
+
+AREA = Area(
+    keeper="maintainer",
+    remember=_remember,
+    put_back=_put_back,
+    unknown=_unknown(),
+    recipes={
+        "getMergeRequestApprovals": Recipe(before=_approved),
+        "getMergeRequestApprovalState": Recipe(before=_approved),
+        "listMergeRequestApprovalRules": Recipe(before=_own_rule, fill=_several_rules),
+        "createMergeRequestApprovalRule": Recipe(
+            before=_overriding, state=_rules_state, read_back=_stored("create", _new_rule_path)
+        ),
+        "getMergeRequestApprovalRule": Recipe(before=_own_rule),
+        "updateMergeRequestApprovalRule": Recipe(
+            before=_own_rule, state=_rules_state, read_back=_stored("update", _same_path)
+        ),
+        "deleteMergeRequestApprovalRule": Recipe(before=_own_rule, state=_rules_state),
+        "approveMergeRequest": Recipe(before=_not_approved, body=_sha_and_no_password, state=_approvals),
+        "unapproveMergeRequest": Recipe(before=_approved, state=_approvals),
+        "resetMergeRequestApprovals": Recipe(before=_approved, state=_approvals),
+    },
+)

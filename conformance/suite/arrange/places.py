@@ -1,0 +1,85 @@
+"""Which things of the target the calls of an operation go to, and the values of them that flow into a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.results.record import Reason
+from conformance.suite.bookkeeping import NotTested
+from conformance.target import ACTORS, Fixture
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from conformance.target import Profile
+
+#: What is set aside for random calls, in place of what the stories use.
+SET_ASIDE: Mapping[str, str] = {
+    "project": "fuzz_project",
+    "group": "fuzz_group",
+    "merge_request": "fuzz_merge_request",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """The fixtures that calls go to: those of the stories, or those set aside for random calls."""
+
+    profile: Profile
+    is_aside: bool = False
+    number: int = 0
+    """Which of several sets of things that are set aside."""
+
+    @classmethod
+    def aside(cls, profile: Profile, references: Collection[str], number: int = 0) -> Place:
+        """Return what is set aside if the profile has all that is referred to, and otherwise the plain things."""
+        wanted = _spares(references)
+        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted), number=number)
+
+    @staticmethod
+    def sets_aside(profile: Profile, references: Collection[str]) -> int | None:
+        """Return how many sets of what is referred to are set aside; None where nothing of it ever is."""
+        spares = _spares(references)
+        return min(len(profile.fixtures.get(spare, ())) or 1 for spare in spares) if spares else None
+
+    def entries(self, name: str) -> tuple[Fixture, ...]:
+        """Return all fixtures of a name; raise NotTested when the profile has none."""
+        found = SET_ASIDE.get(name, name) if self.is_aside else name
+        missing = self.profile.missing((found,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        entries = self.profile.fixtures[found]
+        return (entries[self.number % len(entries)],) if found != name else entries
+
+    def fixture(self, name: str) -> Fixture:
+        """Return the first fixture of a name; raise NotTested when the profile has none."""
+        return self.entries(name)[0]
+
+    def value(self, reference: str, number: int = 0) -> Any:
+        """
+        Return the value that a reference of the contract means: `project`, `merge_request.iid`, `approver.id`.
+
+        Without a field it is the id. `number` picks one where there are several.
+        Raise NotTested when the profile has no such thing or does not give the field.
+        """
+        name, _, field = reference.partition(".")
+        found = self._of_actor(name, field or "id") if name in ACTORS else self._of_fixture(name, field or "id", number)
+        if found is None:
+            raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile does not give '{field or 'id'}' of {name}")
+        return found
+
+    def _of_actor(self, name: str, field: str) -> Any:
+        missing = self.profile.missing((name,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        return getattr(self.profile.actors[name], field, None)
+
+    def _of_fixture(self, name: str, field: str, number: int) -> Any:
+        entries = self.entries(name)
+        return entries[number % len(entries)].get(field)
+
+
+def _spares(references: Collection[str]) -> list[str]:
+    names = {reference.partition(".")[0] for reference in references}
+    return [spare for name, spare in SET_ASIDE.items() if name in names]

@@ -1,0 +1,188 @@
+"""What an area says about its operations, so that each can be provoked, undone and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from conformance.contract.bundle import resolve
+
+if TYPE_CHECKING:
+    from conformance.contract import Operation, Parameter
+    from conformance.suite.arrange.places import Place
+    from conformance.suite.expectations import Answer, Caller
+
+#: Stands for "nothing is sent".
+ABSENT: Any = object()
+
+#: A number that nothing has.
+UNUSED_ID = 2_000_000_001
+
+Values = Mapping[str, Any]
+
+
+def _no_values(_: Caller, __: Place) -> Values:
+    return {}
+
+
+def _all_alike(_: Place, __: str) -> bool:
+    return True
+
+
+def _nobody_else(caller: Caller, _: Place) -> Caller:
+    return caller
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """Where and how a served write shows when the resource is read."""
+
+    requirement: Callable[[Mapping[str, Any]], str]
+    """The requirement that what was sent is stored; it may depend on what was sent."""
+    path: Callable[[Prepared, Answer], str]
+    """Where to read, from the call and its answer."""
+    shows: Mapping[str, str] = field(default_factory=dict)
+    """Property sent -> property of the resource that then holds the same value."""
+    lists: Mapping[str, str] = field(default_factory=dict)
+    """Property sent -> property of the list entry that then holds the same value."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """
+    How one operation is provoked.
+
+    The call itself is made from the contract: path values and properties with `x-fixture` take the values of the
+    target's fixtures, everything else comes from the example of the request. A recipe says only what goes beyond that.
+    """
+
+    before: Callable[[Caller, Place], Values] = _no_values
+    """Makes the call right and able to change something; returns path values that only now are known, such as the
+    number of what it created."""
+    body: Callable[[Place], Any] | None = None
+    """The body to send, where example and fixtures do not make it."""
+    query: Callable[[Place], Values] | None = None
+    """The query to send, where example and fixtures do not make it."""
+    state: Callable[[Caller, Place], Any] | None = None
+    """What a refused call must leave as it was; not needed for operations that only read."""
+    fill: Callable[[Caller, Place], list[Any]] | None = None
+    """Lets a paginated list have at least three entries; returns their ids."""
+    read_back: ReadBack | None = None
+
+    @property
+    def changes_nothing_before(self) -> bool:
+        """Whether the call is right without any preparation."""
+        return self.before is _no_values
+
+
+@dataclass(frozen=True)
+class Area:
+    """All recipes of an area, and how its part of the target is remembered and put back."""
+
+    keeper: str
+    """The actor who arranges, reads the state and puts it back."""
+    recipes: Mapping[str, Recipe]
+    """By operationId."""
+    remember: Callable[[Caller, Place], Any]
+    """Reads all that calls of the area can change."""
+    put_back: Callable[[Caller, Place, Any], None]
+    """Brings it back to what was remembered; what cannot be brought back is left."""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """Parameter that names a thing -> the requirement that a thing which does not exist is refused."""
+    takes: Callable[[Place, str], bool] = _all_alike
+    """Whether what is called has a parameter of this name, where not all that an operation is called on are alike."""
+    stand_in: Callable[[Caller, Place], Caller] = _nobody_else
+    """Who is called for where the text leaves open whether an actor who should be served is the one it means."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A call of an operation, ready to be sent by anybody, and to be changed one parameter at a time."""
+
+    operation: Operation
+    path_values: Values
+    query: Values = field(default_factory=dict)
+    body: Any = ABSENT
+
+    @property
+    def path(self) -> str:
+        """Path below /api/v4, each value encoded as one segment."""
+        path = self.operation.path
+        for name, value in self.path_values.items():
+            path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
+        return path
+
+    def having(self, parameter: Parameter, value: Any) -> Prepared:
+        """Return the call with one parameter set to a value."""
+        if parameter.place == "path":
+            return replace(self, path_values={**self.path_values, parameter.name: value})
+        if parameter.place == "query":
+            return replace(self, query={**self.query, parameter.name: value})
+        return replace(self, body={**(self.body if isinstance(self.body, dict) else {}), parameter.name: value})
+
+    def without(self, parameter: Parameter) -> Prepared:
+        """Return the call with one parameter of query or body left out."""
+        if parameter.place == "query":
+            return replace(self, query={key: value for key, value in self.query.items() if key != parameter.name})
+        body = {key: value for key, value in self.body.items() if key != parameter.name}
+        return replace(self, body=body)
+
+    def sent_by(self, caller: Caller) -> Answer:
+        """Send it; where an older name redirects to the newer one, or to a file, what counts is what comes of it."""
+        if any(response.status.startswith("3") for response in self.operation.responses):
+            return caller.download(self.path, **self.query)
+        body = {} if self.body is ABSENT else {"json": self.body}
+        answer = caller.call(self.operation.method, self.path, query=self.query, **body)
+        return caller.follow(answer) if self.operation.alias_of else answer
+
+
+def prepare(operation: Operation, recipe: Recipe, place: Place, known: Values) -> Prepared:
+    """
+    Make the call of an operation from contract, recipe and fixtures; `known` are path values from its preparation.
+
+    Raise NotTested when the profile lacks a fixture that the call needs.
+    """
+    path_values = {
+        parameter.name: known[parameter.name] if parameter.name in known else _value(parameter, place)
+        for parameter in operation.parameters
+        if parameter.place == "path"
+    }
+    query = recipe.query(place) if recipe.query else _required_query(operation, place)
+    body = recipe.body(place) if recipe.body else _body(operation, place)
+    return Prepared(operation, path_values, query, body)
+
+
+def _value(parameter: Parameter, place: Place) -> Any:
+    if parameter.fixture is None:
+        raise LookupError(f"nothing says which {parameter.name} to call: give it x-fixture, or return it from `before`")
+    found = place.value(parameter.fixture)
+    return [found] if parameter.schema.get("type") == "array" else found
+
+
+def _required_query(operation: Operation, place: Place) -> Values:
+    return {
+        parameter.name: _value(parameter, place)
+        for parameter in operation.parameters
+        if parameter.place == "query" and parameter.required
+    }
+
+
+def _body(operation: Operation, place: Place) -> Any:
+    if operation.body is None:
+        return ABSENT
+    whole = resolve(operation.document, operation.body).get("x-fixture")
+    if whole:
+        return place.value(whole)
+    if not isinstance(operation.body_example, dict):
+        return operation.body_example
+    fixtures = {
+        parameter.name: parameter
+        for parameter in operation.parameters
+        if parameter.place == "body" and parameter.fixture is not None
+    }
+    return {
+        name: _value(fixtures[name], place) if name in fixtures else value
+        for name, value in operation.body_example.items()
+    }

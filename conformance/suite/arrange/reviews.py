@@ -1,0 +1,212 @@
+"""What stories and recipes about approvals share: how a merge request is read, given rules, and left as it was."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from conformance.suite.bookkeeping import Violation
+from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.target import Fixture
+
+#: A number that nothing has.
+UNUSED_ID = 2_000_000_001
+
+Rule = dict[str, Any]
+
+
+def merge_request_path(project: Fixture, merge_request: Fixture) -> Path:
+    """Return the path of a merge request; inconclusive when the profile does not give its iid."""
+    iid = merge_request.get("iid")
+    given(isinstance(iid, int), f"the profile does not give the iid of {merge_request.name}")
+    return project_path(project) / "merge_requests" / str(iid)
+
+
+def user_id(caller: Caller) -> int:
+    """Return the number of an actor; inconclusive when the profile does not give it."""
+    number = caller.actor.id if caller.actor else None
+    given(number is not None, f"the profile does not give the id of {caller.name}")
+    return int(number or 0)
+
+
+def username(caller: Caller) -> str:
+    """Return the username of an actor; inconclusive when the profile does not give it."""
+    name = caller.actor.username if caller.actor else None
+    given(name is not None, f"the profile does not give the username of {caller.name}")
+    return str(name)
+
+
+def fresh_name() -> str:
+    """Return a name for a rule that no other run uses."""
+    return f"conformance-{token_hex(4)}"
+
+
+def must_become(
+    read: Callable[[], Any],
+    holds: Callable[[Any], bool],
+    expected: str,
+    *,
+    within: float = 0,
+) -> None:
+    """Expect something of what is read, within the time the target has to settle; `within` as in `must_settle`."""
+    must_settle(lambda: holds(read()), expected, lambda: str(read()), within=within)
+
+
+def settled(read: Callable[[], Any], wanted: Any, *, within: float = 0) -> Any:
+    """Return what is read, once it is what is wanted or the target has had its time; `within` as in `must_settle`."""
+    seen: list[Any] = []
+
+    def holds() -> bool:
+        seen.append(read())
+        return bool(seen[-1] == wanted)
+
+    with suppress(Violation):
+        must_settle(holds, str(wanted), lambda: str(seen[-1]), within=within)
+    return seen[-1]
+
+
+# -- approvals ---------------------------------------------------------------------------------------------------------
+
+
+def status_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
+    """Return the approval status; inconclusive when there is none or it does not say who approved."""
+    body = reader.read(merge_request / "approvals")
+    given(isinstance(body, dict) and isinstance(body.get("approved_by"), list), "the status does not say who approved")
+    return dict(body)
+
+
+def approvers_in(status: Mapping[str, Any]) -> list[int]:
+    """Return the numbers of those who have approved, sorted, each as often as it is listed."""
+    users = [entry.get("user") if isinstance(entry, dict) else None for entry in status["approved_by"]]
+    numbers = [user.get("id") if isinstance(user, dict) else None for user in users]
+    given(all(isinstance(number, int) for number in numbers), "approved_by holds entries without a user's id")
+    return sorted(number for number in numbers if number is not None)
+
+
+def approvers_of(reader: Caller, merge_request: Path) -> list[int]:
+    """Return the numbers of those who have approved, as a caller reads them."""
+    return approvers_in(status_of(reader, merge_request))
+
+
+def must_be_approved_by(reader: Caller, merge_request: Path, *numbers: int, within: float = 0) -> None:
+    """Expect exactly these users, each once, in approved_by of the status; `within` as in `must_settle`."""
+    wanted = sorted(numbers)
+    must_become(
+        lambda: approvers_of(reader, merge_request),
+        lambda found: bool(found == wanted),
+        f"approved_by of users {wanted}",
+        within=within,
+    )
+
+
+def approvals_left(status: Mapping[str, Any]) -> int:
+    """Return how many approvals are left; inconclusive when the status does not say."""
+    left = status.get("approvals_left")
+    given(isinstance(left, int), "approvals_left is no number")
+    return int(left or 0)
+
+
+def given_open(reader: Caller, merge_request: Path) -> None:
+    """Go on only with a merge request that can still be approved."""
+    state = status_of(reader, merge_request).get("state")
+    given(state not in {"merged", "closed"}, "the merge request is merged or closed, so nobody approves it any more")
+
+
+@contextmanager
+def approvals_put_back(reader: Caller, merge_request: Path, *callers: Caller) -> Iterator[None]:
+    """Begin without the approvals of these callers, and leave them as they were found."""
+    before = approvers_of(reader, merge_request)
+    for caller in callers:
+        if user_id(caller) in before:
+            caller.post(merge_request / "unapprove").given_served()
+    try:
+        yield
+    finally:
+        now = approvers_of(reader, merge_request)
+        for caller in callers:
+            if (user_id(caller) in now) != (user_id(caller) in before):
+                caller.post(merge_request / ("unapprove" if user_id(caller) in now else "approve"))
+
+
+@contextmanager
+def under_review(maintainer: Caller, merge_request: Path, *approvers: Caller) -> Iterator[Path]:
+    """Begin with an open merge request that has one rule for each of these, of whom nobody has approved."""
+    given_open(maintainer, merge_request)
+    rules = merge_request / "approval_rules"
+    with rules_put_back(maintainer, rules), approvals_put_back(maintainer, merge_request, *approvers):
+        for approver in approvers:
+            created(maintainer, rules, approvals_required=1, user_ids=[user_id(approver)])
+        yield merge_request
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
+    """Delete afterwards whichever rule has come to a list; what was there before is left to whoever changes it."""
+    before = set(writer.list(rules).ids())
+    try:
+        yield
+    finally:
+        writer.delete_each(rules, set(writer.list(rules).ids()) - before)
+
+
+def created(writer: Caller, rules: Path, **body: Any) -> Rule:
+    """Create a rule as a step of a story and return the answer; name and approvals_required are filled in."""
+    return rule_in(writer.post(rules, {"name": fresh_name(), "approvals_required": 2, **body}))
+
+
+def rule_in(answer: Answer) -> Rule:
+    """Return the rule that was answered; inconclusive when the call was not served or shows no rule."""
+    body = answer.given_served().json
+    given(isinstance(body, dict) and isinstance(body.get("id"), int), "the answer shows no rule with an id")
+    return dict(body)
+
+
+def approvers_named(rule: Rule) -> tuple[list[int], list[int]]:
+    """Return the numbers of the users and of the groups that a rule names, sorted; inconclusive without such lists."""
+    return _numbers(rule, "users"), _numbers(rule, "groups")
+
+
+def _numbers(rule: Rule, name: str) -> list[int]:
+    entries = rule.get(name)
+    given(isinstance(entries, list), f"the rule has no list of {name}")
+    return sorted(
+        entry["id"] for entry in entries or () if isinstance(entry, dict) and isinstance(entry.get("id"), int)
+    )
+
+
+def essence(rule: Rule) -> dict[str, Any]:
+    """Return what callers decide about a rule: name, number, users and groups."""
+    users, groups = approvers_named(rule)
+    return {
+        "name": rule.get("name"),
+        "approvals_required": rule.get("approvals_required"),
+        "users": users,
+        "groups": groups,
+    }
+
+
+def essences(reader: Caller, rules: Path) -> dict[Any, dict[str, Any]]:
+    """Return what callers decide about every rule of a list, by number."""
+    return {rule.get("id"): essence(rule) for rule in reader.list(rules).entries if isinstance(rule, dict)}
+
+
+def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
+    """Return the approval state; inconclusive when there is none or it has no list of rules."""
+    body = reader.read(merge_request / "approval_state")
+    given(isinstance(body, dict) and isinstance(body.get("rules"), list), "the approval state has no list of rules")
+    return dict(body)
+
+
+def rule_in_state(state: Mapping[str, Any], number: int) -> Rule:
+    """Return one rule of the approval state; inconclusive when it is not there to be looked at."""
+    found = [rule for rule in state["rules"] if isinstance(rule, dict) and rule.get("id") == number]
+    given(bool(found), "the approval state does not show the rule")
+    return dict(found[0])

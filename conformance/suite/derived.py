@@ -1,0 +1,158 @@
+"""What the tests share that are derived from the contract: who calls, and what an operation's answer shows."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from conformance.contract import Contract, Kind
+from conformance.results.record import Outcome, Reason
+from conformance.suite.arrange import Place, area_of, has_recipe
+from conformance.suite.bookkeeping import MisuseError, NotTested, current_run
+from conformance.suite.expectations import Caller, verifies
+from conformance.target import Actor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from conformance.contract import DocumentedResponse, Operation, Parameter
+
+ANONYMOUS = "anonymous"
+WRONG_TOKEN = "wrong-token"  # noqa: S105 - the name of an actor
+
+_NOBODY = Actor(WRONG_TOKEN, "0000-no-such-token-0000")
+
+
+def takes_part(operation: Operation) -> bool:
+    """Tell whether derived tests call an operation: it has a recipe and the text says who is served."""
+    return has_recipe(operation) and bool(operation.served)
+
+
+def claims_of(*ids: str | None) -> frozenset[str]:
+    """Return the ids that are there."""
+    return frozenset(name for name in ids if name)
+
+
+def success_requirements(operation: Operation) -> frozenset[str]:
+    """Return what the documented successes of an operation state: status and schema."""
+    return claims_of(
+        *(
+            name
+            for response in operation.responses
+            if response.is_success
+            for name in (response.requirement, *operation.response_requirements(response))
+        ),
+    )
+
+
+def is_validation(requirement: str | None) -> bool:
+    """Tell whether a requirement is about what may be sent."""
+    found = Contract.load().requirements.get(requirement or "")
+    return found is not None and found.kind is Kind.VALIDATION
+
+
+def documents_json(response: DocumentedResponse) -> bool:
+    """Tell whether a response has a JSON body."""
+    return any("json" in media for media in response.media_types)
+
+
+def is_known(name: str) -> bool:
+    """Tell whether the target profile has an actor; anybody can be nobody."""
+    return name in (ANONYMOUS, WRONG_TOKEN) or name in current_run().profile.actors
+
+
+def caller_named(name: str) -> Caller:
+    """Return an actor by the name that the contract uses; raise NotTested when the profile does not have it."""
+    run = current_run()
+    if name == ANONYMOUS:
+        return Caller(run, None)
+    if name == WRONG_TOKEN:
+        return Caller(run, _NOBODY)
+    missing = run.profile.missing((name,))
+    if missing:
+        raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+    return Caller(run, run.profile.actors[name])
+
+
+def served_caller(operation: Operation) -> Caller:
+    """
+    Return the first actor of the profile who must be served, or who stands in for one that the text may not mean.
+
+    Raise NotTested when the profile has none.
+    """
+    known = next((name for name in operation.served if is_known(name)), None)
+    return standing_in(operation, known or next(iter(operation.served)))
+
+
+def standing_in(operation: Operation, name: str) -> Caller:
+    """Return an actor who must be served, or who stands in for that one; raise NotTested when there is none."""
+    return area_of(operation).stand_in(caller_named(name), Place(current_run().profile))
+
+
+def token_in(caller: Caller, header: str, prefix: str = "") -> dict[str, str]:
+    """Return the header that carries an actor's token, for calls that are to send it in an unusual way."""
+    return {header: f"{prefix}{caller.actor.token if caller.actor else ''}"}
+
+
+@contextmanager
+def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[None]:
+    """
+    Hold the expectations inside against those of the requirements that the running test declares.
+
+    Works like `verifies`, for ids that come from the contract instead of the source of the test. Ids that the test
+    does not declare, because they do not hold at the version or are not verified by tests, are left out.
+    """
+    book = current_run().book
+    if book is None:
+        raise MisuseError("held_against() outside a test.")
+    names = [name for name in dict.fromkeys(ids) if name and name in book.declared]
+    with verifies(*names, go_on=go_on) if names else nullcontext():
+        yield
+
+
+def note(requirement: str, what: str) -> None:
+    """Record what the target chose, if the running test declares the requirement that it belongs to."""
+    run = current_run()
+    if run.book is not None and requirement in run.book.declared:
+        run.observed(requirement, what)
+
+
+def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
+    """
+    Return for each requirement of a table of actors those that the profile has.
+
+    A requirement none of whose actors the profile has is not tested; the running test says so.
+    """
+    run = current_run()
+    found: dict[str, list[str]] = {}
+    for name, requirement in table.items():
+        found.setdefault(requirement, [])
+        if is_known(name):
+            found[requirement].append(name)
+    for requirement, actors in found.items():
+        if not actors and run.book is not None and requirement in run.book.declared:
+            names = [name for name, stated in table.items() if stated == requirement]
+            detail = run.profile.missing((names[0],)) or f"the profile has none of {', '.join(names)}"
+            run.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, detail)
+    return found
+
+
+def reads_of_a_project() -> list[str]:
+    """Return what can be read below a project's path without naming more than the project, at the target's version."""
+    start = "/projects/{id}"
+    return [
+        operation.path.removeprefix(start)
+        for operation in current_run().judge.operations
+        if operation.is_read and operation.path.startswith(f"{start}/") and operation.path.count("{") == 1
+        if takes_part(operation) and not operation.feature and not operation.alias_of
+    ]
+
+
+def parameters_where(operation: Operation, holds: Callable[[Parameter], bool]) -> list[Parameter]:
+    """Return the parameters of query and body for which something holds."""
+    return [parameter for parameter in operation.parameters if parameter.place != "path" and holds(parameter)]
+
+
+def requirements_of(parameters: Iterable[Parameter], name: str) -> Collection[str]:
+    """Return one of the two requirements of each parameter: `requirement` or `requirement_required`."""
+    return [getattr(parameter, name) for parameter in parameters if getattr(parameter, name)]

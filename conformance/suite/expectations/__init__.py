@@ -1,0 +1,41 @@
+"""
+The vocabulary of the suite: who calls, what is expected of the answer, and which requirement that verifies.
+
+Tests speak only this. What cannot be seen is inconclusive by construction: a refusal proves nothing unless the same
+call by the right actor worked, an absence proves nothing unless the thing was there before, a loop over nothing
+verifies nothing.
+"""
+
+from conformance.suite.expectations.answers import Answer
+from conformance.suite.expectations.callers import Caller, Path, group_path, project_path
+from conformance.suite.expectations.listings import Listing, WholeListing
+from conformance.suite.expectations.words import (
+    does_not_apply,
+    eventually,
+    given,
+    must,
+    must_settle,
+    observe,
+    sees,
+    unchanged,
+    verifies,
+)
+
+__all__ = [
+    "Answer",
+    "Caller",
+    "Listing",
+    "Path",
+    "WholeListing",
+    "does_not_apply",
+    "eventually",
+    "given",
+    "group_path",
+    "must",
+    "must_settle",
+    "observe",
+    "project_path",
+    "sees",
+    "unchanged",
+    "verifies",
+]

@@ -1,0 +1,138 @@
+"""What comes back from a call, and what may be expected of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from conformance.results.record import Reason
+from conformance.suite.bookkeeping import Unmet, Violation, current_run
+from conformance.suite.expectations.words import looked
+
+if TYPE_CHECKING:
+    from conformance.http.client import Exchange
+
+_ABSENT: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back from one call."""
+
+    exchange: Exchange
+
+    @property
+    def status(self) -> int:
+        """The status code; the check is inconclusive when no answer came or the target was too busy."""
+        status = self.exchange.status
+        if status is None:
+            raise Unmet(Reason.NO_ANSWER, f"{self._what()}: {self.exchange.problem}")
+        if status == 429:  # noqa: PLR2004 - back-pressure, never a verdict
+            raise Unmet(Reason.PRECONDITION, f"{self._what()}: the target kept answering 429, too many requests")
+        if current_run().judge.is_gateway_error(self.exchange):
+            raise Unmet(Reason.PRECONDITION, f"{self._what()}: the gateway behind the service answered {status}")
+        return status
+
+    @property
+    def was_throttled(self) -> bool:
+        """Whether the target answered 429 before it answered this."""
+        return self.exchange.throttled
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the call was served, with any 2xx."""
+        return self.exchange.is_success
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON; a violation when it is none."""
+        looked()
+        try:
+            return json.loads(self.exchange.body)
+        except (ValueError, RecursionError):
+            raise Violation("a JSON body", self._shown(), self.exchange) from None
+
+    def must_be(self, *statuses: int) -> Self:
+        """Expect one of these status codes."""
+        looked()
+        if self.status not in statuses:
+            raise Violation(f"status {' or '.join(map(str, statuses))}", f"status {self.status}", self.exchange)
+        return self
+
+    def must_be_served(self) -> Self:
+        """Expect any 2xx."""
+        looked()
+        if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
+            raise Violation("any 2xx", f"status {self.status}", self.exchange)
+        return self
+
+    def must_be_refused(self, *, beside: Answer | None) -> Self:
+        """
+        Expect any 4xx, which proves something only beside the same call by the right actor, served.
+
+        Of somebody without a valid token a redirect, to a page that asks for one, is a refusal too. Pass `beside=None`
+        only where the call cannot be right for anybody, such as one for a thing that does not exist.
+        """
+        looked()
+        if beside is not None and not beside.is_served:
+            raise Unmet(
+                Reason.PRECONDITION,
+                f"the same call was not served for {beside.actor} either (status {beside.exchange.status}), "
+                "so a refusal proves nothing",
+            )
+        is_nobody = self.exchange.call.actor not in current_run().profile.actors.values()
+        redirected = is_nobody and 300 <= self.status < 400  # noqa: PLR2004 - HTTP's own numbers
+        if not (400 <= self.status < 500 or redirected):  # noqa: PLR2004
+            raise Violation("a refusal (any 4xx)", f"status {self.status}", self.exchange)
+        return self
+
+    def must_not_break(self) -> Self:
+        """Expect anything but a server error."""
+        looked()
+        if self.status >= 500:  # noqa: PLR2004 - HTTP's own number
+            raise Violation("no server error", f"status {self.status}", self.exchange)
+        return self
+
+    def without_body(self) -> Self:
+        """Expect not a byte of body."""
+        looked()
+        if self.exchange.body:
+            raise Violation("no body", f"{len(self.exchange.body)} bytes", self.exchange)
+        return self
+
+    def must_hold(self, **values: Any) -> Self:
+        """Expect a JSON object with these values."""
+        body = self.json
+        if not isinstance(body, dict):
+            raise Violation("a JSON object", self._shown(), self.exchange)
+        for name, wanted in values.items():
+            found = body.get(name, _ABSENT)
+            if found is _ABSENT or found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
+                shown = "nothing" if found is _ABSENT else json.dumps(found)
+                raise Violation(f"{name} = {json.dumps(wanted)}", f"{name} = {shown}", self.exchange)
+        return self
+
+    def must_be_an(self, kind: type[list[Any] | dict[Any, Any]]) -> Self:
+        """Expect a JSON array (`list`) or object (`dict`)."""
+        if not isinstance(self.json, kind):
+            raise Violation(f"a JSON {'array' if kind is list else 'object'}", self._shown(), self.exchange)
+        return self
+
+    def given_served(self) -> Self:
+        """Go on only if the call was served; it is a step of the story here, not what is verified."""
+        if not self.exchange.is_success:
+            raise Unmet(Reason.PRECONDITION, f"{self._what()} was not served: status {self.status}")
+        return self
+
+    @property
+    def actor(self) -> str:
+        """Who called."""
+        return self.exchange.call.actor.name if self.exchange.call.actor else "anonymous"
+
+    def _what(self) -> str:
+        return f"{self.exchange.call.method} {self.exchange.call.target} by {self.actor}"
+
+    def _shown(self) -> str:
+        text = self.exchange.body[:200].decode("utf-8", "replace")
+        return text or "no body"

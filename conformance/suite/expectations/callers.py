@@ -1,0 +1,123 @@
+"""Who calls, and where."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from conformance.results.record import Reason
+from conformance.suite.bookkeeping import Run, Unmet
+from conformance.suite.expectations.answers import Answer
+from conformance.suite.expectations.listings import Listing, WholeListing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.contract import Version
+    from conformance.http.client import Query
+    from conformance.target import Actor, Fixture
+
+_ABSENT: Any = object()
+
+
+class Path(str):
+    """A path below /api/v4; `/` goes one step down: `Path("/projects/1") / "approvals"`."""
+
+    __slots__ = ()
+
+    def __truediv__(self, part: str | int) -> Path:
+        """Go one or more steps down."""
+        return Path(f"{self}/{part}")
+
+
+def project_path(project: Fixture) -> Path:
+    """Return the path of a project by its number."""
+    return Path(f"/projects/{project.id}")
+
+
+def group_path(group: Fixture) -> Path:
+    """Return the path of a group by its number."""
+    return Path(f"/groups/{group.id}")
+
+
+class Caller:
+    """An actor who calls the target."""
+
+    def __init__(self, run: Run, actor: Actor | None) -> None:
+        """Speak for an actor; None calls without a token."""
+        self._run = run
+        self.actor = actor
+
+    @property
+    def name(self) -> str:
+        """Who it is."""
+        return self.actor.name if self.actor else "anonymous"
+
+    @property
+    def target_version(self) -> Version | None:
+        """Version of the target; None when it is unknown."""
+        return self._run.profile.version
+
+    def target_declares(self, feature: str) -> bool:
+        """Tell whether the target says that it has a feature."""
+        return self._run.profile.declares(feature)
+
+    def call(self, method: str, path: str, *, query: Query | None = None, **body: Any) -> Answer:
+        """Send any call; `body` takes `json=` or `content=`, and `headers=`."""
+        self._run.require_allowed(method, f"{method} {path}")
+        if "json" in body:
+            body["json_body"] = body.pop("json")
+        return Answer(self._run.client.send(self.actor, method, path, query=query, **body))
+
+    def get(self, path: str, **query: str | int | bool | None) -> Answer:
+        """Read."""
+        return self.call("GET", path, query=query)
+
+    def post(self, path: str, body: Any = _ABSENT) -> Answer:
+        """Create, or do something."""
+        return self.call("POST", path, **_json(body))
+
+    def put(self, path: str, body: Any = _ABSENT) -> Answer:
+        """Update."""
+        return self.call("PUT", path, **_json(body))
+
+    def patch(self, path: str, body: Any = _ABSENT) -> Answer:
+        """Update in part."""
+        return self.call("PATCH", path, **_json(body))
+
+    def delete(self, path: str) -> Answer:
+        """Remove."""
+        return self.call("DELETE", path)
+
+    def delete_each(self, path: Path, names: Iterable[Any]) -> None:
+        """Remove several things below a path; from a slow target, some at a time."""
+        self._run.each(lambda name: self.delete(path / name), [*names])
+
+    def read(self, path: str) -> Any:
+        """Return what a resource holds; inconclusive when it cannot be read."""
+        answer = self.get(path).given_served()
+        try:
+            return json.loads(answer.exchange.body)
+        except (ValueError, RecursionError):
+            raise Unmet(Reason.PRECONDITION, f"GET {path} did not answer JSON") from None
+
+    def download(self, path: str, **query: str | int | bool | None) -> Answer:
+        """Fetch a file with its bytes as they were sent, by way of redirects; no other host sees the token."""
+        client = self._run.client
+        return Answer(client.follow(client.send(self.actor, "GET", path, query=query, raw=True)))
+
+    def follow(self, answer: Answer) -> Answer:
+        """Return what a redirect leads to, by the same method; what is no redirect is returned as it is."""
+        return Answer(self._run.client.follow(answer.exchange))
+
+    def list(self, path: str) -> Listing:
+        """Read a paginated list by walking its pages."""
+        return Listing(self, path)
+
+    def whole_list(self, path: str) -> Listing:
+        """Read a list that is not stated to be paginated, as it comes."""
+        return WholeListing(self, path)
+
+
+def _json(body: Any) -> dict[str, Any]:
+    return {} if body is _ABSENT else {"json": body}

@@ -1,0 +1,146 @@
+"""Lists as they are read, page by page or whole, and what may be expected of their entries."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Self
+
+from conformance.results.record import Reason
+from conformance.suite.bookkeeping import Unmet, Violation, current_run
+from conformance.suite.expectations.words import given, looked, settles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from conformance.suite.expectations.answers import Answer
+    from conformance.suite.expectations.callers import Caller
+
+_PAGE_LENGTH = 20
+_LONGEST_PAGE = 100
+_FEW_PAGES = 10
+_MOST_ENTRIES = 50_000
+
+
+class Listing:
+    """A paginated list, read by walking its pages from 1 until one is empty, refused, or brings nothing new."""
+
+    def __init__(self, caller: Caller, path: str) -> None:
+        """Read the list of a path as a caller."""
+        self._caller = caller
+        self._path = path
+        self._run = current_run()
+        self.entries = self._walk()
+
+    def _walk(self) -> list[Any]:
+        """Read all pages: short ones, or long ones where the list proves long, such as one that only grows."""
+        most = self._run.profile.limits.page_walk
+        found = self._pages(_PAGE_LENGTH, min(_FEW_PAGES, most))
+        if found is None and most > _FEW_PAGES:
+            found = self._pages(_LONGEST_PAGE, most)
+        if found is None:
+            raise Unmet(Reason.PRECONDITION, f"{self._path} has more than {most} pages")
+        return found
+
+    def _pages(self, length: int, most: int) -> list[Any] | None:
+        """Return the entries of all pages of a length; None when they do not end within so many."""
+        entries: list[Any] = []
+        seen: set[str] = set()
+        for page in range(1, most + 1):
+            answer = self._caller.get(self._path, page=page, per_page=length)
+            if page > 1 and answer.exchange.is_refusal:
+                return entries
+            if answer.exchange.is_refusal and length > _PAGE_LENGTH:
+                return self._pages(_PAGE_LENGTH, most)
+            answer.given_served()
+            # Twice on one page is twice in the list; again on a later page is a list that moved or takes no pages.
+            fresh = [(entry, json.dumps(entry, sort_keys=True)) for entry in _array(answer)]
+            entries += [entry for entry, text in fresh if text not in seen]
+            if all(text in seen for _, text in fresh):
+                return entries
+            given(len(entries) <= _MOST_ENTRIES, f"{self._path} has more than {_MOST_ENTRIES} entries")
+            seen |= {text for _, text in fresh}
+        return None
+
+    def ids(self) -> list[Any]:
+        """Return the numbers of the entries, sorted."""
+        return sorted((entry.get("id") for entry in self.entries if isinstance(entry, dict)), key=str)
+
+    def having(self, **values: Any) -> list[Any]:
+        """Return the entries that hold these values."""
+        return [
+            entry
+            for entry in self.entries
+            if isinstance(entry, dict) and all(entry.get(name) == wanted for name, wanted in values.items())
+        ]
+
+    def the(self, **values: Any) -> dict[str, Any]:
+        """Return the one entry with these values; inconclusive when it does not come to be there to be looked at."""
+        self._wait(lambda: bool(self.having(**values)))
+        found = self.having(**values)
+        if not found:
+            raise Unmet(Reason.VACUOUS, f"{self._path} has no entry with {_listed(values)} to look at")
+        return dict(found[0])
+
+    def given_without(self, **values: Any) -> Self:
+        """Go on only if there is, or comes to be, no entry with these values."""
+        gone = self._wait(lambda: not self.having(**values))
+        given(gone, f"{self._path} still has an entry with {_listed(values)}")
+        return self
+
+    def must_be_of(self, ids: Collection[Any]) -> Self:
+        """Expect the entries with these numbers and no others."""
+        self._settle(lambda: self.ids() == sorted(ids, key=str), f"the entries {sorted(ids, key=str)}")
+        return self
+
+    def must_contain(self, **values: Any) -> Self:
+        """Expect an entry with these values, within the time the target has to settle."""
+        self._settle(lambda: bool(self.having(**values)), f"an entry with {_listed(values)}")
+        return self
+
+    def must_contain_once(self, **values: Any) -> Self:
+        """Expect exactly one entry with these values."""
+        self._settle(lambda: len(self.having(**values)) == 1, f"one entry with {_listed(values)}")
+        return self
+
+    def must_not_contain(self, *, after: Listing, **values: Any) -> Self:
+        """Expect no entry with these values; `after` must have had one, or its absence now proves nothing."""
+        if not after.having(**values):
+            raise Unmet(Reason.VACUOUS, f"there was no entry with {_listed(values)} that could have gone")
+        self._settle(lambda: not self.having(**values), f"no entry with {_listed(values)}")
+        return self
+
+    def _settle(self, holds: Callable[[], bool], expected: str) -> None:
+        """Expect something of the list; where the target may need time, read again until its deadline."""
+        looked()
+        if not self._wait(holds):
+            raise Violation(f"{expected} in {self._path}", f"the entries {self.ids()}")
+
+    def _wait(self, holds: Callable[[], bool]) -> bool:
+        def again() -> bool:
+            self.entries = self._walk()
+            return holds()
+
+        return holds() or settles(again)
+
+
+class WholeListing(Listing):
+    """A list without stated pages, read at once; a service that pages it silently is asked for a long page."""
+
+    def _walk(self) -> list[Any]:
+        answer = self._caller.get(self._path, per_page=_LONGEST_PAGE)
+        entries = _array((self._caller.get(self._path) if answer.exchange.is_refusal else answer).given_served())
+        return entries if len(entries) < _PAGE_LENGTH else super()._walk()
+
+
+def _array(answer: Answer) -> list[Any]:
+    try:
+        body = json.loads(answer.exchange.body)
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, list):
+        raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.target} did not answer a JSON array")
+    return body
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items())

@@ -1,0 +1,164 @@
+"""What is expected, of which requirement, and what keeps it from being seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from conformance.results.record import ItemState, Outcome, Reason
+from conformance.suite.bookkeeping import MisuseError, Run, TestBook, Unmet, Violation, current_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.http.client import Exchange
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
+
+
+@contextmanager
+def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
+    """
+    Hold the expectations inside against requirements.
+
+    A violation fails them and ends the test, unless `go_on` says that the rest of the story does not depend on it.
+    What could not be seen leaves them inconclusive, and so does a violation after a write that got no answer: what it
+    changed is not known, so nothing that is found since can be held against the target. A block without any expectation
+    is a mistake of the suite.
+    """
+    run = current_run()
+    book = _book_that_declares(run, requirements)
+    before = book.expectations
+    try:
+        with _believed(book):
+            yield
+    except Violation as violation:
+        for requirement in requirements:
+            run.failed(requirement, violation)
+        if not go_on:
+            raise
+        book.soft_failures.append(f"{', '.join(requirements)}: {violation}")
+    except Unmet as unmet:
+        for requirement in requirements:
+            run.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
+        if not go_on:
+            raise
+    else:
+        if book.expectations == before:
+            raise MisuseError(f"{book.test} looks at nothing while verifying {', '.join(requirements)}.")
+        for requirement in requirements:
+            run.passed(requirement)
+
+
+@contextmanager
+def _believed(book: TestBook) -> Iterator[None]:
+    try:
+        yield
+    except Violation as violation:
+        if book.unanswered_write is None:
+            raise
+        detail = f"{book.unanswered_write} got no answer before, so this may come of it: {violation}"
+        raise Unmet(Reason.NO_ANSWER, detail) from violation
+
+
+def _book_that_declares(run: Run, requirements: tuple[str, ...]) -> TestBook:
+    if run.book is None:
+        raise MisuseError("verifies() outside a test.")
+    undeclared = set(requirements) - run.book.declared
+    if undeclared:
+        raise MisuseError(f"{run.book.test} verifies {', '.join(sorted(undeclared))} without declaring it.")
+    return run.book
+
+
+def observe(requirement: str, what: str) -> None:
+    """Record what the target chose where the specification is silent; never judged."""
+    current_run().observed(requirement, what)
+
+
+def sees(item: str, state: ItemState, detail: str) -> None:
+    """Record how the target stands to an item of the version table, by the item's id; never judged by itself."""
+    current_run().saw_item(item, state, detail)
+
+
+def does_not_apply(requirement: str, reason: Reason, detail: str) -> None:
+    """Record that a requirement turns out not to concern this target, which only a call could show."""
+    current_run().open_question(requirement, Outcome.NOT_APPLICABLE, reason, detail)
+
+
+def must(holds: bool, expected: str, actual: str, *exchanges: Exchange) -> None:  # noqa: FBT001 - reads as a sentence
+    """Expect something that the other words do not say."""
+    looked()
+    if not holds:
+        raise Violation(expected, actual, *exchanges)
+
+
+def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence
+    """Go on only if a precondition holds; what follows is inconclusive otherwise, and says why."""
+    if not holds:
+        raise Unmet(Reason.PRECONDITION, otherwise)
+
+
+def looked() -> None:
+    """Count that an expectation is being looked at; see `verifies`."""
+    book = current_run().book
+    if book is not None:
+        book.expectations += 1
+
+
+@contextmanager
+def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
+    """Expect that what is read before and after is the same; inconclusive when it cannot be read."""
+    before = read()
+    yield
+    looked()
+    after = read()
+    if after != before:
+        raise Violation(f"{what} as before: {_brief(before)}", _brief(after))
+
+
+def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], str], *, within: float = 0) -> None:
+    """
+    Expect something that is read anew each time it is asked, within the time the target has to settle.
+
+    `within` gives it at least so many seconds, where the text leaves room for a delay.
+    """
+    looked()
+    if not (holds() or settles(holds, within)):
+        raise Violation(expected, actual())
+
+
+def settles(holds: Callable[[], bool], within: float = 0) -> bool:
+    """Ask again until something holds or the target has had its time to settle."""
+    deadline = time.monotonic() + max(within, current_run().profile.limits.settle_seconds)
+    pauses = _pauses()
+    while time.monotonic() < deadline:
+        time.sleep(next(pauses))
+        if holds():
+            return True
+    return False
+
+
+def eventually(holds: Callable[[], bool], expected: str) -> None:
+    """Poll until something holds; inconclusive when the target's deadline passes before."""
+    limits = current_run().profile.limits
+    deadline = time.monotonic() + limits.deadline_seconds
+    pauses = _pauses()
+    while not holds():
+        if time.monotonic() >= deadline:
+            raise Unmet(Reason.PRECONDITION, f"{expected} did not happen within {limits.deadline_seconds:g} s")
+        time.sleep(next(pauses))
+
+
+def _pauses() -> Iterator[float]:
+    """Yield how long to wait before asking again: hardly at first, then longer, so that a slow target has its peace."""
+    pause = _FIRST_PAUSE
+    while True:
+        yield pause
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return text if len(text) <= 300 else f"{text[:300]} ..."  # noqa: PLR2004 - readable

@@ -1,0 +1,65 @@
+"""Explores a target with a state machine: drawn moves, a model beside them, a comparison after every step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.errors import Flaky
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from conformance.http.client import TargetGoneError
+from conformance.results.record import Reason
+from conformance.suite.bookkeeping import Unmet, Violation, current_run
+
+if TYPE_CHECKING:
+    from conformance.runner.session import Session
+
+_STEPS = 12
+
+
+class Model(RuleBasedStateMachine):
+    """A state machine of one area; each example starts with the calls of the last one forgotten."""
+
+    def __init__(self) -> None:
+        """Begin an example."""
+        super().__init__()
+        current_run().new_example()
+
+
+def explore(suite: Session, make: type[Model]) -> None:
+    """
+    Run drawn sequences of moves against the target, seeded by the session.
+
+    A violation is shrunk to the shortest sequence that shows it; that one is recorded, with all its calls. What the
+    drawn moves never reached is left to the stories: the model leaves no requirement open.
+    """
+    run = current_run()
+    examples = max(3, suite.options.max_examples // 3)
+    options = settings(
+        max_examples=examples,
+        stateful_step_count=_STEPS,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    with run.shrinking():
+        try:
+            run_state_machine_as_test(seed(suite.seed)(make), settings=options)
+        except Flaky as error:
+            raise _told_by(error) from error
+    if run.book is not None:
+        run.book.settled |= run.book.declared
+
+
+def _told_by(error: Flaky) -> Exception:
+    """Return what is known when the same moves end in different ways, as those of a target do that falls silent."""
+    seen = error.exceptions if isinstance(error, ExceptionGroup) else ()
+    for kind in (TargetGoneError, Violation, Unmet):
+        found = next((one for one in seen if isinstance(one, kind)), None)
+        if found is not None:
+            return found
+    return Unmet(Reason.PRECONDITION, "the target did not answer alike when the same moves were repeated")

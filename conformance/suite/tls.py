@@ -1,0 +1,101 @@
+"""Handshakes with a target, each offering one thing only: what it agrees to says which versions and keys it uses."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import warnings
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+
+from conformance.results.record import Reason
+from conformance.suite.bookkeeping import Unmet, current_run
+
+_HTTPS = 443
+#: Everything the library can do, however weak: what is refused must be refused by the target.
+_ANYTHING = "ALL:@SECLEVEL=0"
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """What came of one attempt to agree."""
+
+    agreed: bool
+    protocol: str | None = None
+    cipher: str | None = None
+    certificate: bytes | None = None
+    """The certificate of the target, DER."""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The public key of a certificate."""
+
+    kind: str
+    """`RSA`, `DSA`, `ECC` or another."""
+    bits: int
+
+
+def shake(
+    *,
+    newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
+    ciphers: str = _ANYTHING,
+    curve: str | None = None,
+) -> Handshake:
+    """
+    Try to agree with the target of the run on nothing newer, with no other ciphers, and on no other curve.
+
+    The check is inconclusive when this machine cannot make such an offer, or the target does not answer at all.
+    """
+    profile = current_run().profile
+    parts = urlsplit(profile.base_url)
+    context = _context(newest, ciphers, curve)
+    try:
+        with (
+            socket.create_connection(
+                (parts.hostname or "", parts.port or _HTTPS), profile.limits.timeout_seconds
+            ) as raw,
+            context.wrap_socket(raw, server_hostname=parts.hostname) as agreed,
+        ):
+            cipher = agreed.cipher()
+            return Handshake(
+                True, agreed.version(), cipher[0] if cipher else None, agreed.getpeercert(binary_form=True)
+            )
+    except (ssl.SSLError, ConnectionResetError) as error:
+        return Handshake(False, problem=str(getattr(error, "reason", None) or error))
+    except OSError as error:
+        raise Unmet(Reason.NO_ANSWER, f"{parts.hostname} does not answer: {error}") from error
+
+
+def _context(newest: ssl.TLSVersion, ciphers: str, curve: str | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Who the target is does not matter here, only how it speaks.
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # old versions are offered on purpose
+            context.minimum_version = ssl.TLSVersion.TLSv1
+            context.maximum_version = newest
+        context.set_ciphers(ciphers)
+        if curve is not None:
+            context.set_ecdh_curve(curve)
+    except (ssl.SSLError, ValueError) as error:
+        raise Unmet(Reason.PRECONDITION, f"this machine's TLS library cannot make the offer: {error}") from error
+    return context
+
+
+def key_of(certificate: bytes) -> Key:
+    """Return kind and size of the public key of a certificate given as DER."""
+    public = x509.load_der_x509_certificate(certificate).public_key()
+    if isinstance(public, rsa.RSAPublicKey):
+        return Key("RSA", public.key_size)
+    if isinstance(public, dsa.DSAPublicKey):
+        return Key("DSA", public.key_size)
+    if isinstance(public, ec.EllipticCurvePublicKey):
+        return Key("ECC", public.curve.key_size)
+    return Key(type(public).__name__, 0)

@@ -1,0 +1,325 @@
+"""What the items of the version table mean to a target: where they show, who asks for them, how each one stands."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from conformance.contract import Change, ChangeKind, Contract, Operation
+from conformance.contract.bundle import resolve
+from conformance.results.record import Reason
+from conformance.suite.arrange import Place, arranged
+from conformance.suite.bookkeeping import NotTested, Unmet, Violation, current_run
+from conformance.suite.derived import served_caller
+from conformance.suite.expectations import Answer, Caller, Path, must_settle
+from conformance.target import ACTORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from conformance.contract import Parameter, Requirement, Version
+    from conformance.suite.arrange import Arranged, Prepared
+
+#: How a service says that it has no such endpoint. Any other refusal may have other reasons.
+_NOT_OFFERED = (404, 405, 501)
+#: What to send for a parameter of a type, where nothing of the target has to flow in.
+_SAMPLES: Mapping[str, Sequence[Any]] = {"boolean": (True, False), "integer": (1,)}
+
+
+def changes(*kinds: ChangeKind, where: Callable[[Change], bool] = lambda _: True) -> list[Change]:
+    """Return the items of these kinds that something holds of, without those that nobody outside can observe."""
+    contract = Contract.load()
+    return [
+        change
+        for change in contract.changes
+        if change.kind in kinds and where(change) and not contract.requirements[change.requirement].not_testable
+    ]
+
+
+def named(item: str) -> Change:
+    """Return an item of the table by its id; raise LookupError when there is none."""
+    found = next((change for change in Contract.load().changes if change.id == item), None)
+    if found is None:
+        raise LookupError(item)
+    return found
+
+
+def target_version() -> Version | None:
+    """Return the version that the target is judged by; None when it is unknown."""
+    return current_run().profile.version
+
+
+def new_operations(kind: ChangeKind) -> dict[str, Any]:
+    """Return arguments of `parametrize`: items of a kind, each with an operation of theirs that changes something."""
+    known = {operation.id: operation for operation in Contract.load().operations(None)}
+    return _pairs((change, place) for change, place in _places(kind) if place in known and not known[place].is_read)
+
+
+def new_parameters(kind: ChangeKind) -> dict[str, Any]:
+    """Return arguments of `parametrize`: items of a kind, each with a parameter of theirs that a body can send."""
+    known = {
+        f"{operation.id}.{parameter.name}"
+        for operation in Contract.load().operations(None)
+        for parameter in operation.parameters
+        if parameter.place == "body"
+    }
+    return _pairs((change, place) for change, place in _places(kind) if place in known and change.shown_as)
+
+
+def replaced_items(kind: ChangeKind) -> dict[str, Any]:
+    """Return arguments of `parametrize`: items of a kind whose replacement is described, each with what shows it."""
+    return _pairs((change, change.replaced_by) for change in changes(kind) if change.replaced_by)
+
+
+def _places(kind: ChangeKind) -> Iterator[tuple[Change, str]]:
+    return ((change, place) for change in changes(kind) if change.described for place in change.places)
+
+
+def _pairs(pairs: Iterable[tuple[Change, Any]]) -> dict[str, Any]:
+    found = list(pairs)
+    if not found:
+        raise LookupError("the version table has no such item")
+    ids = [f"{change.id}-{part}" if isinstance(part, str) else change.id for change, part in found]
+    return {"argvalues": found, "ids": ids}
+
+
+@dataclass(frozen=True)
+class ItemUnderTest:
+    """One item of the table, and the running target's side of it."""
+
+    change: Change
+
+    @cached_property
+    def requirement(self) -> Requirement:
+        """What the row asks of a target."""
+        return Contract.load().requirements[self.change.requirement]
+
+    @cached_property
+    def caller(self) -> Caller:
+        """Who asks for the item: the first actor that its requirement needs; raise NotTested without one."""
+        run = current_run()
+        name = next(need for need in self.requirement.needs if need in ACTORS)
+        missing = run.profile.missing((name,))
+        if missing:
+            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        return Caller(run, run.profile.actors[name])
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the row is in effect at the version that the target is judged by."""
+        return self.change.reached(current_run().profile.version)
+
+    def probe(self, **query: str) -> Answer:
+        """Send the item's probe with its own query, or with another one."""
+        probe = self.change.probe
+        if probe is None:
+            raise LookupError(f"{self.change.id} has no probe")
+        path, own = urlsplit(probe.path).path, dict(parse_qsl(urlsplit(probe.path).query))
+        return self.caller.call(probe.method, _filled(path, {"id": "project"}), query=query or own)
+
+    def control(self) -> Answer:
+        """Send the item's probe without the parameter that the row is about: whether the target offers the endpoint."""
+        probe = self.change.probe
+        own = dict(parse_qsl(urlsplit(probe.path).query)) if probe else {}
+        kept = {name: value for name, value in own.items() if probe and name != probe.parameter}
+        return self.probe(**(kept or {"per_page": "20"}))
+
+    def operations(self) -> list[Operation]:
+        """Return the operations that the row names and the target's version has."""
+        return [operation for operation in current_run().judge.operations if operation.id in self.change.places]
+
+    def fields(self) -> list[tuple[str, str]]:
+        """Return record and property of every field that the row names."""
+        records = Contract.load().document["components"]["schemas"]
+        parts = [place.partition(".") for place in self.change.places if "=" not in place]
+        return [(record, name) for record, _, name in parts if record in records]
+
+    def parameters(self) -> list[tuple[Operation, str]]:
+        """Return operation and name of every parameter that the row names and the target's version has."""
+        known = {operation.id: operation for operation in current_run().judge.operations}
+        parts = [place.partition(".") for place in self.change.places if "=" not in place]
+        return [(known[owner], name) for owner, _, name in parts if name and owner in known]
+
+    def records(self, record: str) -> Iterator[tuple[dict[str, Any], Answer]]:
+        """Read what answers a record and yield each record with its answer; what is not served is passed over."""
+        for operation in current_run().judge.operations:
+            if operation.is_read and not operation.alias_of and _answers(operation, record):
+                answer = self.read(operation)
+                for entry in entries(answer) if answer.is_served else ():
+                    yield entry, answer
+
+    def read(self, operation: Operation, **query: str | int) -> Answer:
+        """Call an operation that reads, its path filled from the fixtures; raise NotTested without them."""
+        references = {entry.name: entry.fixture or "" for entry in operation.parameters if entry.place == "path"}
+        return self.caller.get(_filled(operation.path, references), **query)
+
+    def is_readable(self, operation: Operation) -> bool:
+        """Tell whether the fixtures alone make the path of an operation that reads."""
+        return operation.is_read and all(entry.fixture for entry in operation.parameters if entry.place == "path")
+
+    # -- what can be sent --------------------------------------------------------------------------------------------
+
+    def operation(self, place: str) -> Operation:
+        """Return the operation that a place names, alone or before a parameter."""
+        wanted = place.partition(".")[0]
+        return next(operation for operation in current_run().judge.operations if operation.id == wanted)
+
+    def values(self, place: str, where: Place) -> list[Any]:
+        """Return what to send for a parameter: both sides of a flag, a number, what the profile gives for a list."""
+        parameter = self._parameter(place)
+        kind = str(parameter.schema.get("type"))
+        if kind in _SAMPLES:
+            return list(_SAMPLES[kind])
+        if parameter.fixture is None:
+            raise LookupError(f"nothing says what to send for {place}: give it x-fixture")
+        value = where.value(parameter.fixture)
+        return [[value] if kind == "array" else value]
+
+    def having(self, prepared: Arranged, place: str, value: Any) -> Prepared:
+        """Return a call that is ready, with a value for a parameter."""
+        return prepared.call.having(self._parameter(place), value)
+
+    def all_sent(self) -> list[Answer]:
+        """Send every parameter of the item that the target's version has, and return the answers."""
+        answers = []
+        for operation, name in self.parameters():
+            place = f"{operation.id}.{name}"
+            with left_open(in_any_case=True), arranged(operation) as prepared:
+                caller = served_caller(operation)
+                value = self.values(place, prepared.place)[0]
+                answers.append(self.having(prepared, place, value).sent_by(caller))
+        return answers
+
+    def shown(self, prepared: Arranged, answer: Answer) -> list[Any]:
+        """Return what the record tells where the parameter shows; inconclusive when it cannot be read."""
+        read_back = prepared.recipe.read_back
+        record = prepared.keeper.read(read_back.path(prepared.call, answer) if read_back else prepared.call.path)
+        name, _, field = str(self.change.shown_as).partition(".")
+        value = record.get(name) if isinstance(record, dict) else None
+        found = value if isinstance(value, list) else [value]
+        return [entry.get(field) for entry in found if isinstance(entry, dict)] if field else found
+
+    def shows(self, prepared: Arranged, answer: Answer, value: Any) -> bool:
+        """Tell whether the record tells a value that was sent."""
+        found = self.shown(prepared, answer)
+        return all(
+            any(entry == wanted and isinstance(entry, bool) == isinstance(wanted, bool) for entry in found)
+            for wanted in (value if isinstance(value, list) else [value])
+        )
+
+    def must_show(self, prepared: Arranged, answer: Answer, value: Any) -> None:
+        """Expect that the record tells a value that was sent, within the time the target has to settle."""
+        must_settle(
+            lambda: self.shows(prepared, answer, value),
+            f"{self.change.shown_as} telling {value}, as it was sent",
+            lambda: f"{self.change.shown_as} telling {self.shown(prepared, answer)}",
+        )
+
+    def is_locked(self, prepared: Arranged) -> bool:
+        """Tell whether the record says that what the parameter changes is locked."""
+        if prepared.recipe.read_back:
+            return False
+        record = prepared.keeper.read(prepared.call.path)
+        setting = record.get(str(self.change.shown_as).partition(".")[0]) if isinstance(record, dict) else None
+        return isinstance(setting, dict) and setting.get("locked") is True
+
+    def present(self) -> dict[str, Any]:
+        """Return the fields of the item that can be read, each with its value."""
+        return {
+            name: entry[name] for record, name in self.fields() for entry, _ in self.records(record) if name in entry
+        }
+
+    def _parameter(self, place: str) -> Parameter:
+        name = place.partition(".")[2]
+        return next(parameter for parameter in self.operation(place).parameters if parameter.name == name)
+
+    # -- what is left to others --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def seen_in_passing(self) -> Iterator[None]:
+        """Leave to the tests of its own area what cannot be seen of an item whose requirement belongs to one."""
+        try:
+            yield
+        except (Unmet, NotTested):
+            book = current_run().book
+            if self.requirement.area == "versions" or book is None:
+                raise
+            book.settled.add(self.requirement.id)
+
+
+@contextmanager
+def left_open(*, in_any_case: bool) -> Iterator[None]:
+    """
+    Let what calls are arranged for settle nothing that the running test still has to look at, or to say why not.
+
+    `in_any_case` for a step before the test looks; otherwise only where it does not come to look.
+    """
+    book = current_run().book
+    before = set(book.settled) if book else set()
+    looks = False
+    try:
+        yield
+        looks = not in_any_case
+    except Violation:
+        looks = not in_any_case
+        raise
+    finally:
+        if book and not looks:
+            book.settled -= book.declared - before
+
+
+def is_offered(answer: Answer) -> bool:
+    """Tell whether an endpoint is there at all; inconclusive when it neither serves nor says that it is not."""
+    if answer.is_served:
+        return True
+    if answer.status in _NOT_OFFERED:
+        return False
+    raise Unmet(Reason.PRECONDITION, f"{called(answer)} was not served: status {answer.status}")
+
+
+def called(answer: Answer) -> str:
+    """Say which call was answered, without what differs from target to target."""
+    call = answer.exchange.call
+    path = "/".join(":id" if part.isdigit() else part for part in urlsplit(call.path).path.split("/"))
+    return f"{call.method} {path}"
+
+
+def entries(answer: Answer) -> list[dict[str, Any]]:
+    """Return the records of an answer: the object, or those of the array; none when it is neither."""
+    try:
+        body = json.loads(answer.exchange.body)
+    except (ValueError, RecursionError):
+        return []
+    return [entry for entry in (body if isinstance(body, list) else [body]) if isinstance(entry, dict)]
+
+
+def is_required(record: str, name: str) -> bool:
+    """Tell whether a record of the target's version must have a property."""
+    document = current_run().contract.at(current_run().profile.version)
+    return name in _required(document, {"$ref": f"#/components/schemas/{record}"})
+
+
+def _required(document: dict[str, Any], schema: Any) -> set[str]:
+    node = resolve(document, schema)
+    own = set(node.get("required", ()))
+    return own.union(*(_required(document, part) for part in node.get("allOf", ())))
+
+
+def _answers(operation: Operation, record: str) -> bool:
+    schema = operation.success.schema or {}
+    wanted = f"#/components/schemas/{record}"
+    return wanted in (schema.get("$ref"), schema.get("items", {}).get("$ref")) and all(
+        entry.fixture for entry in operation.parameters if entry.place == "path"
+    )
+
+
+def _filled(path: str, references: Mapping[str, str]) -> Path:
+    place = Place(current_run().profile)
+    for name, reference in references.items():
+        if f"{{{name}}}" in path:
+            path = path.replace(f"{{{name}}}", str(place.value(reference)))
+    return Path(path)

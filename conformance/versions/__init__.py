@@ -1,0 +1,1 @@
+"""The version table at work: timeline, upgrade readiness and recorded traffic."""

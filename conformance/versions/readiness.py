@@ -1,0 +1,262 @@
+"""
+What an upgrade would meet: one target, judged by two versions.
+
+The suite runs twice over the statements that the rows between the versions touch, as of the older and as of the newer
+version. What fails only as of the newer one is what an upgrade of the contract turns into a violation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract import ChangeKind, Version
+from conformance.errors import UsageError
+from conformance.reports.facts import said
+from conformance.reports.text import one_line, plural
+from conformance.results.record import Reason
+from conformance.results.verdicts import RequirementVerdict, Verdict, add_up
+from conformance.versions.timeline import TimelineItem, TimelineState, timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.contract import Contract
+    from conformance.results.record import RunRecord
+
+
+class Ready(StrEnum):
+    """Whether a target could be held against the newer version."""
+
+    READY = "ready"
+    NOT_READY = "not ready"
+    OPEN = "open"
+    """Nothing stands against it, but not everything that will be owed could be verified."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyItem:
+    """One item of the version table, and how the target stands to it today."""
+
+    id: str
+    version: str
+    kind: str
+    item: str
+    summary: str
+    requirement: str
+    replacement: str | None
+    removal_planned: str | None
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComingViolation:
+    """What the target does today and the newer version rules out."""
+
+    requirement: str
+    statement: str
+    section: str
+    expected: str | None
+    actual: str | None
+    curl: str | None
+    """Repeats the call that shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComingGap:
+    """What the newer version demands and the run could not verify."""
+
+    requirement: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What an upgrade from one version to another would meet."""
+
+    start: str
+    end: str
+    verdict: Ready
+    explanation: str
+    still_served: tuple[ReadyItem, ...]
+    """Deprecated by the newer version, and served today."""
+    not_made: tuple[ReadyItem, ...]
+    """Documented between the two versions, and not made yet."""
+    made: tuple[ReadyItem, ...]
+    """Documented between the two versions, and made already."""
+    unseen: tuple[ReadyItem, ...]
+    """Documented between the two versions or deprecated, and not to be seen from here."""
+    violations: tuple[ComingViolation, ...]
+    unverified: tuple[ComingGap, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain data, as `readiness.json` holds it."""
+        return asdict(self)
+
+
+def interval(start: Version | None, end: str) -> tuple[Version, Version]:
+    """Return the two versions of an upgrade; raise UsageError when there is nothing between them."""
+    newer = Version.parse_known(end)
+    if newer is None:
+        raise UsageError("The version to be ready for must be known, such as 18.0.")
+    if start is None:
+        raise UsageError(
+            "The version of the target is unknown, so nobody can tell what an upgrade would change. "
+            "Name it with --from, in the profile or with --target-version.",
+        )
+    if start >= newer:
+        raise UsageError(f"Version {newer} is not newer than {start}: there is nothing to be ready for.")
+    return start, newer
+
+
+def affected(contract: Contract, start: Version, end: Version) -> tuple[str, ...]:
+    """Return the requirements that an upgrade can change the verdict of, and those of deprecated items."""
+    found = [change.requirement for change in contract.changes if _matters(change.kind, change.version, start, end)]
+    found += [
+        requirement.id
+        for requirement in contract.requirements.values()
+        if any(bound and start < bound <= end for bound in (requirement.introduced, requirement.removed))
+    ]
+    return tuple(name for name in dict.fromkeys(found) if not contract.requirements[name].not_testable)
+
+
+def _matters(kind: ChangeKind, version: Version | None, start: Version, end: Version) -> bool:
+    if version is None or version > end:
+        return False
+    return version > start or kind is ChangeKind.DEPRECATED
+
+
+def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Version) -> Readiness:
+    """Compare what runs showed as of two versions; without a run as of the older one, nothing failed as of it."""
+    then, now = (_rows(before) if before else {}), _rows(after)
+    violations = tuple(
+        _violation(row)
+        for name, row in now.items()
+        if row.is_violation and (name not in then or then[name].verdict is not Verdict.FAILED)
+    )
+    gaps = tuple(
+        ComingGap(name, str(row.reason or ""), row.detail or "")
+        for name, row in now.items()
+        if row.is_gap and row.requirement.tests and _is_selected(row)
+    )
+    items = list(timeline(after, add_up(after)))
+    between = [entry for entry in items if _is_between(entry, start, end) and entry.item.kind != ChangeKind.DEPRECATED]
+    deprecated = [entry for entry in items if entry.item.kind == ChangeKind.DEPRECATED and entry.reached]
+    not_made = _with_state(between, TimelineState.NOT_MADE)
+    unseen = [entry for entry in (*deprecated, *between) if entry.state is TimelineState.OPEN]
+    verdict = Ready.NOT_READY if violations else Ready.OPEN if gaps else Ready.READY
+    return Readiness(
+        start=str(start),
+        end=str(end),
+        verdict=verdict,
+        explanation=f"{_explanation(verdict, len(violations), len(gaps), str(end))}{_beside(len(not_made))}",
+        still_served=_with_state(deprecated, TimelineState.STILL_SERVED),
+        not_made=not_made,
+        made=_with_state(between, TimelineState.MADE),
+        unseen=tuple(_ready(entry) for entry in unseen),
+        violations=violations,
+        unverified=gaps,
+    )
+
+
+def _rows(record: RunRecord) -> dict[str, RequirementVerdict]:
+    return {row.requirement.id: row for row in add_up(record).rows}
+
+
+def _is_selected(row: RequirementVerdict) -> bool:
+    return row.reason is not Reason.SWITCHED_OFF
+
+
+def _is_between(entry: TimelineItem, start: Version, end: Version) -> bool:
+    if entry.item.version == "future":
+        return False
+    return start < Version.parse(entry.item.version) <= end
+
+
+def _with_state(entries: list[TimelineItem], state: TimelineState) -> tuple[ReadyItem, ...]:
+    return tuple(_ready(entry) for entry in entries if entry.state is state)
+
+
+def _ready(entry: TimelineItem) -> ReadyItem:
+    item = entry.item
+    return ReadyItem(
+        id=item.id,
+        version=item.version,
+        kind=item.kind,
+        item=item.item,
+        summary=item.summary,
+        requirement=item.requirement,
+        replacement=item.replacement,
+        removal_planned=item.removal_planned,
+        state=str(entry.state),
+        detail=entry.detail,
+    )
+
+
+def _violation(row: RequirementVerdict) -> ComingViolation:
+    check = row.failures[0]
+    words = said(check)
+    return ComingViolation(
+        requirement=row.requirement.id,
+        statement=row.requirement.statement,
+        section=row.requirement.section,
+        expected=words.get("expected"),
+        actual=words.get("actual"),
+        curl=check.evidence[-1].curl if check.evidence else None,
+    )
+
+
+def _explanation(verdict: Ready, violations: int, gaps: int, end: str) -> str:
+    return {
+        Ready.READY: f"Nothing that was seen stands against version {end}.",
+        Ready.NOT_READY: f"As of version {end} {plural(violations, 'requirement')} would be violated.",
+        Ready.OPEN: f"Nothing failed, but {plural(gaps, 'requirement')} of version {end} could not be verified.",
+    }[verdict]
+
+
+def _beside(not_made: int) -> str:
+    """Say that what is not made yet was not forgotten by the verdict: the text holds nobody to every row."""
+    changes = "1 documented change is" if not_made == 1 else f"{not_made} documented changes are"
+    return f" {changes} not made yet; only what the specification demands counts." if not_made else ""
+
+
+def in_words(readiness: Readiness) -> str:
+    """Return a readiness for the terminal, without a newline at its end."""
+    return "\n".join(_lines(readiness))
+
+
+def _lines(readiness: Readiness) -> Iterator[str]:
+    yield f"{readiness.verdict.upper()}  for an upgrade from {readiness.start} to {readiness.end}"
+    yield readiness.explanation
+    yield from _headed("Becomes a violation", len(readiness.violations))
+    for entry in readiness.violations:
+        yield f"  {entry.requirement}"
+        yield f"    {one_line(entry.statement)}"
+        yield f"    expected {one_line(entry.expected)}; got {one_line(entry.actual)}"
+        if entry.curl:
+            yield f"    {one_line(entry.curl, 1000)}"
+    yield from _listed("Not made yet", readiness.not_made)
+    yield from _listed("Deprecated and still served", readiness.still_served)
+    if readiness.made:
+        yield from _listed("Made already", readiness.made)
+    if readiness.unseen:
+        yield from _listed("Not seen", readiness.unseen)
+    if readiness.unverified:
+        yield from ("", f"Could not be verified ({len(readiness.unverified)})")
+        yield from (f"  {gap.requirement}: {one_line(gap.detail or gap.reason)}" for gap in readiness.unverified)
+
+
+def _headed(title: str, number: int) -> Iterator[str]:
+    """Say also that there is nothing: whoever asks is to get an answer."""
+    yield from ("", f"{title} ({number})" if number else f"{title}: nothing that was seen")
+
+
+def _listed(title: str, items: tuple[ReadyItem, ...]) -> Iterator[str]:
+    yield from _headed(title, len(items))
+    for entry in items:
+        more = f"; use {entry.replacement}" if entry.replacement else ""
+        planned = f"; removal planned for {entry.removal_planned}" if entry.removal_planned else ""
+        yield f"  {entry.version:<5} {entry.kind:<10} {entry.item}: {one_line(entry.detail).rstrip('.')}{more}{planned}"
