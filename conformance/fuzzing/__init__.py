@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.fuzzing.case_adapter import CaseAdapter
 from conformance.fuzzing.cases import DrawnCase, Mutation
 from conformance.fuzzing.corpus import PHASES, Budget, Corpus, Draw
-from conformance.fuzzing.fitting import Fitting
 from conformance.fuzzing.read_back import must_be_stored
 from conformance.fuzzing.running import Failure, Tally, run_cases
-from conformance.suite.bookkeeping import current_run
+from conformance.suite.context import current_run
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "PHASES",
     "Budget",
+    "CaseAdapter",
     "Corpus",
     "Draw",
     "DrawnCase",
     "Failure",
-    "Fitting",
     "Mutation",
     "Tally",
     "draw",
@@ -74,4 +74,4 @@ def draw(operation: Operation, phase: str, *, corpus: Corpus, place: Place, budg
         for parameter in operation.parameters
         if parameter.place == "path" and parameter.fixture
     }
-    return Fitting(operation).fitted(cases, place, values)
+    return CaseAdapter(operation).fitted(cases, place, values)

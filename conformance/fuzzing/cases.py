@@ -86,7 +86,7 @@ class DrawnCase:
         return Call(actor, self.method, self.path, _joined(self.query), self.content, headers)
 
     def prepared(self, operation: Operation) -> Prepared:
-        """Return the call in the form that recipes know."""
+        """Return the call in the form that request examples know."""
         return Prepared(operation, dict(self.path_values), dict(self.query), self.body)
 
     def smaller(self) -> Iterator[DrawnCase]:

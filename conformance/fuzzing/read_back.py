@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.bookkeeping import Violation
+from conformance.suite.context import Violation
 from conformance.suite.expectations import Answer, must
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def must_be_stored(arranged: Arranged, call: Prepared, answer: Answer) -> None:
     A write that shows nowhere is left alone. Raise Violation when the resource holds something else, Unmet when it
     cannot be read.
     """
-    read_back = arranged.recipe.read_back
+    read_back = arranged.request_example.read_back
     if read_back is None or not isinstance(call.body, dict) or not shown_by(read_back, call.body):
         return
     path = read_back.path(call, answer)

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from conformance.fuzzing.case_adapter import CaseAdapter
 from conformance.fuzzing.cases import DrawnCase, query_text
-from conformance.fuzzing.fitting import Fitting
 from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.results.record import Outcome, Reason
-from conformance.suite.bookkeeping import NotTested, Unmet, Violation, current_run
+from conformance.suite.context import NotTested, Unmet, Violation, current_run
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Tally:
 class _Sending:
     arranged: Arranged
     caller: Caller
-    fitting: Fitting
+    adapter: CaseAdapter
 
     def all(self, cases: Sequence[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
         """Send cases, several at once, and return them with their answers in the order of the cases."""
@@ -82,9 +82,9 @@ class _Sending:
             return []
         calls = [case.call(self.caller.actor) for case in cases]
         run = current_run()
-        if run.hurries.is_set():
+        if run.shutting_down.is_set():
             raise NotTested(Reason.INTERRUPTED, "the run was interrupted")
-        with run.apart():
+        with run.unjudged():
             exchanges = run.each(self.exchange, calls)
         return list(zip(cases, exchanges, strict=True))
 
@@ -98,7 +98,7 @@ class _Sending:
     def alone(self, case: DrawnCase) -> list[Failure]:
         """Send one case while nothing else is sent; return what is wrong with its answer and with what it stored."""
         run = current_run()
-        with run.apart(), run.client.alone():
+        with run.unjudged(), run.client.alone():
             exchange = self.exchange(case.call(self.caller.actor))
         failures = list(self.judged(case, exchange))
         return failures + self.not_stored(case, exchange)
@@ -106,7 +106,7 @@ class _Sending:
     def again(self, case: DrawnCase) -> DrawnCase:
         """Arrange anew, and return a case with the path values that the arrangement now has."""
         self.arranged.again()
-        return self.fitting.moved(self.fitting.seen_through(case), self.arranged.call.path_values)
+        return self.adapter.rebind(self.adapter.diagnose(case), self.arranged.call.path_values)
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
@@ -114,14 +114,14 @@ class _Sending:
         """Yield what no reading of the text allows about one answer."""
         status, operation = exchange.status, self.arranged.operation
         run = current_run()
-        if status is None or status == _TOO_MANY_REQUESTS or run.judge.is_gateway_error(exchange):
+        if status is None or status == _TOO_MANY_REQUESTS or run.validator.is_gateway_error(exchange):
             return
         if operation.alias_of and 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
             return  # an older name may send its callers to the newer one, which is judged by itself
-        owed = self.fitting.must_be_refused(case)
+        owed = self.adapter.must_be_refused(case)
         if status >= _SERVER_ERROR:
             expected = "no server error"
-            for name in owed[:1] or [self.fitting.requirement_of(case) or self.success]:
+            for name in owed[:1] or [self.adapter.requirement_of(case) or self.success]:
                 yield Failure(case, name, expected, f"status {status}", (exchange,), may_be_load=True)
         elif owed and not exchange.is_refusal:
             for name in owed:
@@ -129,13 +129,13 @@ class _Sending:
         elif operation.response_to(status) is None:
             documented = ", ".join(response.status for response in operation.responses)
             yield Failure(case, self.success, f"a documented answer: {documented}", f"status {status}", (exchange,))
-        for finding in current_run().judge.findings(exchange):
+        for finding in current_run().validator.findings(exchange):
             if not finding.holds:
                 yield Failure(case, finding.requirement, finding.expected, finding.actual, (exchange,), finding.place)
 
     def not_stored(self, case: DrawnCase, exchange: Exchange) -> list[Failure]:
         """Read a served, correct write back and return what is not there."""
-        read_back = self.arranged.recipe.read_back
+        read_back = self.arranged.request_example.read_back
         if read_back is None or not case.is_positive or not exchange.is_success or not isinstance(case.body, dict):
             return []
         try:
@@ -164,11 +164,11 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
     error or an undocumented answer is held against the target; then correct calls, some of them one by one with the
     resource read back. Failures of the same kind are one, shown by the smallest call that still fails.
     """
-    fitting = Fitting(arranged.operation)
-    sending = _Sending(arranged, caller, fitting)
-    fitted = fitting.fitted([_control(arranged), *cases], arranged.place, arranged.call.path_values)
-    owed = [case for case in fitted if fitting.must_be_refused(case)]
-    wrong = [case for case in fitted if not case.is_positive and not fitting.must_be_refused(case)]
+    adapter = CaseAdapter(arranged.operation)
+    sending = _Sending(arranged, caller, adapter)
+    fitted = adapter.fitted([_control(arranged), *cases], arranged.place, arranged.call.path_values)
+    owed = [case for case in fitted if adapter.must_be_refused(case)]
+    wrong = [case for case in fitted if not case.is_positive and not adapter.must_be_refused(case)]
     right = [case for case in fitted if case.is_positive]
     answered = _send_what_must_be_refused(sending, owed)
     if owed and not _all_refused(answered):
@@ -206,7 +206,7 @@ def _all_refused(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
 
 
 def _moved(sending: _Sending, case: DrawnCase) -> DrawnCase:
-    return sending.fitting.moved(case, sending.arranged.call.path_values)
+    return sending.adapter.rebind(case, sending.arranged.call.path_values)
 
 
 def _send_what_must_be_refused(sending: _Sending, cases: list[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
@@ -230,7 +230,7 @@ def _send_correct_ones(
 ) -> tuple[list[tuple[DrawnCase, Exchange]], list[Failure]]:
     """Send correct calls: some one by one, read back, and the others at once."""
     cases = [_moved(sending, case) for case in cases]
-    read_back = sending.arranged.recipe.read_back
+    read_back = sending.arranged.request_example.read_back
     one_by_one = cases[:_READ_BACK_AT_MOST] if read_back else []
     answered: list[tuple[DrawnCase, Exchange]] = []
     failures: list[Failure] = []
@@ -250,7 +250,7 @@ def _counted(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], owed
         sent=len(answered),
         served=sum(exchange.is_success for exchange in right),
         declined=sum(exchange.is_refusal for exchange in right),
-        refused=sum(exchange.is_refusal for case, exchange in answered[:owed] if sending.fitting.must_be_refused(case)),
+        refused=sum(exchange.is_refusal for case, exchange in answered[:owed] if sending.adapter.must_be_refused(case)),
         unanswered=sum(exchange.status in (None, _TOO_MANY_REQUESTS) for _, exchange in answered),
     )
 
@@ -259,11 +259,11 @@ def _record_what_held(sending: _Sending, answered: list[tuple[DrawnCase, Exchang
     """Record every requirement that an answer met; refusals count only beside a correct call that was served."""
     run = current_run()
     for case, exchange in answered:
-        for finding in run.judge.findings(exchange):
+        for finding in run.validator.findings(exchange):
             if finding.holds:
                 run.passed(finding.requirement)
         if tally.served and exchange.is_refusal:
-            for name in sending.fitting.must_be_refused(case):
+            for name in sending.adapter.must_be_refused(case):
                 run.passed(name)
 
 
@@ -290,8 +290,8 @@ def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
         shown = smallest or group[0]
         count = f" ({len(group)} drawn cases show it)" if len(group) > 1 else ""
         violation = Violation(shown.expected, shown.actual + count, *shown.exchanges)
-        if run.book is not None:
-            run.book.recent.clear()
+        if run.context is not None:
+            run.context.recent.clear()
         run.failed(shown.requirement, violation, shown.place or None)
         run.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {_line(shown)}")
         yield shown

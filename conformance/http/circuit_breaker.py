@@ -31,7 +31,7 @@ class _Place:
 
 
 @dataclass
-class Patience:
+class CircuitBreaker:
     """
     Decides which calls are worth sending.
 

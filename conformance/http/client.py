@@ -19,7 +19,7 @@ import httpcore
 import httpx
 
 from conformance import __version__
-from conformance.http.circuit_breaker import Patience
+from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.connections import BROKEN, Address, Connections
 from conformance.http.receiving import headers_of, in_short, received
 from conformance.results.record import Evidence
@@ -130,7 +130,7 @@ class Client:
         self._waited = 0.0
         self._settled_at = 0.0
         self._quickest_seconds = 0.0
-        self._patience = Patience(profile.limits.timeout_seconds, _method_and_path)
+        self._circuit_breaker = CircuitBreaker(profile.limits.timeout_seconds, _method_and_path)
         self._gone: str | None = None
         self._asking = threading.Lock()
         self._wanting_quiet = threading.Lock()
@@ -164,7 +164,7 @@ class Client:
 
     def tell_apart(self, place_of: Callable[[Call], str]) -> None:
         """Take calls of one place, such as those of one operation, for alike: they will go unanswered together."""
-        self._patience.place_of = place_of
+        self._circuit_breaker.place_of = place_of
 
     def send(  # noqa: PLR0913 - the parts of a request
         self,
@@ -253,14 +253,14 @@ class Client:
     def _once(self, call: Call) -> Exchange:
         if self._gone is not None:
             raise TargetGoneError(self._gone)
-        refusal = self._patience.refuses(call, self.test)
+        refusal = self._circuit_breaker.refuses(call, self.test)
         if refusal is not None:
             return _unanswered(call, refusal, 0.0)
         begun = time.monotonic()
         exchange = self._sent(call)
         if exchange.status is not None:
-            self._patience.heard(call)
-        elif self._patience.missed(call, self.test, exchange.problem or "", begun, time.monotonic()):
+            self._circuit_breaker.heard(call)
+        elif self._circuit_breaker.missed(call, self.test, exchange.problem or "", begun, time.monotonic()):
             self._see_who_answers(exchange)
         return exchange
 
@@ -313,9 +313,9 @@ class Client:
     def _see_who_answers(self, exchange: Exchange) -> None:
         """Ask for what was answered before; raise TargetGoneError when that is not answered any more either."""
         with self._asking:
-            for witness in self._patience.witnesses() if self._gone is None else ():
+            for witness in self._circuit_breaker.witnesses() if self._gone is None else ():
                 if self._sent(witness).status is not None:
-                    self._patience.heard(witness)
+                    self._circuit_breaker.heard(witness)
                     return
             self._gone = self._gone or (
                 f"{self.profile.redacted()['base_url']} leaves every call without an answer, also those that it "

@@ -19,7 +19,7 @@ from conformance.reference.clock import Clock
 from conformance.results.record import Check, Outcome, Recorder
 from conformance.runner import plugin as pytest_plugin
 from conformance.suite import load as bursts
-from conformance.suite.bookkeeping import Run, running
+from conformance.suite.context import Run, running
 from conformance.target.embedded import profile_data
 from conformance.target.profile import profile_from
 
@@ -160,7 +160,7 @@ class Bench:
         self._server.serve(service)
         recorder = Recorder(self._folder / "results.jsonl")
         try:
-            with running(Run(self._contract, profile, recorder)) as run, pytest_plugin.booked(item, run):
+            with running(Run(self._contract, profile, recorder)) as run, pytest_plugin.in_context(item, run):
                 runtestprotocol(item, log=False)
         finally:
             recorder.close()

@@ -28,7 +28,7 @@ from conformance.results.record import RECORD_FORM, Check, Footer, Header, Reaso
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
-from conformance.suite.bookkeeping import Run, running
+from conformance.suite.context import Run, running
 from conformance.target.embedded import DEFAULT_VERSION, profile_data
 from conformance.target.preflight import preflight
 from conformance.target.profile import profile_from
@@ -185,7 +185,7 @@ def _perform(one: Round, items: Sequence[pytest.Item], claims: Mapping[str, Coll
         run = stack.enter_context(running(Run(contract, profile, recorder)))
         preflight(profile, run.client)
         for item in shuffled(items, one.order):
-            with pytest_plugin.booked(item, run):
+            with pytest_plugin.in_context(item, run):
                 runtestprotocol(item, log=False)
         recorder.write(Footer(RunVerdict.INCOMPLETE, ExitCode.INCOMPLETE, "", run.client.requests, 0))
         record = recorder.read_back()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from conformance.contract import Operation
     from conformance.runner.session import Session
-    from conformance.suite.bookkeeping import Run, TestBook
+    from conformance.suite.context import Run, TestContext
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Lanes:
         self._session = session
         self._jobs = jobs
         self._number = number
-        self._books: dict[pytest.Item, TestBook] = {}
+        self._books: dict[pytest.Item, TestContext] = {}
         self._ended: dict[pytest.Item, Future[None]] = {call.item: Future() for job in jobs for call in job}
         self._free: SimpleQueue[int] = SimpleQueue()
         self._threads: ThreadPoolExecutor | None = None
@@ -81,8 +81,8 @@ class Lanes:
         """Tell whether a test runs in a lane; such tests come last, when no other test is under way."""
         return item in self._ended
 
-    def book(self, item: pytest.Item, begun: Callable[[pytest.Item], TestBook]) -> TestBook:
-        """Return the book of a test that runs in a lane; the first that is asked for lets all begin."""
+    def context(self, item: pytest.Item, begun: Callable[[pytest.Item], TestContext]) -> TestContext:
+        """Return the context of a test that runs in a lane; the first that is asked for lets all begin."""
         if self._threads is None:
             self._books = {item: begun(item) for item in self._ended}
             self._threads = ThreadPoolExecutor(self._number)
@@ -99,7 +99,7 @@ class Lanes:
     def close(self) -> None:
         """Begin nothing more, and let what is under way put back what it changed."""
         if self._threads is not None:
-            self._run.hurries.set()
+            self._run.shutting_down.set()
             self._threads.shutdown(cancel_futures=True)
 
     def _do(self, job: Sequence[DrawnCalls]) -> None:
@@ -111,17 +111,17 @@ class Lanes:
             self._free.put(lane)
 
     def _test(self, call: DrawnCalls, lane: int) -> None:
-        book, ended = self._books[call.item], self._ended[call.item]
-        self._run.join(book, lane)
-        book.started = time.monotonic()
+        context, ended = self._books[call.item], self._ended[call.item]
+        self._run.join(context, lane)
+        context.started = time.monotonic()
         try:
-            self._run.require_declared(book.declared)
+            self._run.require_declared(context.declared)
             call.item.obj(operation=call.operation, suite=self._session)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised where the test is waited for
-            book.seconds = time.monotonic() - book.started
+            context.seconds = time.monotonic() - context.started
             ended.set_exception(error)
         else:
-            book.seconds = time.monotonic() - book.started
+            context.seconds = time.monotonic() - context.started
             ended.set_result(None)
 
 

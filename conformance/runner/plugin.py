@@ -23,7 +23,7 @@ from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.options import add_options, options_of
 from conformance.runner.progress import ByArea
 from conformance.runner.session import Session, TimeIsUpError
-from conformance.suite.bookkeeping import NotTested, Run, TestBook, Violation, current_run
+from conformance.suite.context import NotTested, Run, TestContext, Violation, current_run
 from conformance.suite.expectations import Caller
 from conformance.target import ACTORS, FIXTURES, Actor, Fixture
 from conformance.target.profile import PLURALS
@@ -48,9 +48,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's markers and check the operator's options."""
-    config.addinivalue_line("markers", "claims(*ids): requirements that a test verifies beyond those its source names")
+    config.addinivalue_line(
+        "markers", "requirements(*ids): requirements that a test verifies beyond those its source names"
+    )
     config.addinivalue_line("markers", "slow: takes minutes or many calls; runs with --include slow")
-    config.addinivalue_line("markers", "every_operation(where, claims, draws): one test per operation of the contract")
+    config.addinivalue_line(
+        "markers", "every_operation(where, requirements, draws): one test per operation of the contract"
+    )
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
@@ -82,11 +86,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     session = metafunc.config.stash[_SESSION]
     where: Callable[[Operation], bool] = marker.kwargs["where"]
-    claims: Callable[[Operation], frozenset[str]] = marker.kwargs["claims"]
+    claims: Callable[[Operation], frozenset[str]] = marker.kwargs["requirements"]
     metafunc.parametrize(
         "operation",
         [
-            pytest.param(operation, id=operation.id, marks=pytest.mark.claims(*sorted(claimed)))
+            pytest.param(operation, id=operation.id, marks=pytest.mark.requirements(*sorted(claimed)))
             for operation in session.contract.operations(session.version)
             if not operation.unsafe and where(operation) and (claimed := _tested(session.contract, claims(operation)))
         ],
@@ -150,7 +154,7 @@ def is_suite(item: pytest.Item) -> bool:
 
 
 def _claims(item: pytest.Item, contract: Contract, problems: list[str]) -> frozenset[str]:
-    found = {str(name) for marker in item.iter_markers("claims") for name in marker.args}
+    found = {str(name) for marker in item.iter_markers("requirements") for name in marker.args}
     if isinstance(item, pytest.Function):
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         try:
@@ -275,19 +279,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Open the book of a test before its first fixture, and close it after its last."""
+    """Open the context of a test before its first fixture, and close it after its last."""
     if not is_suite(item):
         return (yield)
-    with booked(item, current_run()):
+    with in_context(item, current_run()):
         return (yield)
 
 
 @contextmanager
-def booked(item: pytest.Item, run: Run) -> Iterator[None]:
-    """Keep the book of one test of the suite while the context lasts."""
+def in_context(item: pytest.Item, run: Run) -> Iterator[None]:
+    """Keep the context of one test of the suite while the context lasts."""
     item.stash[_OUTCOME], item.stash[_DETAIL] = "not tested", None
     found = _lanes_of(item)
-    run.join(found.book(item, partial(_begun, run)) if found else _begun(run, item))
+    run.join(found.context(item, partial(_begun, run)) if found else _begun(run, item))
     try:
         yield
     finally:
@@ -295,7 +299,7 @@ def booked(item: pytest.Item, run: Run) -> Iterator[None]:
         run.end(item.stash[_OUTCOME], item.stash[_DETAIL])
 
 
-def _begun(run: Run, item: pytest.Item) -> TestBook:
+def _begun(run: Run, item: pytest.Item) -> TestContext:
     claims: Collection[str] = item.stash[_CLAIMS]
     return run.begin(item.nodeid, frozenset(claims))
 
@@ -379,7 +383,7 @@ def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, ob
         run.leave_open(Reason.HARNESS_ERROR, f"the suite itself broke: {type(error).__name__}: {error}")
         raise
     else:
-        failures = run.book.soft_failures if run.book and ends else []
+        failures = run.context.soft_failures if run.context and ends else []
         _say(item, "failed" if failures else "passed")
         if failures:
             pytest.fail("\n".join(failures), pytrace=False)
@@ -407,7 +411,7 @@ def _say(item: pytest.Item, outcome: str, detail: str | None = None) -> None:
 
 def _in_words(run: Run, violation: Violation) -> str:
     lines = [f"expected: {violation.expected}", f"actual:   {violation.actual}"]
-    shown = violation.exchanges or (tuple(run.book.recent[-1:]) if run.book else ())
+    shown = violation.exchanges or (tuple(run.context.recent[-1:]) if run.context else ())
     lines += [run.client.evidence(exchange).curl for exchange in shown]
     return "\n".join(lines)
 

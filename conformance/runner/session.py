@@ -22,7 +22,7 @@ from conformance.results.known_failures import load_known_failures
 from conformance.results.plan import plan, table
 from conformance.results.record import RECORD_FORM, Footer, Header, Notice, PlannedRequirement, Recorder, RunRecord
 from conformance.results.verdicts import RunResult, RunVerdict, add_up
-from conformance.suite.bookkeeping import Run, running
+from conformance.suite.context import Run, running
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.preflight import preflight, undeclared

@@ -53,7 +53,7 @@ class Seen:
 
     findings: tuple[Finding, ...] = ()
     tolerated: tuple[Tolerated, ...] = ()
-    foreign: str | None = None
+    unrecognisable: str | None = None
     """Why the body is not the documented record at all: of another kind, or without any of its properties."""
 
 

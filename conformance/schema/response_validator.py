@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from conformance.contract import Contract, Operation, Version
     from conformance.http.client import Call, Exchange
 
-__all__ = ["Finding", "Judge", "Seen"]
+__all__ = ["Finding", "ResponseValidator", "Seen"]
 
 _REMEMBERED_PATHS = 4096
 
@@ -22,7 +22,7 @@ _REMEMBERED_PATHS = 4096
 _GATEWAY_ERRORS = (502, 503, 504)
 
 
-class Judge:
+class ResponseValidator:
     """Knows the operations of one version, and what an answer to each of them must look like."""
 
     def __init__(self, contract: Contract, version: Version | None) -> None:
@@ -34,7 +34,7 @@ class Judge:
         """Return the operation that a method and a path address, None when the contract has none."""
 
     @classmethod
-    def of(cls, contract: Contract, version: Version | None) -> Judge:
+    def of(cls, contract: Contract, version: Version | None) -> ResponseValidator:
         """Return the judge of a version, with all schemas that were compiled so far."""
         key = (contract.digest, version)
         if key not in _KNOWN:
@@ -72,12 +72,12 @@ class Judge:
             return Seen()
         response = operation.response_to(exchange.status)
         if response is None or _is_streamed(operation, exchange):
-            return Seen(foreign=_silence(operation, exchange))
+            return Seen(unrecognisable=_silence(operation, exchange))
         key = (operation.id, response.status)
         if key not in self._schemas:
             self._schemas[key] = ResponseSchema(operation, response)
         found = self._schemas[key].seen(exchange.status, exchange.body)
-        return replace(found, foreign=_silence(operation, exchange)) if exchange.status == NO_CONTENT else found
+        return replace(found, unrecognisable=_silence(operation, exchange)) if exchange.status == NO_CONTENT else found
 
     def findings(self, exchange: Exchange) -> tuple[Finding, ...]:
         """Return what of `seen` holds or is violated."""
@@ -101,7 +101,7 @@ def _is_streamed(operation: Operation, exchange: Exchange) -> bool:
     return isinstance(sent, dict) and sent.get(operation.streams) not in (None, False)
 
 
-_KNOWN: dict[tuple[str, Version | None], Judge] = {}
+_KNOWN: dict[tuple[str, Version | None], ResponseValidator] = {}
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from conformance.contract import Contract, Kind
 from conformance.results.record import Outcome, Reason
-from conformance.suite.arrange import Place, area_of, has_recipe
-from conformance.suite.bookkeeping import MisuseError, NotTested, current_run
+from conformance.suite.arrange import Place, area_of, has_request_example
+from conformance.suite.context import MisuseError, NotTested, current_run
 from conformance.suite.expectations import Caller, verifies
 from conformance.target import Actor
 
@@ -24,8 +24,8 @@ _NOBODY = Actor(WRONG_TOKEN, "0000-no-such-token-0000")
 
 
 def takes_part(operation: Operation) -> bool:
-    """Tell whether derived tests call an operation: it has a recipe and the text says who is served."""
-    return has_recipe(operation) and bool(operation.served)
+    """Tell whether derived tests call an operation: it has a request example and the text says who is served."""
+    return has_request_example(operation) and bool(operation.served)
 
 
 def claims_of(*ids: str | None) -> frozenset[str]:
@@ -102,10 +102,10 @@ def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[
     Works like `verifies`, for ids that come from the contract instead of the source of the test. Ids that the test
     does not declare, because they do not hold at the version or are not verified by tests, are left out.
     """
-    book = current_run().book
-    if book is None:
+    context = current_run().context
+    if context is None:
         raise MisuseError("held_against() outside a test.")
-    names = [name for name in dict.fromkeys(ids) if name and name in book.declared]
+    names = [name for name in dict.fromkeys(ids) if name and name in context.declared]
     with verifies(*names, go_on=go_on) if names else nullcontext():
         yield
 
@@ -113,7 +113,7 @@ def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[
 def note(requirement: str, what: str) -> None:
     """Record what the target chose, if the running test declares the requirement that it belongs to."""
     run = current_run()
-    if run.book is not None and requirement in run.book.declared:
+    if run.context is not None and requirement in run.context.declared:
         run.observed(requirement, what)
 
 
@@ -130,7 +130,7 @@ def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
         if is_known(name):
             found[requirement].append(name)
     for requirement, actors in found.items():
-        if not actors and run.book is not None and requirement in run.book.declared:
+        if not actors and run.context is not None and requirement in run.context.declared:
             names = [name for name, stated in table.items() if stated == requirement]
             detail = run.profile.missing((names[0],)) or f"the profile has none of {', '.join(names)}"
             run.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, detail)
@@ -142,7 +142,7 @@ def reads_of_a_project() -> list[str]:
     start = "/projects/{id}"
     return [
         operation.path.removeprefix(start)
-        for operation in current_run().judge.operations
+        for operation in current_run().validator.operations
         if operation.is_read and operation.path.startswith(f"{start}/") and operation.path.count("{") == 1
         if takes_part(operation) and not operation.feature and not operation.alias_of
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.bookkeeping import current_run
+from conformance.suite.context import current_run
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _AT_ONCE = 16
 let_pass: Callable[[float], None] = time.sleep
 
 
-def burst(caller: Caller, path: str, body: Any, *, count: int = 1) -> list[Answer]:
+def send_load(caller: Caller, path: str, body: Any, *, count: int = 1) -> list[Answer]:
     """
     POST the same body `count` times, several at once, and return all answers.
 

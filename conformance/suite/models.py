@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.http.client import TargetGoneError
 from conformance.results.record import Reason
-from conformance.suite.bookkeeping import Unmet, Violation, current_run
+from conformance.suite.context import Unmet, Violation, current_run
 
 if TYPE_CHECKING:
     from conformance.runner.session import Session
@@ -51,8 +51,8 @@ def explore(suite: Session, make: type[Model]) -> None:
             run_state_machine_as_test(seed(suite.seed)(make), settings=options)
         except Flaky as error:
             raise _told_by(error) from error
-    if run.book is not None:
-        run.book.settled |= run.book.declared
+    if run.context is not None:
+        run.context.settled |= run.context.declared
 
 
 def _told_by(error: Flaky) -> Exception:

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 
 from conformance.results.record import Reason
-from conformance.suite.bookkeeping import Unmet, current_run
+from conformance.suite.context import Unmet, current_run
 
 _HTTPS = 443
 #: Everything the library can do, however weak: what is refused must be refused by the target.

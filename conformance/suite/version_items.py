@@ -13,7 +13,7 @@ from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
 from conformance.results.record import Reason
 from conformance.suite.arrange import Place, arranged
-from conformance.suite.bookkeeping import NotTested, Unmet, Violation, current_run
+from conformance.suite.context import NotTested, Unmet, Violation, current_run
 from conformance.suite.derived import served_caller
 from conformance.suite.expectations import Answer, Caller, Path, must_settle
 from conformance.target import ACTORS
@@ -130,7 +130,7 @@ class ItemUnderTest:
 
     def operations(self) -> list[Operation]:
         """Return the operations that the row names and the target's version has."""
-        return [operation for operation in current_run().judge.operations if operation.id in self.change.places]
+        return [operation for operation in current_run().validator.operations if operation.id in self.change.places]
 
     def fields(self) -> list[tuple[str, str]]:
         """Return record and property of every field that the row names."""
@@ -140,13 +140,13 @@ class ItemUnderTest:
 
     def parameters(self) -> list[tuple[Operation, str]]:
         """Return operation and name of every parameter that the row names and the target's version has."""
-        known = {operation.id: operation for operation in current_run().judge.operations}
+        known = {operation.id: operation for operation in current_run().validator.operations}
         parts = [place.partition(".") for place in self.change.places if "=" not in place]
         return [(known[owner], name) for owner, _, name in parts if name and owner in known]
 
     def records(self, record: str) -> Iterator[tuple[dict[str, Any], Answer]]:
         """Read what answers a record and yield each record with its answer; what is not served is passed over."""
-        for operation in current_run().judge.operations:
+        for operation in current_run().validator.operations:
             if operation.is_read and not operation.alias_of and _answers(operation, record):
                 answer = self.read(operation)
                 for entry in entries(answer) if answer.is_served else ():
@@ -166,7 +166,7 @@ class ItemUnderTest:
     def operation(self, place: str) -> Operation:
         """Return the operation that a place names, alone or before a parameter."""
         wanted = place.partition(".")[0]
-        return next(operation for operation in current_run().judge.operations if operation.id == wanted)
+        return next(operation for operation in current_run().validator.operations if operation.id == wanted)
 
     def values(self, place: str, where: Place) -> list[Any]:
         """Return what to send for a parameter: both sides of a flag, a number, what the profile gives for a list."""
@@ -196,7 +196,7 @@ class ItemUnderTest:
 
     def shown(self, prepared: Arranged, answer: Answer) -> list[Any]:
         """Return what the record tells where the parameter shows; inconclusive when it cannot be read."""
-        read_back = prepared.recipe.read_back
+        read_back = prepared.request_example.read_back
         record = prepared.keeper.read(read_back.path(prepared.call, answer) if read_back else prepared.call.path)
         name, _, field = str(self.change.shown_as).partition(".")
         value = record.get(name) if isinstance(record, dict) else None
@@ -221,7 +221,7 @@ class ItemUnderTest:
 
     def is_locked(self, prepared: Arranged) -> bool:
         """Tell whether the record says that what the parameter changes is locked."""
-        if prepared.recipe.read_back:
+        if prepared.request_example.read_back:
             return False
         record = prepared.keeper.read(prepared.call.path)
         setting = record.get(str(self.change.shown_as).partition(".")[0]) if isinstance(record, dict) else None
@@ -245,10 +245,10 @@ class ItemUnderTest:
         try:
             yield
         except (Unmet, NotTested):
-            book = current_run().book
-            if self.requirement.area == "versions" or book is None:
+            context = current_run().context
+            if self.requirement.area == "versions" or context is None:
                 raise
-            book.settled.add(self.requirement.id)
+            context.settled.add(self.requirement.id)
 
 
 @contextmanager
@@ -258,8 +258,8 @@ def left_open(*, in_any_case: bool) -> Iterator[None]:
 
     `in_any_case` for a step before the test looks; otherwise only where it does not come to look.
     """
-    book = current_run().book
-    before = set(book.settled) if book else set()
+    context = current_run().context
+    before = set(context.settled) if context else set()
     looks = False
     try:
         yield
@@ -268,8 +268,8 @@ def left_open(*, in_any_case: bool) -> Iterator[None]:
         looks = not in_any_case
         raise
     finally:
-        if book and not looks:
-            book.settled -= book.declared - before
+        if context and not looks:
+            context.settled -= context.declared - before
 
 
 def is_offered(answer: Answer) -> bool:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, unquote_plus, urlsplit
 from conformance.contract import Change, ChangeKind, Contract, Operation, Version
 from conformance.contract.bundle import resolve
 from conformance.http.client import Call, Exchange
-from conformance.schema.response_validator import Judge
+from conformance.schema.response_validator import ResponseValidator
 from conformance.versions.har import har_entries
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ class TrafficLint:
         """Prepare for traffic with a service of this version."""
         self.contract = contract
         self.version = version
-        self._all = Judge(contract, None)
-        self._judge = Judge(contract, version)
+        self._all = ResponseValidator(contract, None)
+        self._judge = ResponseValidator(contract, version)
         self._known = {operation.id: operation for operation in self._judge.operations}
         self._by_place: dict[str, list[Change]] = {}
         for change in contract.changes:

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.contract import Contract
 from conformance.results.record import Recorder
-from conformance.suite.bookkeeping import Run, Unmet, running
+from conformance.suite.context import Run, Unmet, running
 from conformance.suite.expectations import Caller
 from conformance.target.profile import profile_from
 
@@ -125,7 +125,7 @@ def test_an_answer_in_pieces_may_have_any_form(tmp_path: Path, stream: Any, is_j
         run_against(target, tmp_path) as run,
     ):
         answer = Caller(run, run.profile.actors["owner"]).post(COMPLETIONS, {"current_file": {}, **sent})
-        assert bool(run.judge.findings(answer.exchange)) is is_judged
+        assert bool(run.validator.findings(answer.exchange)) is is_judged
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.contract import Contract
 from conformance.results.record import RECORD_FORM, Header, Outcome, Reason, Recorder, read_record
-from conformance.suite.bookkeeping import MisuseError, Run, Unmet, Violation, running
+from conformance.suite.context import MisuseError, Run, Unmet, Violation, running
 from conformance.suite.expectations import Caller, given, must, observe, unchanged, verifies
 from conformance.suite.expectations import Path as ApiPath
 from conformance.target.profile import profile_from

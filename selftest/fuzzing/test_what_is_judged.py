@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.contract import Contract, Kind, Operation, Version
-from conformance.fuzzing import DrawnCase, Fitting, Mutation
+from conformance.fuzzing import CaseAdapter, DrawnCase, Mutation
 from conformance.fuzzing.coercion import is_beyond_coercion, kind_of, may_be_dropped
 from conformance.suite.arrange import ABSENT
 
@@ -24,9 +24,9 @@ def operation_named(name: str) -> Operation:
 def owed(body: Any, raw: bytes | None = None, *, is_positive: bool = False) -> list[str]:
     """What the switch of the limit must be refused for, with this body."""
     operation = operation_named("updateJobTokenScope")
-    fitting = Fitting(operation)
+    adapter = CaseAdapter(operation)
     case = DrawnCase(operation.id, "PATCH", operation.path, (("id", "1"),), (), body, raw, (), is_positive)
-    return fitting.must_be_refused(fitting.seen_through(case))
+    return adapter.must_be_refused(adapter.diagnose(case))
 
 
 @pytest.mark.parametrize("value", ["maybe", "abc", {"a": 1}, [True, False], [None, None]])
@@ -90,9 +90,9 @@ def test_of_all_drawn_cases_only_those_are_judged_that_no_reading_excuses(drawn:
     """Over all operations: a judged case lacks something required, or holds a value beyond any conversion."""
     judged = 0
     for operation, cases in drawn[phase].values():
-        fitting = Fitting(operation)
-        for case in (fitting.seen_through(case) for case in cases):
-            for name in fitting.must_be_refused(case):
+        adapter = CaseAdapter(operation)
+        for case in (adapter.diagnose(case) for case in cases):
+            for name in adapter.must_be_refused(case):
                 judged += 1
                 assert not case.is_positive
                 assert Contract.load().requirements[name].kind is Kind.VALIDATION
@@ -115,8 +115,8 @@ def reason_for(operation: Operation, mutation: Mutation, name: str) -> bool:
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_broken_limit_alone_is_never_judged(drawn: Any, bound: str) -> None:
     for operation, cases in drawn["fuzz"].values():
-        fitting = Fitting(operation)
-        for case in (fitting.seen_through(case) for case in cases):
+        adapter = CaseAdapter(operation)
+        for case in (adapter.diagnose(case) for case in cases):
             is_whole = not any(mutation.is_missing for mutation in case.mutated)
             if is_whole and case.description.startswith(f"violates `{bound}`") and case.description.count("`") == 2:
-                assert fitting.must_be_refused(case) == [], case
+                assert adapter.must_be_refused(case) == [], case

@@ -21,7 +21,7 @@ from conformance.reports import FORMATS
 from conformance.results.record import Outcome, Reason, Recorder
 from conformance.runner.options import Options
 from conformance.runner.session import Session
-from conformance.suite.bookkeeping import Run, Unmet, Violation, running
+from conformance.suite.context import Run, Unmet, Violation, running
 from conformance.suite.expectations import Caller, verifies
 from conformance.target.profile import profile_from
 from selftest.proof.hostile import (

@@ -18,9 +18,9 @@ from conformance.contract import TABLE, Contract, Kind, Version
 from conformance.contract.bundle import resolve
 from conformance.reference import Choices, EmbeddedServer, Service, create_service
 from conformance.results.record import Recorder
-from conformance.suite.arrange import Place, Recipe, area_of, has_recipe
-from conformance.suite.arrange.recipes import prepare
-from conformance.suite.bookkeeping import Run, running
+from conformance.suite.arrange import Place, RequestExample, area_of, has_request_example
+from conformance.suite.arrange.request_examples import prepare
+from conformance.suite.context import Run, running
 from conformance.suite.derived import caller_named, documents_json, served_caller
 from conformance.suite.expectations import Answer, Caller, group_path, project_path
 from conformance.target.embedded import profile_data
@@ -47,7 +47,7 @@ KEEPER = "owner"
 NO_SUCH_ROUTE = {404, 405}
 
 
-# -- how operations are provoked that have no recipe of the suite ------------------------------------------------------
+# -- how operations are provoked that have no request example of the suite --------------------------------------------
 
 
 def member_role(_: Place) -> Values:
@@ -65,17 +65,17 @@ def registration(_: Place) -> Values:
 
 
 #: The version table names these operations without describing them.
-RECIPES: Mapping[str, Recipe] = {
-    "createMemberRole": Recipe(body=member_role),
-    "deleteMemberRole": Recipe(before=with_member_role),
-    "registerRunner": Recipe(body=registration),
-    **dict.fromkeys(("listUsers", "listMemberRoles", "resetRegistrationToken"), Recipe()),
-    **dict.fromkeys(("resetProjectRegistrationToken", "resetGroupRegistrationToken"), Recipe()),
+RECIPES: Mapping[str, RequestExample] = {
+    "createMemberRole": RequestExample(body=member_role),
+    "deleteMemberRole": RequestExample(before=with_member_role),
+    "registerRunner": RequestExample(body=registration),
+    **dict.fromkeys(("listUsers", "listMemberRoles", "resetRegistrationToken"), RequestExample()),
+    **dict.fromkeys(("resetProjectRegistrationToken", "resetGroupRegistrationToken"), RequestExample()),
 }
 
 
 def look_further(run: Run) -> None:
-    """Let answers show what recipes have no need of: rules that hold for some protected branches only."""
+    """Let answers show what request examples have no need of: rules that hold for some protected branches only."""
     place, owner = Place(run.profile), caller_named(KEEPER)
     rules = project_path(place.fixture("project")) / "approval_rules"
     body = {"name": "Branch", "approvals_required": 1, "protected_branch_ids": [place.value("protected_branch")]}
@@ -159,7 +159,7 @@ class Ledger:
     problems: list[str] = field(default_factory=list)
 
     def see(self, exchange: Exchange) -> None:
-        operation = self.run.judge.operation_of(exchange.call.method, exchange.call.path)
+        operation = self.run.validator.operation_of(exchange.call.method, exchange.call.path)
         if operation is None or exchange.status is None:
             return
         what = f"{operation.label} answered {exchange.status}"
@@ -174,7 +174,7 @@ class Ledger:
             body = json.loads(exchange.body)
             known, ever = (shape_of(entry, exchange.status) for entry in (operation, EVER[operation.id]))
             self.problems += [f"{what} with {name}, too early or too late" for name in untimely(body, known, ever)]
-        for finding in self.run.judge.findings(exchange):
+        for finding in self.run.validator.findings(exchange):
             if finding.holds:
                 self.shown.add(finding.requirement)
             else:
@@ -216,11 +216,13 @@ def book(server: EmbeddedServer, version: str, tmp_path: FilePath) -> Iterator[L
 
 
 def ready(run: Run, operation: Operation) -> Prepared:
-    """Make the call of an operation right, by the recipe of the suite where it has one; nothing is put back."""
-    area = area_of(operation) if has_recipe(operation) else None
-    recipe, keeper = (area.recipes[operation.id], area.keeper) if area else (RECIPES[operation.id], KEEPER)
+    """Make the call of an operation right, by the request example of the suite if there is one; put nothing back."""
+    area = area_of(operation) if has_request_example(operation) else None
+    request_example, keeper = (
+        (area.request_examples[operation.id], area.keeper) if area else (RECIPES[operation.id], KEEPER)
+    )
     place = Place(run.profile)
-    return prepare(operation, recipe, place, recipe.before(caller_named(keeper), place))
+    return prepare(operation, request_example, place, request_example.before(caller_named(keeper), place))
 
 
 def entitled(operation: Operation) -> Caller:
@@ -271,7 +273,7 @@ def test_every_refusal_is_one_that_the_contract_documents(version: str, book: Le
         for response in filter(is_stated, operation.responses):
             actor, body = STATED[operation.id, response.status]
             book.service.reset()
-            call = prepare(operation, Recipe(body=body), Place(book.run.profile), {})
+            call = prepare(operation, RequestExample(body=body), Place(book.run.profile), {})
             seen.add((operation.id, str(call.sent_by(caller_named(actor)).status)))
         assert called_blindly(book.run, operation, caller_named("anonymous")).status == 401, operation.label
     assert not book.problems, "\n".join(book.problems)
@@ -317,7 +319,7 @@ def test_an_operation_that_a_version_does_not_have_is_nowhere(version: str, book
 def called_blindly(run: Run, operation: Operation, caller: Caller) -> Answer:
     """Call an operation for which nothing was prepared."""
     named = {parameter.name: 1 for parameter in operation.parameters if parameter.fixture is None}
-    return prepare(operation, Recipe(), Place(run.profile), named).sent_by(caller)
+    return prepare(operation, RequestExample(), Place(run.profile), named).sent_by(caller)
 
 
 def unnamed(path: str) -> str:

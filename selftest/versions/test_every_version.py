@@ -18,7 +18,7 @@ from conformance.contract import NEWEST, OLDEST, Change, ChangeKind, Contract, V
 from conformance.contract.resources import HOME
 from conformance.results.record import Outcome, RunRecord, read_record
 from conformance.results.verdicts import RunResult, Verdict, add_up
-from conformance.schema.response_validator import Judge
+from conformance.schema.response_validator import ResponseValidator
 from conformance.versions.timeline import TimelineState, timeline
 from selftest.versions.suite_runs import SuiteRun, described
 
@@ -93,7 +93,7 @@ class Seen:
 
         What holds for all operations alike is violated where an item's operations are, or by what is read there.
         """
-        judge = Judge.of(CONTRACT, None)
+        judge = ResponseValidator.of(CONTRACT, None)
         found = set()
         for check in self.record.checks:
             if check.outcome is Outcome.FAILED and check.requirement not in about(changes):
@@ -170,7 +170,7 @@ NEVER = re.compile(r"runners|registration_token|credit_card|minutes|purchase|sub
 
 def test_what_must_never_be_called_is_called_at_no_version(folder: Path) -> None:
     called = [tuple(entry) for entry in json.loads((folder / "called.json").read_text(encoding="utf-8"))]
-    judge = Judge.of(CONTRACT, None)
+    judge = ResponseValidator.of(CONTRACT, None)
     operations = [judge.operation_of(method, path.removeprefix("/api/v4")) for method, path in called]
     assert {operation.id for operation in operations if operation} > {"listIntegrations", "updateJobTokenScope"}
     assert [operation.label for operation in operations if operation and operation.unsafe] == []

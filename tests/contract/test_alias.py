@@ -35,7 +35,7 @@ SAME = {
 
 @pytest.mark.every_operation(
     where=lambda operation: takes_part(operation) and operation.alias_of is not None,
-    claims=lambda operation: claims_of(SAME.get(operation.id)),
+    requirements=lambda operation: claims_of(SAME.get(operation.id)),
 )
 def test_another_name_of_an_operation_comes_to_the_same_for_everybody(operation: Operation, suite: Session) -> None:
     """Neither may the older name open to anybody what the newer one closes, nor do anything else."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.every_operation(
     where=takes_part,
-    claims=lambda operation: claims_of(*operation.served.values(), "authentication.private-token"),
+    requirements=lambda operation: claims_of(*operation.served.values(), "authentication.private-token"),
 )
 def test_who_has_the_role_is_served(operation: Operation) -> None:
     with arranged(operation) as prepared:
@@ -61,7 +61,7 @@ def refusals(operation: Operation) -> frozenset[str]:
 
 @pytest.mark.every_operation(
     where=lambda operation: takes_part(operation) and bool(operation.refused),
-    claims=refusals,
+    requirements=refusals,
 )
 def test_who_lacks_the_role_is_refused_and_changes_nothing(operation: Operation) -> None:
     """The same call by an actor who must be served comes first: without it a refusal would prove nothing."""
@@ -89,7 +89,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
     found: list[Answer] = []
     with ExitStack() as looking:
-        if prepared.recipe.state is not None:
+        if prepared.request_example.state is not None:
             looking.enter_context(held_against(untouched if shows_change else [requirement], go_on=True))
             looking.enter_context(unchanged(prepared.state, "the state"))
         found.append(prepared.sent_by(caller_named(name)))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.every_operation(
     where=takes_part,
-    claims=lambda operation: claims_of(operation.success.requirement),
+    requirements=lambda operation: claims_of(operation.success.requirement),
     draws="coverage",
 )
 def test_whatever_the_schema_says_is_met_or_broken_the_answer_is_documented(

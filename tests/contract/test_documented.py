@@ -47,7 +47,7 @@ def conventions_of(operation: Operation) -> frozenset[str]:
 
 @pytest.mark.every_operation(
     where=takes_part,
-    claims=lambda operation: success_requirements(operation) | conventions_of(operation),
+    requirements=lambda operation: success_requirements(operation) | conventions_of(operation),
 )
 def test_a_call_that_must_be_served_gets_a_documented_answer(operation: Operation) -> None:
     """What the schema of the answer states is held against it in passing, place by place."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.every_operation(
     where=takes_part,
-    claims=lambda operation: claims_of(operation.success.requirement),
+    requirements=lambda operation: claims_of(operation.success.requirement),
     draws="fuzz",
 )
 def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite: Session) -> None:

@@ -39,7 +39,7 @@ def names_something(operation: Operation) -> bool:
 
 @pytest.mark.every_operation(
     where=names_something,
-    claims=lambda operation: claims_of(
+    requirements=lambda operation: claims_of(
         f"conventions.{kind_of(operation)}-id.number",
         f"conventions.{kind_of(operation)}-id.encoded-path",
     ),
@@ -91,7 +91,7 @@ def without_times(node: Any) -> Any:
 
 @pytest.mark.every_operation(
     where=lambda operation: names_something(operation) and operation.is_read,
-    claims=lambda operation: claims_of(
+    requirements=lambda operation: claims_of(
         f"conventions.{kind_of(operation)}-id.names-no-{OF_THE_OTHER_KIND[kind_of(operation) or 'group']}",
     ),
 )

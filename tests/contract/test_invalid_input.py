@@ -10,7 +10,7 @@ import pytest
 from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
 from conformance.results.record import Reason
 from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
-from conformance.suite.bookkeeping import current_run
+from conformance.suite.context import current_run
 from conformance.suite.derived import (
     claims_of,
     held_against,
@@ -46,7 +46,7 @@ def typed(operation: Operation) -> list[Parameter]:
 
 @pytest.mark.every_operation(
     where=lambda operation: takes_part(operation) and bool(required(operation)),
-    claims=lambda operation: claims_of(*requirements_of(required(operation), "requirement_required"), *REFUSAL),
+    requirements=lambda operation: claims_of(*requirements_of(required(operation), "requirement_required"), *REFUSAL),
 )
 def test_a_call_without_a_required_parameter_is_refused(operation: Operation) -> None:
     with arranged(operation) as prepared:
@@ -56,7 +56,7 @@ def test_a_call_without_a_required_parameter_is_refused(operation: Operation) ->
 
 @pytest.mark.every_operation(
     where=lambda operation: takes_part(operation) and bool(typed(operation)),
-    claims=lambda operation: claims_of(*requirements_of(typed(operation), "requirement"), *REFUSAL),
+    requirements=lambda operation: claims_of(*requirements_of(typed(operation), "requirement"), *REFUSAL),
 )
 def test_a_value_that_nobody_could_take_for_the_right_type_is_not_accepted(operation: Operation) -> None:
     """Values that lenient services convert, such as the text "1" for a number, are never sent."""
@@ -78,9 +78,9 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
     """
     found = [parameter for parameter in parameters if prepared.takes(parameter.name)]
     others = {parameter.requirement for parameter in parameters} - {parameter.requirement for parameter in found}
-    book = current_run().book
+    context = current_run().context
     for requirement in sorted(claims_of(*others)):
-        if book is not None and requirement in book.declared:
+        if context is not None and requirement in context.declared:
             detail = f"{prepared.operation.id} is called on something without such a parameter"
             does_not_apply(requirement, Reason.FEATURE_NOT_DECLARED, detail)
     return found
@@ -101,7 +101,7 @@ def refuse(prepared: Arranged, call: Prepared, requirement: str | None, what: st
 def looking_unchanged(prepared: Arranged, requirement: str | None) -> ExitStack:
     """Expect that nothing changes while the context lasts; for operations that change what can be read."""
     looking = ExitStack()
-    if prepared.recipe.state is not None:
+    if prepared.request_example.state is not None:
         looking.enter_context(held_against(shared(requirement, "errors.refusal.changes-nothing"), go_on=True))
         looking.enter_context(unchanged(prepared.state, "the state"))
     return looking
@@ -130,7 +130,7 @@ def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, val
 
 def shown_after(prepared: Arranged, call: Prepared, answer: Answer, parameter: Parameter) -> Any:
     """Return what the resource shows of a parameter after a served write; None where it does not show."""
-    read_back = prepared.recipe.read_back
+    read_back = prepared.request_example.read_back
     if read_back is None or parameter.name not in read_back.shows:
         return None
     return prepared.keeper.read(read_back.path(call, answer)).get(read_back.shows[parameter.name])
@@ -161,7 +161,7 @@ def is_removed_thing(operation: Operation, parameter: Parameter) -> bool:
 
 @pytest.mark.every_operation(
     where=lambda operation: takes_part(operation) and bool(list(naming(operation))),
-    claims=lambda operation: claims_of(
+    requirements=lambda operation: claims_of(
         *(requirement for _, requirement in naming(operation)),
         "errors.refusal.is-client-error",
         "errors.refusal.changes-nothing",
@@ -195,7 +195,7 @@ def chosen(operation: Operation) -> list[Parameter]:
 
 @pytest.mark.every_operation(
     where=lambda operation: takes_part(operation) and bool(chosen(operation)),
-    claims=lambda operation: claims_of(*requirements_of(chosen(operation), "requirement")),
+    requirements=lambda operation: claims_of(*requirements_of(chosen(operation), "requirement")),
 )
 def test_a_value_that_is_not_among_the_stated_ones_is_not_stored(operation: Operation) -> None:
     with arranged(operation) as prepared:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange import Arranged, arranged
-from conformance.suite.bookkeeping import current_run
+from conformance.suite.context import current_run
 from conformance.suite.derived import claims_of, held_against, note, served_caller, takes_part
 from conformance.suite.expectations import Answer, Caller, given, must
 
@@ -27,7 +27,7 @@ def is_paginated(operation: Operation) -> bool:
 
 @pytest.mark.every_operation(
     where=is_paginated,
-    claims=lambda operation: claims_of(
+    requirements=lambda operation: claims_of(
         operation.paginated,
         "conventions.pagination.parameters",
         "conventions.pagination.page-size",

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def shows_what_was_sent(operation: Operation) -> bool:
-    return takes_part(operation) and area_of(operation).recipes[operation.id].read_back is not None
+    return takes_part(operation) and area_of(operation).request_examples[operation.id].read_back is not None
 
 
 @pytest.mark.every_operation(
     where=shows_what_was_sent,
-    claims=lambda _: claims_of("conventions.requests.are-json"),
+    requirements=lambda _: claims_of("conventions.requests.are-json"),
 )
 def test_what_was_accepted_is_stored(operation: Operation) -> None:
     with arranged(operation) as prepared:

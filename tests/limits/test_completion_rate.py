@@ -9,7 +9,7 @@ import pytest
 
 from conformance.suite.arrange.code_completion import COMPLETIONS, completion
 from conformance.suite.expectations import given, must, verifies
-from conformance.suite.load import burst, idle
+from conformance.suite.load import idle, send_load
 
 if TYPE_CHECKING:
     from conformance.suite.expectations import Answer, Caller
@@ -27,9 +27,9 @@ def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: C
     given(developer.target_declares("code_completion"), "the target does not declare code_completion")
     idle(MINUTE + 1)
     started = time.monotonic()
-    first = burst(developer, COMPLETIONS, completion(), count=SERVED_A_MINUTE)
-    more = burst(developer, COMPLETIONS, completion(), count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
-    neighbour = burst(maintainer, COMPLETIONS, completion())[0]
+    first = send_load(developer, COMPLETIONS, completion(), count=SERVED_A_MINUTE)
+    more = send_load(developer, COMPLETIONS, completion(), count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
+    neighbour = send_load(maintainer, COMPLETIONS, completion())[0]
     seconds = time.monotonic() - started
     served = sum(answer.is_served for answer in [*first, *more])
     given(served > 0, "not one completion was served")
@@ -50,7 +50,7 @@ def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: C
         must_not_be_over_the_rate(neighbour, codes)
     idle(MINUTE + 1)
     with verifies("limits.completions.window"):
-        must_not_be_over_the_rate(burst(developer, COMPLETIONS, completion())[0], codes)
+        must_not_be_over_the_rate(send_load(developer, COMPLETIONS, completion())[0], codes)
 
 
 def is_refused(answer: Answer) -> bool:

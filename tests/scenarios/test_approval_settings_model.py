@@ -143,7 +143,7 @@ def places(
         found[name].restore(before[name])
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "approval-settings.project.update.leaves-other-projects",
     "approval-settings.project.update.leaves-its-group",
     "approval-settings.group.update.leaves-other-groups",

@@ -124,7 +124,7 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.usefixtures("completes")
-@pytest.mark.claims(*(f"code-completion.request.{name}" for name in WRONG))
+@pytest.mark.requirements(*(f"code-completion.request.{name}" for name in WRONG))
 def test_a_request_that_cannot_be_read_is_refused(maintainer: Caller) -> None:
     """One completion that is served is the control of all of them."""
     control = complete(maintainer)

@@ -70,7 +70,7 @@ def rule(admin_of_group: Caller, rules: Path) -> Iterator[Rule]:
 # -- creation ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "group-approval-rules.rule.fields",
     "group-approval-rules.rule.contains-hidden-groups",
     "group-approval-rules.rule.rule-type",
@@ -232,7 +232,7 @@ def test_the_list_is_walked_page_by_page(admin_of_group: Caller, rules: Path, ru
         must(known <= set(seen), f"the rules {sorted(known)} on some page", f"the ids {seen}")
 
 
-@pytest.mark.claims("group-approval-rules.rule.applies-to-all-protected-branches")
+@pytest.mark.requirements("group-approval-rules.rule.applies-to-all-protected-branches")
 def test_every_rule_says_whether_it_holds_for_all_protected_branches(
     admin_of_group: Caller,
     rules: Path,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LEAVES_OTHERS = "integrations.update.leaves-others"
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "integrations.set-up.listed",
     "integrations.update.followed",
     "integrations.disable.unlisted",

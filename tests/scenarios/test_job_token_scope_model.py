@@ -52,7 +52,7 @@ def move_to(caller: Caller, path: Path, wanted: State) -> None:
         caller.patch(path, {"enabled": wanted["limit"]})
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "job-token-scope.switch.on",
     "job-token-scope.switch.off",
     "job-token-scope.allowlists.are-separate",

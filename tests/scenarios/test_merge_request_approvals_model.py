@@ -61,7 +61,7 @@ def places(
         yield found
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     f"{PREFIX}.approve.lists-caller",
     f"{PREFIX}.approve.keeps-others",
     f"{PREFIX}.unapprove.caller-is-gone",
@@ -146,7 +146,7 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
     return Approvals
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     f"{PREFIX}.rules.create.listed",
     f"{PREFIX}.rules.create.name-and-number",
     f"{PREFIX}.rules.create.users",

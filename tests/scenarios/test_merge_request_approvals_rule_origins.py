@@ -233,7 +233,7 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
 RULE_PLACES = ("fields", "rule-type", "eligible-approvers", "users", "groups", "source-rule", "overridden")
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "merge-request-approvals.status.read",
     "merge-request-approvals.state.read",
     "merge-request-approvals.state.fields",

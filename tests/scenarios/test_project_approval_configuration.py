@@ -133,7 +133,7 @@ def test_the_configuration_can_be_read_unless_it_was_removed(maintainer: Caller,
         answer.must_be(200).must_be_an(dict)
 
 
-@pytest.mark.claims("project-approval-configuration.record.settings")
+@pytest.mark.requirements("project-approval-configuration.record.settings")
 def test_the_configuration_says_how_the_project_treats_approvals(maintainer: Caller, project: Fixture) -> None:
     """The six settings are held against the contract as the answer comes; the rest is deprecated and may be absent."""
     body = maintainer.read(Configuration(maintainer, project).path)
@@ -171,7 +171,7 @@ def moves() -> Iterator[tuple[str, bool]]:
     yield from ((name, False) for name in others)
 
 
-@pytest.mark.claims("project-approval-configuration.change.result-settings")
+@pytest.mark.requirements("project-approval-configuration.change.result-settings")
 def test_each_setting_changes_alone_and_stays_changed(configuration: Configuration) -> None:
     """What a change switches off or on beside what it sends, nobody asked for."""
     expected = dict.fromkeys(SETTINGS, False)

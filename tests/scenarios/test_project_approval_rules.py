@@ -139,7 +139,7 @@ def test_single_branches_leave_the_flag_for_all_of_them_off(
         by_id(maintainer, rules, rule["id"]).must_hold(**{FLAG: False})
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "project-approval-rules.rule.fields",
     "project-approval-rules.rule.contains-hidden-groups",
     "project-approval-rules.rule.rule-type",
@@ -178,7 +178,7 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
         stored.must_hold(rule_type="regular")
 
 
-@pytest.mark.claims("project-approval-rules.rule.applies-to-all-protected-branches")
+@pytest.mark.requirements("project-approval-rules.rule.applies-to-all-protected-branches")
 def test_every_rule_says_whether_it_holds_for_all_protected_branches(maintainer: Caller, rules: Path) -> None:
     given_owed(maintainer, FLAG in created(maintainer, rules), f"{FLAG}, which came with 15.3")
     maintainer.list(rules)

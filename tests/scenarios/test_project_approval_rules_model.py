@@ -30,7 +30,7 @@ def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     *(
         f"{AREA}.{move}"
         for move in (

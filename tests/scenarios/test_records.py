@@ -53,7 +53,7 @@ def the_one(rule: Rule, name: str, number: int) -> dict[str, Any]:
 # -- users and groups --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "records.user-reference.fields",
     "records.user-reference.web-url",
     "records.user-reference.avatar-url",
@@ -64,7 +64,7 @@ def test_an_approver_is_described_as_a_user_reference(maintainer: Caller, rules:
     the_one(rule, "users", user_id(approver))
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "records.group-reference.fields",
     "records.group-reference.avatar-url",
     "records.group-reference.parent-id",
@@ -131,7 +131,7 @@ def is_there(user: Any, name: str) -> bool:
 # -- protected branches ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "records.project-protected-branch.fields",
     "records.project-protected-branch.push-access-levels",
     "records.project-protected-branch.merge-access-levels",
@@ -150,7 +150,7 @@ def test_a_branch_in_a_rule_of_a_project_is_described(
         given(levels not in branch or bool(branch[levels]), f"the branch has no {levels}")
 
 
-@pytest.mark.claims(
+@pytest.mark.requirements(
     "records.group-protected-branch.fields",
     "records.group-protected-branch.push-access-levels",
     "records.group-protected-branch.merge-access-levels",

@@ -10,7 +10,7 @@ import pytest
 from conformance.contract import Change, ChangeKind
 from conformance.fuzzing import must_be_stored
 from conformance.results.record import ItemState, Reason
-from conformance.suite.arrange import arranged, has_recipe
+from conformance.suite.arrange import arranged, has_request_example
 from conformance.suite.derived import served_caller
 from conformance.suite.expectations import (
     Caller,
@@ -90,7 +90,7 @@ def fields_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
 def pages_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
     """Only a list of more than one entry shows whether its pages can be made shorter."""
     for operation, name in item.parameters():
-        if name != "per_page" or not item.is_readable(operation) or not has_recipe(operation):
+        if name != "per_page" or not item.is_readable(operation) or not has_request_example(operation):
             continue
         with arranged(operation) as prepared:
             prepared.fill()

@@ -16,15 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import Reason
 from conformance.suite.arrange.places import Place
-from conformance.suite.arrange.recipes import ABSENT, UNUSED_ID, Area, Prepared, ReadBack, Recipe, Values, prepare
-from conformance.suite.bookkeeping import NotTested, Unmet, current_run
+from conformance.suite.arrange.request_examples import (
+    ABSENT,
+    UNUSED_ID,
+    Area,
+    Prepared,
+    ReadBack,
+    RequestExample,
+    Values,
+    prepare,
+)
+from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.contract import Operation
-    from conformance.suite.bookkeeping import Run
+    from conformance.suite.context import Run
     from conformance.suite.expectations import Answer
 
 __all__ = [
@@ -35,11 +44,11 @@ __all__ = [
     "Place",
     "Prepared",
     "ReadBack",
-    "Recipe",
+    "RequestExample",
     "Values",
     "area_of",
     "arranged",
-    "has_recipe",
+    "has_request_example",
     "place_for",
     "sets_aside",
 ]
@@ -51,22 +60,22 @@ _AT_HOME = frozenset({"project_bot", "group_bot"})
 
 @cache
 def _areas() -> Mapping[str, Area]:
-    """Return the area of every operation that has a recipe."""
+    """Return the area of every operation that has a request example."""
     found: dict[str, Area] = {}
     for module in pkgutil.iter_modules(__path__):
         for area in vars(importlib.import_module(f"{__name__}.{module.name}")).values():
             if isinstance(area, Area):
-                found |= dict.fromkeys(area.recipes, area)
+                found |= dict.fromkeys(area.request_examples, area)
     return MappingProxyType(found)
 
 
-def has_recipe(operation: Operation) -> bool:
-    """Tell whether an operation can be provoked by its recipe."""
+def has_request_example(operation: Operation) -> bool:
+    """Tell whether an operation can be provoked by its request example."""
     return operation.id in _areas()
 
 
 def area_of(operation: Operation) -> Area:
-    """Return the area that an operation's recipe belongs to; raise KeyError when it has none."""
+    """Return the area that an operation's request example belongs to; raise KeyError when it has none."""
     return _areas()[operation.id]
 
 
@@ -84,11 +93,11 @@ def _is_at_home(run: Run, operation: Operation) -> bool:
 
 def _references(run: Run, operation: Operation) -> set[str]:
     """Return the fixtures that calls of an operation's area are made with."""
-    recipes = area_of(operation).recipes
+    request_examples = area_of(operation).request_examples
     return {
         parameter.fixture
-        for entry in run.judge.operations
-        if entry.id in recipes
+        for entry in run.validator.operations
+        if entry.id in request_examples
         for parameter in entry.parameters
         if parameter.fixture
     }
@@ -118,9 +127,9 @@ class Arranged:
     """What was there before; not read as long as nothing is changed, lest a list that cannot be read hides why."""
 
     @property
-    def recipe(self) -> Recipe:
+    def request_example(self) -> RequestExample:
         """How the operation is provoked."""
-        return self._area.recipes[self.operation.id]
+        return self._area.request_examples[self.operation.id]
 
     def sent_by(self, caller: Caller) -> Answer:
         """Send the call by an actor."""
@@ -128,14 +137,14 @@ class Arranged:
 
     def state(self) -> Any:
         """Read what a refused call must leave as it was; None for an operation that only reads."""
-        return self.recipe.state(self.keeper, self.place) if self.recipe.state else None
+        return self.request_example.state(self.keeper, self.place) if self.request_example.state else None
 
     def fill(self) -> list[Any]:
         """Let a paginated list have at least three entries, and return their ids."""
-        if self.recipe.fill is None:
+        if self.request_example.fill is None:
             return []
         self.remember()
-        return self.recipe.fill(self.keeper, self.place)
+        return self.request_example.fill(self.keeper, self.place)
 
     def unknown(self, name: str) -> str | None:
         """Return the requirement that an unknown value of a parameter is refused."""
@@ -150,7 +159,9 @@ class Arranged:
         if self.operation.is_read:
             return
         self.put_back()
-        self.call = prepare(self.operation, self.recipe, self.place, self.recipe.before(self.keeper, self.place))
+        self.call = prepare(
+            self.operation, self.request_example, self.place, self.request_example.before(self.keeper, self.place)
+        )
 
     def put_back(self) -> None:
         """Undo what was called so far."""
@@ -195,16 +206,16 @@ def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
 
     Otherwise a target that keeps the keeper out would hide just that.
     """
-    recipe = area.recipes[operation.id]
+    request_example = area.request_examples[operation.id]
     known = [name for name in dict.fromkeys([area.keeper, *operation.served]) if name in run.profile.actors]
     unmet: Unmet | None = None
     for name in known:
         keeper = area.stand_in(Caller(run, run.profile.actors[name]), place)
         made = Arranged(operation, place, keeper, Prepared(operation, {}), area)
         try:
-            if not (operation.is_read and recipe.changes_nothing_before):
+            if not (operation.is_read and request_example.changes_nothing_before):
                 made.remember()
-            made.call = prepare(operation, recipe, place, recipe.before(keeper, place))
+            made.call = prepare(operation, request_example, place, request_example.before(keeper, place))
         except Unmet as error:
             unmet = unmet or error
             with suppress(Unmet):
@@ -216,7 +227,7 @@ def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
 
 def _leave_shared_ones(run: Run, operation: Operation) -> None:
     """Let no operation leave open what all operations verify together: the others may have shown it."""
-    if run.book is not None:
-        run.book.settled |= {
-            name for name in run.book.declared if run.contract.requirements[name].area != operation.area
+    if run.context is not None:
+        run.context.settled |= {
+            name for name in run.context.declared if run.contract.requirements[name].area != operation.area
         }

@@ -1,4 +1,4 @@
-"""What stories and recipes about the approval rules of groups and projects share: how rules are read and compared."""
+"""What tests and request examples about approval rules of groups and projects share: reading and comparing them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
-from conformance.suite.bookkeeping import current_run
+from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, project_path
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.recipes import Area, Recipe, Values
-from conformance.suite.bookkeeping import Unmet, current_run
+from conformance.suite.arrange.request_examples import Area, RequestExample, Values
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, group_path, must, project_path
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
     return of_project(caller, an_unlocked_project(caller, project))
 
 
-# -- recipes -----------------------------------------------------------------------------------------------------------
+# -- request examples ------------------------------------------------------------------------------------------------
 
 
 def remembered(settings: Settings) -> Mapping[str, bool] | None:
@@ -198,7 +198,7 @@ def _area(
     of: Callable[[Caller, Fixture], Settings],
     choose: Callable[[Caller, Fixture], Fixture] = _as_it_is,
 ) -> Area:
-    """Return the recipes of the settings of a group or a project: the fixture of that name, or what stands in."""
+    """Return the request examples of the settings of a group or a project, or of what stands in for it."""
     read, update = f"get{level.capitalize()}ApprovalSettings", f"update{level.capitalize()}ApprovalSettings"
 
     def settings(caller: Caller, place: Place) -> Settings:
@@ -217,9 +217,9 @@ def _area(
             f"{read}.id": f"approval-settings.{level}.read.unknown-{level}",
             f"{update}.id": f"approval-settings.{level}.update.unknown-{level}",
         },
-        recipes={
-            read: Recipe(),
-            update: Recipe(
+        request_examples={
+            read: RequestExample(),
+            update: RequestExample(
                 before=made_right,
                 state=lambda caller, place: settings(caller, place).entries(),
             ),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.recipes import Area, Recipe
+from conformance.suite.arrange.request_examples import Area, RequestExample
 from conformance.suite.expectations import Path, given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.suite.arrange.places import Place
-    from conformance.suite.arrange.recipes import Values
+    from conformance.suite.arrange.request_examples import Values
     from conformance.suite.expectations import Caller
 
 COMPLETIONS = Path("/code_suggestions/completions")
@@ -40,8 +40,8 @@ AREA = Area(
     keeper="maintainer",
     remember=lambda _, __: None,
     put_back=lambda _, __, ___: None,
-    recipes={
-        "createCompletion": Recipe(body=lambda _: completion()),
-        "checkCodeSuggestionsEnabled": Recipe(before=_tells_apart),
+    request_examples={
+        "createCompletion": RequestExample(body=lambda _: completion()),
+        "checkCodeSuggestionsEnabled": RequestExample(before=_tells_apart),
     },
 )

@@ -16,7 +16,7 @@ from conformance.suite.arrange.approval_rules import (
     own_rule,
     standings,
 )
-from conformance.suite.arrange.recipes import Area, Recipe, Values
+from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.arrange.reviews import created, fresh_name
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ AREA = Area(
         "id": "group-approval-rules.unknown-group",
         "updateGroupApprovalRule.approval_rule_id": "group-approval-rules.update.unknown-rule",
     },
-    recipes={
-        "listGroupApprovalRules": Recipe(before=_with_entry, fill=_fill),
-        "createGroupApprovalRule": Recipe(body=_new, state=_state),
-        "updateGroupApprovalRule": Recipe(before=_with_rule, body=_change, state=_state),
+    request_examples={
+        "listGroupApprovalRules": RequestExample(before=_with_entry, fill=_fill),
+        "createGroupApprovalRule": RequestExample(body=_new, state=_state),
+        "updateGroupApprovalRule": RequestExample(before=_with_rule, body=_change, state=_state),
     },
 )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from conformance.suite.arrange.recipes import Area, Recipe, Values
-from conformance.suite.bookkeeping import Run, Unmet, current_run
+from conformance.suite.arrange.request_examples import Area, RequestExample, Values
+from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _marks(entries: list[Entry]) -> Marks:
     return {str(entry.get("relation")): (entry.get("updated_at"), entry.get("batched")) for entry in entries}
 
 
-# -- recipes -----------------------------------------------------------------------------------------------------------
+# -- request examples ------------------------------------------------------------------------------------------------
 
 
 def _export(caller: Caller, place: Place) -> Export:
@@ -196,12 +196,12 @@ AREA = Area(
         "getGroupRelationsExportStatus.id": "group-relations-export.status.unknown-group",
         "downloadGroupRelationsExport.id": "group-relations-export.download.unknown-group",
     },
-    recipes={
-        "scheduleGroupRelationsExport": Recipe(
+    request_examples={
+        "scheduleGroupRelationsExport": RequestExample(
             before=_in_one_piece,
             state=lambda caller, place: _export(caller, place).marks(),
         ),
-        "getGroupRelationsExportStatus": Recipe(before=_exported),
-        "downloadGroupRelationsExport": Recipe(before=_downloadable, query=_file),
+        "getGroupRelationsExportStatus": RequestExample(before=_exported),
+        "downloadGroupRelationsExport": RequestExample(before=_downloadable, query=_file),
     },
 )

@@ -1,4 +1,4 @@
-"""What stories and recipes about integrations share: how one is set up, read, and left as it was found."""
+"""What stories and request examples about integrations share: how one is set up, read, and left as it was found."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Version
 from conformance.results.record import Reason
-from conformance.suite.arrange.recipes import Area, Recipe, Values
-from conformance.suite.bookkeeping import NotTested
+from conformance.suite.arrange.request_examples import Area, RequestExample, Values
+from conformance.suite.context import NotTested
 from conformance.suite.expectations import Answer, Caller, Path, given, project_path
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def without_timestamps(body: Any) -> Any:
     return [without_timestamps(value) for value in body] if isinstance(body, list) else body
 
 
-# -- recipes -----------------------------------------------------------------------------------------------------------
+# -- request examples ------------------------------------------------------------------------------------------------
 
 
 def _where(caller: Caller, place: Place) -> tuple[Path, Fixture]:
@@ -275,9 +275,9 @@ def _put_back(caller: Caller, place: Place, before: dict[str, dict[str, Any]]) -
         caller.delete(path / slug_of(integration))
 
 
-_READING = Recipe(before=_with_it)
-_SETTING_UP = Recipe(before=_without_it, state=_state)
-_DISABLING = Recipe(before=_with_it, state=_state)
+_READING = RequestExample(before=_with_it)
+_SETTING_UP = RequestExample(before=_without_it, state=_state)
+_DISABLING = RequestExample(before=_with_it, state=_state)
 
 AREA = Area(
     keeper="maintainer",
@@ -291,7 +291,7 @@ AREA = Area(
         "setUpIntegration.integration_slug": "integrations.unknown-slug.setting-up",
         "setUpService.integration_slug": "integrations.unknown-slug.setting-up",
     },
-    recipes={
+    request_examples={
         "listIntegrations": _READING,
         "getIntegration": _READING,
         "setUpIntegration": _SETTING_UP,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
+from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.expectations import Answer, Caller, Path, given, project_path
 
 if TYPE_CHECKING:
@@ -121,22 +121,22 @@ AREA = Area(
         "addProjectToJobTokenAllowlist.target_project_id": "job-token-scope.allowlist.add.unknown-target",
         "addGroupToJobTokenAllowlist.target_group_id": "job-token-scope.groups-allowlist.add.unknown-target",
     },
-    recipes={
-        "getJobTokenScope": Recipe(),
-        "updateJobTokenScope": Recipe(
+    request_examples={
+        "getJobTokenScope": RequestExample(),
+        "updateJobTokenScope": RequestExample(
             before=_with_limit_off,
             state=_settings,
             read_back=ReadBack(requirement=_switch_shows, path=_same_path, shows={"enabled": "inbound_enabled"}),
         ),
-        "listJobTokenAllowlist": Recipe(before=_PROJECTS.with_entry, fill=_PROJECTS.fill),
-        "addProjectToJobTokenAllowlist": Recipe(
+        "listJobTokenAllowlist": RequestExample(before=_PROJECTS.with_entry, fill=_PROJECTS.fill),
+        "addProjectToJobTokenAllowlist": RequestExample(
             before=_PROJECTS.without_entry, state=_PROJECTS.ids, read_back=_PROJECTS.read_back()
         ),
-        "removeProjectFromJobTokenAllowlist": Recipe(before=_PROJECTS.with_entry, state=_PROJECTS.ids),
-        "listJobTokenGroupsAllowlist": Recipe(before=_GROUPS.with_entry, fill=_GROUPS.fill),
-        "addGroupToJobTokenAllowlist": Recipe(
+        "removeProjectFromJobTokenAllowlist": RequestExample(before=_PROJECTS.with_entry, state=_PROJECTS.ids),
+        "listJobTokenGroupsAllowlist": RequestExample(before=_GROUPS.with_entry, fill=_GROUPS.fill),
+        "addGroupToJobTokenAllowlist": RequestExample(
             before=_GROUPS.without_entry, state=_GROUPS.ids, read_back=_GROUPS.read_back()
         ),
-        "removeGroupFromJobTokenAllowlist": Recipe(before=_GROUPS.with_entry, state=_GROUPS.ids),
+        "removeGroupFromJobTokenAllowlist": RequestExample(before=_GROUPS.with_entry, state=_GROUPS.ids),
     },
 )

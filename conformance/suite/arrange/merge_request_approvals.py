@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
-from conformance.suite.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
+from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.arrange.reviews import (
     approvers_of,
     created,
@@ -18,7 +18,7 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     user_id,
 )
-from conformance.suite.bookkeeping import Run, Unmet, current_run
+from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given
 
 if TYPE_CHECKING:
@@ -196,20 +196,20 @@ AREA = Area(
     remember=_remember,
     put_back=_put_back,
     unknown=_unknown(),
-    recipes={
-        "getMergeRequestApprovals": Recipe(before=_approved),
-        "getMergeRequestApprovalState": Recipe(before=_approved),
-        "listMergeRequestApprovalRules": Recipe(before=_own_rule, fill=_several_rules),
-        "createMergeRequestApprovalRule": Recipe(
+    request_examples={
+        "getMergeRequestApprovals": RequestExample(before=_approved),
+        "getMergeRequestApprovalState": RequestExample(before=_approved),
+        "listMergeRequestApprovalRules": RequestExample(before=_own_rule, fill=_several_rules),
+        "createMergeRequestApprovalRule": RequestExample(
             before=_overriding, state=_rules_state, read_back=_stored("create", _new_rule_path)
         ),
-        "getMergeRequestApprovalRule": Recipe(before=_own_rule),
-        "updateMergeRequestApprovalRule": Recipe(
+        "getMergeRequestApprovalRule": RequestExample(before=_own_rule),
+        "updateMergeRequestApprovalRule": RequestExample(
             before=_own_rule, state=_rules_state, read_back=_stored("update", _same_path)
         ),
-        "deleteMergeRequestApprovalRule": Recipe(before=_own_rule, state=_rules_state),
-        "approveMergeRequest": Recipe(before=_not_approved, body=_sha_and_no_password, state=_approvals),
-        "unapproveMergeRequest": Recipe(before=_approved, state=_approvals),
-        "resetMergeRequestApprovals": Recipe(before=_approved, state=_approvals),
+        "deleteMergeRequestApprovalRule": RequestExample(before=_own_rule, state=_rules_state),
+        "approveMergeRequest": RequestExample(before=_not_approved, body=_sha_and_no_password, state=_approvals),
+        "unapproveMergeRequest": RequestExample(before=_approved, state=_approvals),
+        "resetMergeRequestApprovals": RequestExample(before=_approved, state=_approvals),
     },
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import Reason
-from conformance.suite.bookkeeping import NotTested
+from conformance.suite.context import NotTested
 from conformance.target import ACTORS, Fixture
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Version
-from conformance.suite.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
+from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.expectations import Answer, Caller, Path, given, project_path
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ AREA = Area(
     remember=_remember,
     put_back=_put_back,
     unknown={"id": "project-approval-configuration.unknown-project"},
-    recipes={
-        "getProjectApprovalConfiguration": Recipe(before=_still_there),
-        "updateProjectApprovalConfiguration": Recipe(
+    request_examples={
+        "getProjectApprovalConfiguration": RequestExample(before=_still_there),
+        "updateProjectApprovalConfiguration": RequestExample(
             before=_able_to_change,
             body=_change,
             state=_configuration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules, standings
-from conformance.suite.arrange.recipes import Area, Prepared, ReadBack, Recipe, Values
+from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.arrange.reviews import created, fresh_name, rule_in
 
 if TYPE_CHECKING:
@@ -79,20 +79,20 @@ AREA = Area(
         "getProjectApprovalRule.approval_rule_id": "project-approval-rules.read.unknown-rule",
         "updateProjectApprovalRule.approval_rule_id": "project-approval-rules.update.unknown-rule",
     },
-    recipes={
-        "listProjectApprovalRules": Recipe(before=_with_rule, fill=_fill),
-        "createProjectApprovalRule": Recipe(
+    request_examples={
+        "listProjectApprovalRules": RequestExample(before=_with_rule, fill=_fill),
+        "createProjectApprovalRule": RequestExample(
             body=_new,
             state=_state,
             read_back=ReadBack(lambda _: "project-approval-rules.create.readable", path=_made, shows=_SHOWS),
         ),
-        "getProjectApprovalRule": Recipe(before=_with_rule),
-        "updateProjectApprovalRule": Recipe(
+        "getProjectApprovalRule": RequestExample(before=_with_rule),
+        "updateProjectApprovalRule": RequestExample(
             before=_with_rule,
             body=_change,
             state=_state,
             read_back=ReadBack(lambda _: "project-approval-rules.update.stored", path=_same, shows=_SHOWS),
         ),
-        "deleteProjectApprovalRule": Recipe(before=_with_rule, state=_state),
+        "deleteProjectApprovalRule": RequestExample(before=_with_rule, state=_state),
     },
 )

@@ -1,4 +1,4 @@
-"""What stories and recipes about approvals share: how a merge request is read, given rules, and left as it was."""
+"""What tests and request examples about approvals share: reading a merge request, giving it rules, cleaning up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.bookkeeping import Violation
+from conformance.suite.context import Violation
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from conformance.results.record import Reason
-from conformance.suite.bookkeeping import Unmet, Violation, current_run
+from conformance.suite.context import Unmet, Violation, current_run
 from conformance.suite.expectations.words import looked
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Answer:
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: {self.exchange.problem}")
         if status == 429:  # noqa: PLR2004 - back-pressure, never a verdict
             raise Unmet(Reason.PRECONDITION, f"{self._what()}: the target kept answering 429, too many requests")
-        if current_run().judge.is_gateway_error(self.exchange):
+        if current_run().validator.is_gateway_error(self.exchange):
             raise Unmet(Reason.PRECONDITION, f"{self._what()}: the gateway behind the service answered {status}")
         return status
 

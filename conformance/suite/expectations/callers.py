@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import Reason
-from conformance.suite.bookkeeping import Run, Unmet
+from conformance.suite.context import Run, Unmet
 from conformance.suite.expectations.answers import Answer
 from conformance.suite.expectations.listings import Listing, WholeListing
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Self
 
 from conformance.results.record import Reason
-from conformance.suite.bookkeeping import Unmet, Violation, current_run
+from conformance.suite.context import Unmet, Violation, current_run
 from conformance.suite.expectations.words import given, looked, settles
 
 if TYPE_CHECKING:

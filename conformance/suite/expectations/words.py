@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import ItemState, Outcome, Reason
-from conformance.suite.bookkeeping import MisuseError, Run, TestBook, Unmet, Violation, current_run
+from conformance.suite.context import MisuseError, Run, TestContext, Unmet, Violation, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,47 +29,47 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
     is a mistake of the suite.
     """
     run = current_run()
-    book = _book_that_declares(run, requirements)
-    before = book.expectations
+    context = _context_that_declares(run, requirements)
+    before = context.expectations
     try:
-        with _believed(book):
+        with _believed(context):
             yield
     except Violation as violation:
         for requirement in requirements:
             run.failed(requirement, violation)
         if not go_on:
             raise
-        book.soft_failures.append(f"{', '.join(requirements)}: {violation}")
+        context.soft_failures.append(f"{', '.join(requirements)}: {violation}")
     except Unmet as unmet:
         for requirement in requirements:
             run.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
         if not go_on:
             raise
     else:
-        if book.expectations == before:
-            raise MisuseError(f"{book.test} looks at nothing while verifying {', '.join(requirements)}.")
+        if context.expectations == before:
+            raise MisuseError(f"{context.test} looks at nothing while verifying {', '.join(requirements)}.")
         for requirement in requirements:
             run.passed(requirement)
 
 
 @contextmanager
-def _believed(book: TestBook) -> Iterator[None]:
+def _believed(context: TestContext) -> Iterator[None]:
     try:
         yield
     except Violation as violation:
-        if book.unanswered_write is None:
+        if context.unanswered_write is None:
             raise
-        detail = f"{book.unanswered_write} got no answer before, so this may come of it: {violation}"
+        detail = f"{context.unanswered_write} got no answer before, so this may come of it: {violation}"
         raise Unmet(Reason.NO_ANSWER, detail) from violation
 
 
-def _book_that_declares(run: Run, requirements: tuple[str, ...]) -> TestBook:
-    if run.book is None:
+def _context_that_declares(run: Run, requirements: tuple[str, ...]) -> TestContext:
+    if run.context is None:
         raise MisuseError("verifies() outside a test.")
-    undeclared = set(requirements) - run.book.declared
+    undeclared = set(requirements) - run.context.declared
     if undeclared:
-        raise MisuseError(f"{run.book.test} verifies {', '.join(sorted(undeclared))} without declaring it.")
-    return run.book
+        raise MisuseError(f"{run.context.test} verifies {', '.join(sorted(undeclared))} without declaring it.")
+    return run.context
 
 
 def observe(requirement: str, what: str) -> None:
@@ -102,9 +102,9 @@ def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sen
 
 def looked() -> None:
     """Count that an expectation is being looked at; see `verifies`."""
-    book = current_run().book
-    if book is not None:
-        book.expectations += 1
+    context = current_run().context
+    if context is not None:
+        context.expectations += 1
 
 
 @contextmanager

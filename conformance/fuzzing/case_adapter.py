@@ -11,7 +11,7 @@ from conformance.contract.lint import validator
 from conformance.fuzzing.cases import DrawnCase, Mutation
 from conformance.fuzzing.coercion import is_beyond_coercion, may_be_dropped
 from conformance.suite.arrange import ABSENT
-from conformance.suite.bookkeeping import NotTested
+from conformance.suite.context import NotTested
 from conformance.suite.derived import is_validation
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.suite.arrange import Place
 
 
-class Fitting:
+class CaseAdapter:
     """Knows the parameters of one operation, and what a case of it does to them."""
 
     def __init__(self, operation: Operation) -> None:
@@ -41,11 +41,11 @@ class Fitting:
         """
         found: dict[tuple[Any, ...], DrawnCase] = {}
         for case in cases:
-            fitted = self.moved(self.seen_through(self._with_fixtures(case, place)), path_values)
+            fitted = self.rebind(self.diagnose(self._with_fixtures(case, place)), path_values)
             found.setdefault(fitted.wire, fitted)
         return list(found.values())
 
-    def moved(self, case: DrawnCase, path_values: Mapping[str, Any]) -> DrawnCase:
+    def rebind(self, case: DrawnCase, path_values: Mapping[str, Any]) -> DrawnCase:
         """Return a case with the path values of the arranged call, but for those that are wrong on purpose."""
         wrong = {mutation.name for mutation in case.mutated if mutation.place == "path"}
         values = tuple(
@@ -53,7 +53,7 @@ class Fitting:
         )
         return replace(case, path_values=values)
 
-    def seen_through(self, case: DrawnCase) -> DrawnCase:
+    def diagnose(self, case: DrawnCase) -> DrawnCase:
         """Return a case that says what is wrong with it."""
         return replace(case, mutated=self._wrong(case))
 

@@ -50,12 +50,12 @@ class ReadBack:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RequestExample:
     """
     How one operation is provoked.
 
     The call itself is made from the contract: path values and properties with `x-fixture` take the values of the
-    target's fixtures, everything else comes from the example of the request. A recipe says only what goes beyond that.
+    target's fixtures, everything else comes from the example of the request. This says only what goes beyond that.
     """
 
     before: Callable[[Caller, Place], Values] = _no_values
@@ -79,11 +79,11 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Area:
-    """All recipes of an area, and how its part of the target is remembered and put back."""
+    """All request examples of an area, and how its part of the target is remembered and put back."""
 
     keeper: str
     """The actor who arranges, reads the state and puts it back."""
-    recipes: Mapping[str, Recipe]
+    request_examples: Mapping[str, RequestExample]
     """By operationId."""
     remember: Callable[[Caller, Place], Any]
     """Reads all that calls of the area can change."""
@@ -138,19 +138,19 @@ class Prepared:
         return caller.follow(answer) if self.operation.alias_of else answer
 
 
-def prepare(operation: Operation, recipe: Recipe, place: Place, known: Values) -> Prepared:
+def prepare(operation: Operation, request_example: RequestExample, place: Place, known: Values) -> Prepared:
     """
-    Make the call of an operation from contract, recipe and fixtures; `known` are path values from its preparation.
+    Make the call of an operation from contract, request example and fixtures.
 
-    Raise NotTested when the profile lacks a fixture that the call needs.
+    `known` are path values from its preparation. Raise NotTested when the profile lacks a fixture that the call needs.
     """
     path_values = {
         parameter.name: known[parameter.name] if parameter.name in known else _value(parameter, place)
         for parameter in operation.parameters
         if parameter.place == "path"
     }
-    query = recipe.query(place) if recipe.query else _required_query(operation, place)
-    body = recipe.body(place) if recipe.body else _body(operation, place)
+    query = request_example.query(place) if request_example.query else _required_query(operation, place)
+    body = request_example.body(place) if request_example.body else _body(operation, place)
     return Prepared(operation, path_values, query, body)
 
 

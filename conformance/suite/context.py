@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from conformance.http.client import AT_ONCE, Client, Exchange
 from conformance.results.record import Check, ItemSeen, ItemState, Outcome, Reason, Recorder, TestEnd
-from conformance.schema.response_validator import Finding, Judge
+from conformance.schema.response_validator import Finding, ResponseValidator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,7 +69,7 @@ class MisuseError(Exception):
 
 
 @dataclass
-class TestBook:
+class TestContext:
     """What one test has verified so far."""
 
     test: str
@@ -83,7 +83,7 @@ class TestBook:
     recent: list[Exchange] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     """Requirements that have a check of this test in the record."""
-    foreign: str | None = None
+    unrecognisable: str | None = None
     """The first answer of this test that was not the documented record at all: after it, nothing here is believed."""
     unanswered_write: str | None = None
     """The first call of this test that may have changed something and was not answered."""
@@ -91,10 +91,10 @@ class TestBook:
     """Failures after which the test went on."""
     story: list[Exchange] | None = None
     """While a model is explored: every call of the current example, so that a failure shows all that led to it."""
-    held_back: dict[str, Check] | None = None
+    pending_failures: dict[str, Check] | None = None
     """While a failure is being shrunk: the latest failed check of each requirement."""
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
-    is_apart: bool = False
+    is_unjudged: bool = False
     """While many calls are under way at once: whoever sends them judges them, in an order of their own."""
 
     __test__ = False
@@ -103,7 +103,7 @@ class TestBook:
 class _OfThread(threading.local):
     """The test that a thread works for: most runs have one thread, some have several tests under way at once."""
 
-    book: TestBook | None = None
+    context: TestContext | None = None
     lane: int = 0
 
 
@@ -115,21 +115,21 @@ class Run:
         self.contract = contract
         self.profile = profile
         self.recorder = recorder
-        self.judge = Judge.of(contract, profile.version)
+        self.validator = ResponseValidator.of(contract, profile.version)
         self.client = Client(profile, at_once)
-        self.client.tell_apart(self.judge.place)
+        self.client.tell_apart(self.validator.place)
         self.client.on_exchange(self._see)
         self._of_thread = _OfThread()
         self.only_reads = False
         """Whether nothing may be sent that could change the target."""
-        self.hurries = threading.Event()
+        self.shutting_down = threading.Event()
         """Set when tests shall come to an end: what they changed is put back, and nothing else is begun."""
         self._lock = threading.RLock()
 
     @property
-    def book(self) -> TestBook | None:
-        """The book of the test that runs in this thread."""
-        return self._of_thread.book
+    def context(self) -> TestContext | None:
+        """The context of the test that runs in this thread."""
+        return self._of_thread.context
 
     @property
     def lane(self) -> int:
@@ -142,7 +142,7 @@ class Run:
 
     def threads(self, number: int) -> ThreadPoolExecutor:
         """Return so many threads that work for the test of this one."""
-        return ThreadPoolExecutor(number, initializer=self.join, initargs=(self.book, self.lane))
+        return ThreadPoolExecutor(number, initializer=self.join, initargs=(self.context, self.lane))
 
     def each(self, act: Callable[[T], R], things: Sequence[T]) -> list[R]:
         """
@@ -172,27 +172,27 @@ class Run:
             named = ", ".join(sorted(filter(None, features)))
             raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {named}")
 
-    def begin(self, test: str, declared: frozenset[str]) -> TestBook:
-        """Start the book of a test that declares to verify these requirements."""
-        book = TestBook(test, declared)
-        self.join(book)
-        return book
+    def begin(self, test: str, declared: frozenset[str]) -> TestContext:
+        """Start the context of a test that declares to verify these requirements."""
+        context = TestContext(test, declared)
+        self.join(context)
+        return context
 
-    def join(self, book: TestBook | None, lane: int = 0) -> None:
-        """Let this thread work for the test of a book, or for none."""
-        self._of_thread.book, self._of_thread.lane = book, lane
-        self.client.test = book.test if book else ""
+    def join(self, context: TestContext | None, lane: int = 0) -> None:
+        """Let this thread work for the test of a context, or for none."""
+        self._of_thread.context, self._of_thread.lane = context, lane
+        self.client.test = context.test if context else ""
 
     def end(self, outcome: str, detail: str | None = None) -> None:
-        """Close the book of the running test and write how it went."""
-        book = self._open_book()
+        """Close the context of the running test and write how it went."""
+        context = self._open_context()
         self.release()
         self.recorder.write(
             TestEnd(
-                test=book.test,
+                test=context.test,
                 outcome=outcome,
-                seconds=round(time.monotonic() - book.started if book.seconds is None else book.seconds, 3),
-                requests=book.requests,
+                seconds=round(time.monotonic() - context.started if context.seconds is None else context.seconds, 3),
+                requests=context.requests,
                 detail=detail,
             ),
         )
@@ -202,72 +202,74 @@ class Run:
 
     def passed(self, requirement: str) -> None:
         """Record that a requirement held; once a test is enough."""
-        book = self._open_book()
-        claimed = requirement in book.declared
+        context = self._open_context()
+        claimed = requirement in context.declared
         with self._lock:
-            if requirement in book.settled:
+            if requirement in context.settled:
                 return
-            if book.foreign is None:
-                book.settled.add(requirement)
-                self.recorder.write(Check(requirement, Outcome.PASSED, book.test, claimed=claimed))
+            if context.unrecognisable is None:
+                context.settled.add(requirement)
+                self.recorder.write(Check(requirement, Outcome.PASSED, context.test, claimed=claimed))
             elif claimed:
-                detail = f"{book.foreign}, so what else was answered shows nothing"
+                detail = f"{context.unrecognisable}, so what else was answered shows nothing"
                 self.open_question(requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
 
     def failed(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, with the exchanges that show it."""
-        book = self._open_book()
+        context = self._open_context()
         with self._lock:
-            shown = violation.exchanges or tuple(book.recent[-1:])
-            led_to_it = book.recent[-_EVIDENCE_BEFORE - 1 :] if book.story is None else _telling(book.story)
+            shown = violation.exchanges or tuple(context.recent[-1:])
+            led_to_it = context.recent[-_EVIDENCE_BEFORE - 1 :] if context.story is None else _telling(context.story)
             before = [exchange for exchange in led_to_it if exchange not in shown]
             check = Check(
                 requirement=requirement,
                 outcome=Outcome.FAILED,
-                test=book.test,
+                test=context.test,
                 expected=violation.expected,
                 actual=violation.actual,
                 place=place,
                 evidence=tuple(self.client.evidence(exchange) for exchange in [*before, *shown]),
-                claimed=requirement in book.declared,
+                claimed=requirement in context.declared,
             )
-            if book.held_back is not None:
-                book.held_back[requirement] = check
+            if context.pending_failures is not None:
+                context.pending_failures[requirement] = check
                 return
             key = (requirement, violation.expected)
-            book.failures[key] = book.failures.get(key, 0) + 1
-            book.settled.add(requirement)
-            if book.failures[key] <= _FAILURES_PER_PLACE:
+            context.failures[key] = context.failures.get(key, 0) + 1
+            context.settled.add(requirement)
+            if context.failures[key] <= _FAILURES_PER_PLACE:
                 self.recorder.write(check)
 
     def open_question(self, requirement: str, outcome: Outcome, reason: Reason, detail: str) -> None:
         """Record that a requirement was not verified, and why."""
-        book = self._open_book()
+        context = self._open_context()
         with self._lock:
-            book.settled.add(requirement)
-            claimed = requirement in book.declared
-            self.recorder.write(Check(requirement, outcome, book.test, reason=reason, detail=detail, claimed=claimed))
+            context.settled.add(requirement)
+            claimed = requirement in context.declared
+            self.recorder.write(
+                Check(requirement, outcome, context.test, reason=reason, detail=detail, claimed=claimed)
+            )
 
     def observed(self, requirement: str, what: str) -> None:
         """Record what the target chose where the specification is silent."""
-        book = self._open_book()
+        context = self._open_context()
         with self._lock:
             key = (requirement, what)
-            if key not in book.failures:
-                book.failures[key] = 1
-                book.settled.add(requirement)
-                self.recorder.write(Check(requirement, Outcome.OBSERVED, book.test, detail=what))
+            if key not in context.failures:
+                context.failures[key] = 1
+                context.settled.add(requirement)
+                self.recorder.write(Check(requirement, Outcome.OBSERVED, context.test, detail=what))
 
     def saw_item(self, item: str, state: ItemState, detail: str) -> None:
         """Record how the target stands to an item of the version table."""
-        book = self._open_book()
+        context = self._open_context()
         with self._lock:
-            self.recorder.write(ItemSeen(item, state, detail, book.test))
+            self.recorder.write(ItemSeen(item, state, detail, context.test))
 
     def leave_open(self, reason: Reason, detail: str, outcome: Outcome = Outcome.INCONCLUSIVE) -> None:
         """Record that nothing more of what the test declares will be seen."""
-        book = self._open_book()
-        for requirement in sorted(book.declared - book.settled):
+        context = self._open_context()
+        for requirement in sorted(context.declared - context.settled):
             self.open_question(requirement, outcome, reason, detail)
 
     def unmet_by(self, error: BaseException) -> Unmet | None:
@@ -276,7 +278,7 @@ class Run:
             return error
         if isinstance(error, RecursionError):
             return Unmet(Reason.PRECONDITION, "an answer is nested too deeply to be looked at")
-        odd = self.book and (self.book.foreign or next(iter(self.book.soft_failures), None))
+        odd = self.context and (self.context.unrecognisable or next(iter(self.context.soft_failures), None))
         if not odd or not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
             return None
         return Unmet(Reason.PRECONDITION, f"the test cannot go on after an odd answer ({odd}): {error!r}")
@@ -284,57 +286,57 @@ class Run:
     @contextmanager
     def shrinking(self) -> Iterator[None]:
         """While an example is being shrunk, keep only the last failure of each requirement: the smallest one."""
-        book = self._open_book()
-        book.held_back = {}
-        book.story = []
+        context = self._open_context()
+        context.pending_failures = {}
+        context.story = []
         try:
             yield
         finally:
-            book.story = None
+            context.story = None
             self.release()
 
     def new_example(self) -> None:
         """Forget the calls of the last example."""
-        self._open_book().story = []
+        self._open_context().story = []
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
+    def unjudged(self) -> Iterator[None]:
         """Judge nothing in passing while the context lasts, and let no call stand as the one before another."""
-        book = self._open_book()
-        book.is_apart = True
+        context = self._open_context()
+        context.is_unjudged = True
         try:
             yield
         finally:
-            book.is_apart = False
-            book.recent.clear()
+            context.is_unjudged = False
+            context.recent.clear()
 
     def release(self) -> None:
         """Write the failures that were held back."""
-        book = self._open_book()
-        held, book.held_back = book.held_back or {}, None
+        context = self._open_context()
+        held, context.pending_failures = context.pending_failures or {}, None
         for requirement, check in held.items():
-            book.settled.add(requirement)
+            context.settled.add(requirement)
             self.recorder.write(check)
 
     # -- what is seen in passing -----------------------------------------------------------------------------------
 
     def _see(self, exchange: Exchange) -> None:
-        book = self.book
-        if book is None:
+        context = self.context
+        if context is None:
             return
         with self._lock:
-            book.requests += 1
-            if book.is_apart:
+            context.requests += 1
+            if context.is_unjudged:
                 return
-            book.recent.append(exchange)
-            del book.recent[:-10]
-            if exchange.status is None and exchange.call.method != "GET" and book.unanswered_write is None:
-                book.unanswered_write = f"{exchange.call.method} {exchange.call.path}"
-            if book.story is not None:
-                book.story.append(exchange)
-            seen = self.judge.seen(exchange)
-            if seen.foreign and book.foreign is None:
-                book.foreign = f"{exchange.call.method} {exchange.call.path} answered {seen.foreign}"
+            context.recent.append(exchange)
+            del context.recent[:-10]
+            if exchange.status is None and exchange.call.method != "GET" and context.unanswered_write is None:
+                context.unanswered_write = f"{exchange.call.method} {exchange.call.path}"
+            if context.story is not None:
+                context.story.append(exchange)
+            seen = self.validator.seen(exchange)
+            if seen.unrecognisable and context.unrecognisable is None:
+                context.unrecognisable = f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}"
         self.note_findings(exchange, seen.findings)
         for form in seen.tolerated:
             self._note_tolerated(form.requirement, form.what)
@@ -351,23 +353,23 @@ class Run:
 
     def fail_softly(self, text: str) -> None:
         """Let the running test fail at its end for what it saw in passing; a test that saw a violation is not green."""
-        failures = self._open_book().soft_failures
+        failures = self._open_context().soft_failures
         with self._lock:
             if len(failures) < _LONGEST_STORY and text not in failures:
                 failures.append(text)
 
     def _note_tolerated(self, requirement: str, what: str) -> None:
-        book = self._open_book()
+        context = self._open_context()
         with self._lock:
             key = (requirement, what)
-            if key not in book.failures:
-                book.failures[key] = 1
-                self.recorder.write(Check(requirement, Outcome.OBSERVED, book.test, detail=what, claimed=False))
+            if key not in context.failures:
+                context.failures[key] = 1
+                self.recorder.write(Check(requirement, Outcome.OBSERVED, context.test, detail=what, claimed=False))
 
-    def _open_book(self) -> TestBook:
-        if self.book is None:
+    def _open_context(self) -> TestContext:
+        if self.context is None:
             raise MisuseError("A check was made outside a test.")
-        return self.book
+        return self.context
 
 
 def _telling(story: Sequence[Exchange]) -> list[Exchange]:
