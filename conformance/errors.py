@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     NOTHING_RAN = 5
     INCOMPLETE = 6
     SUITE_BROKE = 7
+    COULD_NOT_RUN = 8
 
 
 class ConformanceError(Exception):
@@ -33,7 +34,7 @@ class UsageError(ConformanceError):
 class TargetError(ConformanceError):
     """The target cannot be tested at all: it does not answer, or what answers is not the service."""
 
-    exit_code = ExitCode.INCOMPLETE
+    exit_code = ExitCode.COULD_NOT_RUN
 
 
 class ContractError(ConformanceError):

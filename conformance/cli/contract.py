@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
-import pytest
 import yaml
 
 from conformance.contract import Contract, Kind, Operation, Requirement
-from conformance.errors import ContractError, UsageError
-from conformance.runner import plugin as pytest_plugin
-from conformance.runner.location import suite_arguments
+from conformance.errors import UsageError
+from conformance.runner.collection import all_tests
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -70,7 +66,7 @@ def explain(requirement_id: str) -> None:
     """Say what a requirement means, where the specification states it, and which tests verify it."""
     loaded = Contract.load()
     requirement = loaded.requirement(requirement_id)
-    tests = collected_claims().get(requirement.id, ())
+    tests = tests_by_requirement().get(requirement.id, ())
     facts = [
         ("statement", requirement.statement),
         ("section", requirement.section),
@@ -121,7 +117,7 @@ def coverage(area: str | None) -> int:
     Ends with 1 when a requirement claims a test that does not exist, or has one and does not say so.
     """
     loaded = Contract.load()
-    claims = collected_claims()
+    tests = tests_by_requirement()
     if area is not None and area not in loaded.areas:
         raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(loaded.areas)}.")
     click.echo(f"{'area':<32}{'requirements':>13}{'tested':>8}{'pending':>9}{'not testable':>14}")
@@ -133,8 +129,8 @@ def coverage(area: str | None) -> int:
     if area is None:
         click.echo(_coverage_row("all", total))
     listed = [entry for entry in loaded.requirements.values() if area in (None, entry.area)]
-    missing = [entry.id for entry in listed if entry.tested and entry.id not in claims]
-    forgotten = [entry.id for entry in listed if not entry.tested and entry.id in claims]
+    missing = [entry.id for entry in listed if entry.tested and entry.id not in tests]
+    forgotten = [entry.id for entry in listed if not entry.tested and entry.id in tests]
     for name in missing:
         click.echo(f"{name} claims a test that does not exist.", err=True)
     for name in forgotten:
@@ -156,24 +152,10 @@ def _coverage_row(name: str, counts: Counter[str]) -> str:
     )
 
 
-class _Collector:
-    """Takes the claims from a collection that runs nothing."""
-
-    def __init__(self) -> None:
-        self.claims: Mapping[str, Collection[str]] = {}
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Remember what the collected tests claim."""
-        self.claims = session.config.stash.get(pytest_plugin.ALL_CLAIMS, {})
-
-
-def collected_claims() -> Mapping[str, Collection[str]]:
-    """Return for each requirement the tests that claim to verify it, at any version; raise ContractError if broken."""
-    collector = _Collector()
-    output = io.StringIO()
-    options = ("--collect-only", "-qq", "--target-version=unknown")
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        code = pytest.main(suite_arguments(*options), plugins=[pytest_plugin, collector])
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        raise ContractError(f"The suite cannot be collected:\n{output.getvalue().strip()}")
-    return collector.claims
+def tests_by_requirement() -> Mapping[str, Collection[str]]:
+    """Return for each requirement the tests that verify it, at any version; raise ContractError if they are wrong."""
+    found: dict[str, list[str]] = {}
+    for test in all_tests(Contract.load(), None).values():
+        for name in test.requirements:
+            found.setdefault(name, []).append(test.id)
+    return found

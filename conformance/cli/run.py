@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.client import AT_ONCE
 from conformance.reports import FORMATS, render
-from conformance.results.record import read_record
+from conformance.results.reading import read_record
 from conformance.results.verdicts import add_up
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
@@ -98,7 +98,7 @@ def run(
         options.extend(f"--{name.replace('_', '-')}={entry}" for entry in given if entry is not None)
     arguments = suite_arguments(*options, *pytest_arguments)
     if ready_for is None:
-        return int(pytest.main(arguments, plugins=[pytest_plugin]))
+        return int(pytest.main(arguments))
     return _run_ready_for(arguments, ready_for)
 
 
@@ -108,7 +108,7 @@ def _run_ready_for(arguments: list[str], version: str) -> int:
 
     Version.parse_known(version)
     watcher = _Watcher()
-    code = int(pytest.main(arguments, plugins=[pytest_plugin, watcher]))
+    code = int(pytest.main(arguments, plugins=[watcher]))
     if watcher.session is not None:
         after_run(watcher.session, version)
     return code

@@ -16,8 +16,8 @@ from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.reports import render_all
 from conformance.reports.text import one_line, plural
-from conformance.results.record import RunRecord, add_readiness, read_record
-from conformance.runner import plugin as pytest_plugin
+from conformance.results.reading import read_record
+from conformance.results.recorder import add_readiness
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import Options
 from conformance.runner.session import Session
@@ -27,6 +27,8 @@ from conformance.versions.traffic import Found, TrafficLint, TrafficReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from conformance.results.record import RunRecord
 
 _CODES = {Ready.READY: ExitCode.CONFORMANT, Ready.NOT_READY: ExitCode.NON_CONFORMANT, Ready.OPEN: ExitCode.INCOMPLETE}
 _ERRORS = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.INTERRUPTED)
@@ -56,7 +58,7 @@ class Comparison:
         ]
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            code = pytest.main(suite_arguments(*arguments), plugins=[pytest_plugin])
+            code = pytest.main(suite_arguments(*arguments))
         if code in _ERRORS:
             raise UsageError(output.getvalue().strip().removeprefix("ERROR: "))
         if not record.is_file():
@@ -133,7 +135,8 @@ def readiness(  # noqa: PLR0913 - the options of the command
     found = readiness_of(Comparison(options, session.folder), older, newer)
     file = write_readiness(found, session.folder)
     page = session.folder / f"as-of-{newer}" / "results.jsonl"
-    render_all(add_readiness(page, found.as_data()), page.parent)
+    add_readiness(page, found.as_data())
+    render_all(read_record(page), page.parent)
     click.echo(in_words(found))
     click.echo(f"\nReport: {page.parent / 'index.html'}, {file}")
     return _CODES[found.verdict]
@@ -152,7 +155,8 @@ def after_run(session: Session, end: str) -> None:
     before = session.record if whole else None
     found = readiness_of(Comparison(session.options, file.parent), older, newer, before)
     write_readiness(found, file.parent)
-    render_all(add_readiness(file, found.as_data()), file.parent)
+    add_readiness(file, found.as_data())
+    render_all(read_record(file), file.parent)
     click.echo(f"\n{in_words(found)}")
 
 

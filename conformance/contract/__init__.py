@@ -93,6 +93,12 @@ class Contract:
         """The areas that have requirements, in reading order."""
         return tuple(dict.fromkeys(requirement.area for requirement in self.requirements.values()))
 
+    @property
+    def general_areas(self) -> tuple[str, ...]:
+        """The areas that no operation belongs to by itself: what they state holds for whatever a target has."""
+        own = {tag["name"] for tag in self.document["tags"]} - {"versions"}
+        return tuple(area for area in self.areas if area not in own)
+
 
 @cache
 def _load(folder: Path) -> Contract:

@@ -10,7 +10,7 @@ from conformance.fuzzing.case_adapter import CaseAdapter
 from conformance.fuzzing.cases import DrawnCase, query_text
 from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.results.record import Outcome, Reason
-from conformance.suite.context import NotTested, Unmet, Violation, current_run
+from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
@@ -81,11 +81,9 @@ class _Sending:
         if not cases:
             return []
         calls = [case.call(self.caller.actor) for case in cases]
-        run = current_run()
-        if run.shutting_down.is_set():
-            raise NotTested(Reason.INTERRUPTED, "the run was interrupted")
-        with run.unjudged():
-            exchanges = run.each(self.exchange, calls)
+        test = current_test()
+        with test.unjudged():
+            exchanges = test.run.each(self.exchange, calls)
         return list(zip(cases, exchanges, strict=True))
 
     def exchange(self, call: Call) -> Exchange:
@@ -97,8 +95,8 @@ class _Sending:
 
     def alone(self, case: DrawnCase) -> list[Failure]:
         """Send one case while nothing else is sent; return what is wrong with its answer and with what it stored."""
-        run = current_run()
-        with run.unjudged(), run.client.alone():
+        test = current_test()
+        with test.unjudged(), test.run.client.alone():
             exchange = self.exchange(case.call(self.caller.actor))
         failures = list(self.judged(case, exchange))
         return failures + self.not_stored(case, exchange)
@@ -147,7 +145,7 @@ class _Sending:
         except Unmet:
             return []
         if shown_by(read_back, case.body):
-            current_run().passed(read_back.requirement(case.body))
+            current_test().results.passed(read_back.requirement(case.body))
         return []
 
     @property
@@ -215,11 +213,11 @@ def _send_what_must_be_refused(sending: _Sending, cases: list[DrawnCase]) -> lis
     answered = sending.all(cases)
     if cases and _all_refused(answered):
         after = sending.arranged.state()
-        run = current_run()
+        test = current_test()
         if after != before:
             violation = Violation(f"the state as before: {before}", str(after), answered[-1][1])
-            run.failed("errors.refusal.changes-nothing", violation)
-            run.fail_softly(f"errors.refusal.changes-nothing: {violation}")
+            test.failed("errors.refusal.changes-nothing", violation)
+            test.fail_softly(f"errors.refusal.changes-nothing: {violation}")
             sending.arranged.again()
     return answered
 
@@ -257,14 +255,14 @@ def _counted(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], owed
 
 def _record_what_held(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], tally: Tally) -> None:
     """Record every requirement that an answer met; refusals count only beside a correct call that was served."""
-    run = current_run()
+    test = current_test()
     for case, exchange in answered:
-        for finding in run.validator.findings(exchange):
+        for finding in test.run.validator.findings(exchange):
             if finding.holds:
-                run.passed(finding.requirement)
+                test.results.passed(finding.requirement)
         if tally.served and exchange.is_refusal:
             for name in sending.adapter.must_be_refused(case):
-                run.passed(name)
+                test.results.passed(name)
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
@@ -280,20 +278,19 @@ def grouped(failures: Iterable[Failure]) -> dict[tuple[str, str, str], list[Fail
 
 def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
     """Record one failure for each group, made as small as it can be, and yield it."""
-    run = current_run()
+    test = current_test()
     for group in grouped(failures).values():
         smallest = shrunk(group[0], sending.alone, sending.again)
         if smallest is None and group[0].may_be_load:
             detail = f"{group[0].actual} to one of many calls at once, and not again to the same call alone"
-            run.open_question(group[0].requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
+            test.results.open_question(group[0].requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
             continue
         shown = smallest or group[0]
         count = f" ({len(group)} drawn cases show it)" if len(group) > 1 else ""
         violation = Violation(shown.expected, shown.actual + count, *shown.exchanges)
-        if run.context is not None:
-            run.context.recent.clear()
-        run.failed(shown.requirement, violation, shown.place or None)
-        run.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {_line(shown)}")
+        test.history.forget()
+        test.failed(shown.requirement, violation, shown.place or None)
+        test.fail_softly(f"{shown.requirement}: {violation} at {shown.place or 'the answer'}: {_line(shown)}")
         yield shown
 
 

@@ -1,34 +1,32 @@
-"""The kill matrix: every fault against the tests of the requirement it violates, in one process and one server."""
+"""The kill matrix: every fault against the tests of the requirement that it violates, in one session of the suite."""
 
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from conformance.contract import Contract
 from conformance.reference import EmbeddedServer, create_service
 from conformance.reference.clock import Clock
-from conformance.results.record import Check, Outcome, Recorder
-from conformance.runner import plugin as pytest_plugin
-from conformance.suite import load as bursts
-from conformance.suite.context import Run, running
+from conformance.results.record import Check, Outcome
+from conformance.runner.collection import id_of
+from conformance.runner.plugin import SESSION
+from conformance.suite import load
+from conformance.suite.context import Run
 from conformance.target.embedded import profile_data
-from conformance.target.profile import profile_from
+from conformance.target.profile import FEATURES, profile_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.proof.faults import Fault, Ground
+    from conformance.runner.session import Session
     from conformance.target import Profile
-
 
 _DEADLINE_SECONDS = 2
 #: What a test is taken to last before it has run: those that draw many calls are tried last.
@@ -42,137 +40,200 @@ class Kill:
 
     fault: Fault
     killed: bool
-    by: str | None
+    by: str | None = None
     """The test that saw it."""
-    reason: str | None
+    reason: str | None = None
     """What that test expected and got."""
-    collateral: tuple[str, ...]
+    collateral: tuple[str, ...] = ()
     """Other requirements that failed on the way."""
-    seconds: float
+    seconds: float = 0.0
     detail: str | None = None
     """Why it survived, as far as that is known."""
 
 
 @dataclass
+class _Trial:
+    """A fault that is being tried."""
+
+    fault: Fault
+    left: int
+    """How many tests are still to be tried on it."""
+    collateral: set[str] = field(default_factory=set)
+    detail: str | None = None
+    seconds: float = 0.0
+
+    def survived(self) -> Kill:
+        return Kill(
+            self.fault,
+            killed=False,
+            collateral=tuple(sorted(self.collateral)),
+            seconds=round(self.seconds, 3),
+            detail=self.detail,
+        )
+
+
+@dataclass
 class Matrix:
     """
-    A pytest plugin that runs the tests of each fault's requirement against it, instead of all tests once.
+    A pytest plugin that lets each test run once for every fault of a requirement that it verifies.
 
+    pytest goes through the tests of the first fault, then through those of the next, and so on; between two tests the
+    service is exchanged for one with the fault that comes next. Once a fault is seen, its other tests are passed over.
     A test counts only after it has run on the healthy reference without failing the requirement. `tell` gets what
     became of each fault as soon as that is known.
     """
 
     version: str
-    faults: Iterable[Fault]
+    faults: Sequence[Fault]
     tell: Callable[[Kill], None]
     unhealthy: set[str] = field(default_factory=set)
     """Requirements that fail on the healthy reference: the proof is worth nothing before they are mended."""
     _failing: dict[tuple[str, Ground], frozenset[str]] = field(default_factory=dict)
     """Of each test that has run on the healthy reference: which requirements failed there."""
-    _seconds: dict[str, float] = field(default_factory=dict)
+    _schedule: list[_Trial] = field(default_factory=list)
+    """The trial that each entry of pytest's list of tests belongs to."""
+    _seen: set[str] = field(default_factory=set)
+    """The faults that were seen."""
+    _bench: Bench | None = None
 
+    @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Say that the tests are run here."""
-        config.stash[pytest_plugin.RUNS_ELSEWHERE] = True
+        """Let the session be tried on services of ours, and keep no record."""
+        session = config.stash[SESSION]
+        session.keeps_record = session.ends_with_target = False
+        self._bench = Bench(session, self.version)
+        session.serve = self._bench.serving
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Put the tests of the first fault first, the likeliest ahead, then those of the next, and so on."""
+        plan = config.stash[SESSION].plan
+        tests = {row.id: row.tests for row in plan.requirements} if plan is not None else {}
+        known = {id_of(item): item for item in items}
+        items.clear()
+        for fault in self.faults:
+            own = [known[name] for name in tests.get(fault.requirement, ()) if name in known]
+            trial = _Trial(fault, len(own))
+            if not own:
+                self.tell(Kill(fault, killed=False, detail="no test verifies the requirement"))
+            for item in sorted(own, key=lambda item: _likelihood(item, trial.fault)):
+                items.append(item)
+                self._schedule.append(trial)
+        self._schedule.reverse()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Take the place of pytest's own loop and of a run's."""
-        claims: Mapping[str, Collection[str]] = session.config.stash[pytest_plugin.ALL_CLAIMS]
-        items = {item.nodeid: item for item in session.items}
-        service = create_service(version=self.version)
-        with TemporaryDirectory() as folder, EmbeddedServer(service) as server:
-            bench = Bench(Path(folder), server, self.version)
-            with bench.owning_time():
-                for fault in self.faults:
-                    known = [items[name] for name in claims.get(fault.requirement, ()) if name in items]
-                    self.tell(self._try(bench, fault, known))
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Exchange the service before a test, and look at its checks after it."""
+        if self._bench is None or self._bench.is_busy:
+            return None  # the inner call of the same hook, which runs the test
+        trial = self._schedule.pop()
+        trial.left -= 1
+        if trial.fault.name in self._seen:
+            return True
+        kill = self._try(self._bench, trial, item)
+        if kill is not None:
+            self._seen.add(trial.fault.name)
+            self.tell(kill)
+        elif not trial.left:
+            self.tell(trial.survived())
         return True
 
-    def _likely(self, item: pytest.Item, fault: Fault) -> tuple[bool, float]:
-        """Put the tests of the faulty operation first, and the quick ones before the slow ones."""
-        about = bool(fault.operation) and f"[{fault.operation}]" in item.nodeid
-        guessed = _DRAWING_SECONDS if item.path.name.endswith(_DRAWING) else _QUICK_SECONDS
-        return not about, self._seconds.get(item.nodeid, guessed)
+    def _try(self, bench: Bench, trial: _Trial, item: pytest.Item) -> Kill | None:
+        fault = trial.fault
+        if not self._passes_without(bench, fault, item):
+            trial.detail = "a test of the requirement fails without the fault as well"
+            return None
+        started = time.perf_counter()
+        checks = bench.run(item, fault.ground, fault)
+        trial.seconds += time.perf_counter() - started
+        for check in checks:
+            if check.outcome is Outcome.FAILED and check.requirement == fault.requirement:
+                reason = f"expected {check.expected}; got {check.actual}"
+                collateral = tuple(sorted(trial.collateral))
+                seconds = round(trial.seconds, 3)
+                return Kill(fault, killed=True, by=id_of(item), reason=reason, collateral=collateral, seconds=seconds)
+            if check.outcome is Outcome.FAILED:
+                trial.collateral.add(check.requirement)
+            elif check.requirement == fault.requirement and check.outcome is not Outcome.PASSED:
+                trial.detail = f"{check.outcome}: {check.detail}"
+        return None
 
     def _passes_without(self, bench: Bench, fault: Fault, item: pytest.Item) -> bool:
         """Tell whether a test finds nothing wrong with the fault's requirement where nothing is."""
-        key = (item.nodeid, fault.ground)
+        key = (id_of(item), fault.ground)
         if key not in self._failing:
-            started = time.perf_counter()
-            failed = frozenset(
-                check.requirement for check in bench.run(item, fault.ground) if check.outcome is Outcome.FAILED
-            )
-            self._seconds[item.nodeid] = time.perf_counter() - started
+            checks = bench.run(item, fault.ground)
+            failed = frozenset(check.requirement for check in checks if check.outcome is Outcome.FAILED)
             self._failing[key] = failed
             self.unhealthy |= failed
         return fault.requirement not in self._failing[key]
 
-    def _try(self, bench: Bench, fault: Fault, items: Sequence[pytest.Item]) -> Kill:
-        """Run the tests of the violated requirement, the likeliest first, until one sees the fault."""
-        collateral: set[str] = set()
-        detail = None if items else "no test claims the requirement"
-        seconds = 0.0
-        for item in sorted(items, key=lambda item: self._likely(item, fault)):
-            if not self._passes_without(bench, fault, item):
-                detail = "a test of the requirement fails without the fault as well"
-                continue
-            started = time.perf_counter()
-            checks = bench.run(item, fault.ground, fault)
-            seconds = round(seconds + time.perf_counter() - started, 3)
-            for check in checks:
-                if check.outcome is Outcome.FAILED and check.requirement == fault.requirement:
-                    reason = f"expected {check.expected}; got {check.actual}"
-                    return Kill(fault, True, item.nodeid, reason, tuple(sorted(collateral)), seconds)
-                if check.outcome is Outcome.FAILED:
-                    collateral.add(check.requirement)
-                elif check.requirement == fault.requirement and check.outcome is not Outcome.PASSED:
-                    detail = f"{check.outcome}: {check.detail}"
-        return Kill(fault, False, None, None, tuple(sorted(collateral)), seconds, detail)
+
+def _likelihood(item: pytest.Item, fault: Fault) -> tuple[bool, float]:
+    """Put the tests of the faulty operation first, and the quick ones before the slow ones."""
+    about = bool(fault.operation) and f"[{fault.operation}]" in item.nodeid
+    return not about, _DRAWING_SECONDS if item.path.name.endswith(_DRAWING) else _QUICK_SECONDS
 
 
 class Bench:
-    """One server and one recorder for all runs; a fresh service for each."""
+    """One server for all tests of a session; a fresh service for each."""
 
-    def __init__(self, folder: Path, server: EmbeddedServer, version: str) -> None:
-        self._folder = folder
-        self._server = server
+    def __init__(self, session: Session, version: str) -> None:
+        """Serve nothing yet."""
+        self._session = session
         self._version = version
         self._contract = Contract.load()
         self._clock = _Clock()
-        self._profiles: dict[Ground, Profile] = {}
+        self._server: EmbeddedServer | None = None
+        self._profiles: dict[Ground | None, Profile] = {}
+        self.is_busy = False
 
     @contextmanager
-    def owning_time(self) -> Iterator[None]:
-        """Let times without any call pass at once while the context lasts: the service's clock is put forward."""
-        let_pass, bursts.let_pass = bursts.let_pass, self._clock.skip
-        try:
-            yield
-        finally:
-            bursts.let_pass = let_pass
+    def serving(self) -> Iterator[Profile]:
+        """
+        Serve services of the version while the context lasts, and give a profile that leaves no test out.
+
+        Times without any call pass at once: the clock of the service is put forward.
+        """
+        with ExitStack() as stack:
+            self._server = stack.enter_context(EmbeddedServer(create_service(version=self._version)))
+            let_pass, load.let_pass = load.let_pass, self._clock.skip
+            try:
+                yield replace(self._profile(None), features=dict.fromkeys(FEATURES, True))
+            finally:
+                load.let_pass = let_pass
 
     def run(self, item: pytest.Item, ground: Ground, fault: Fault | None = None) -> list[Check]:
-        """Run one test on a service of its own, with a fault or without, and return what it checked."""
+        """Let pytest run one test on a service of its own, with a fault or without, and return what it checked."""
+        if self._server is None:
+            raise RuntimeError("The tests were run before the server was up.")
         service = create_service(version=self._version, choices=ground.choices, clock=self._clock)
-        profile = self._profile(ground)
         if fault is not None:
             fault.apply(service)
         self._server.serve(service)
-        recorder = Recorder(self._folder / "results.jsonl")
+        session = self._session
+        before, session.run = session.run, Run(self._contract, self._profile(ground), session.write)
+        self.is_busy = True
+        session.stopped = None  # a service that fell silent ended no more than its own test
         try:
-            with running(Run(self._contract, profile, recorder)) as run, pytest_plugin.in_context(item, run):
-                runtestprotocol(item, log=False)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         finally:
-            recorder.close()
-        return recorder.checks
+            self.is_busy = False
+            session.run.close()
+            session.run = before
+        checks = [line for line in session.lines if isinstance(line, Check)]
+        session.lines.clear()
+        return checks
 
-    def _profile(self, ground: Ground) -> Profile:
+    def _profile(self, ground: Ground | None) -> Profile:
         if ground not in self._profiles:
-            world = create_service(version=self._version, choices=ground.choices).world
-            data = profile_data(world, self._server.base_url, self._version)
+            choices = ground.choices if ground is not None else None
+            world = create_service(version=self._version, choices=choices).world
+            data = profile_data(world, self._server.base_url if self._server else "", self._version)
             # What a faulty service never finishes need not be waited for as long as what a real one might.
             data["limits"] = {**data["limits"], "deadline_seconds": _DEADLINE_SECONDS}
-            data["features"] = {**data["features"], **dict(ground.features)}
+            features: Mapping[str, bool] = dict(ground.features) if ground is not None else {}
+            data["features"] = {**data["features"], **features}
             self._profiles[ground] = profile_from(data, "the proof")
         return self._profiles[ground]
 

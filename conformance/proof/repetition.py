@@ -21,7 +21,7 @@ from conformance.errors import ExitCode
 from conformance.proof.rounds import Round, added_up, told_by
 from conformance.reference import EmbeddedServer, create_service
 from conformance.reference.world import build_world
-from conformance.results.record import read_record
+from conformance.results.reading import read_record
 from conformance.target.embedded import DEFAULT_VERSION, profile_data
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Trying the faults: one process after another or several at once, each with a suite and a server of its own."""
+"""Tries the faults: in one process or in several, each with a session of the suite and a server of its own."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import hashlib
 import io
 import json
 import multiprocessing
-import queue
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,21 +19,16 @@ from conformance.contract import Contract
 from conformance.errors import ContractError
 from conformance.proof import all_faults
 from conformance.proof.matrix import Kill, Matrix
-from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
 
 if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
-    from multiprocessing.queues import Queue
-
     from conformance.proof.faults import Fault
 
 Row = dict[str, Any]
 Tell = Callable[[Row], None]
 
-#: Faults that are handed to one process together: neighbours are seen by the same tests.
-_HANDFUL = 20
-_LOOK_AFTER_SECONDS = 5
+#: Faults that are tried in one session: neighbours are seen by the same tests, and collecting takes a second.
+_HANDFUL = 150
 
 
 class Journal:
@@ -86,7 +80,7 @@ def _digest_of_code() -> str:
     return content.hexdigest()
 
 
-# -- in this process ---------------------------------------------------------------------------------------------------
+# -- sessions ----------------------------------------------------------------------------------------------------------
 
 
 def try_all(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs: int) -> set[str]:
@@ -96,18 +90,33 @@ def try_all(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs: i
     `tell` gets a row for each as it is known. `version` is the one that the faults were asked for with. Raise
     ContractError when the suite cannot be run at all.
     """
-    handfuls = [
-        _Handful(place, [fault.name for fault in faults[start : start + _HANDFUL]])
-        for place, faults in _by_version(faults).items()
-        for start in range(0, len(faults), _HANDFUL)
-    ]
-    jobs = min(jobs, len(handfuls))
-    if jobs > 1:
-        return _Crew(handfuls, version, jobs).work(tell)
+    groups = _by_version(faults)
+    if jobs <= 1 or len(faults) <= _HANDFUL:
+        return set().union(*(_try_at(place, group, tell) for place, group in groups.items()))
     unhealthy: set[str] = set()
-    for place, group in _by_version(faults).items():
-        unhealthy |= _try_at(place, group, tell)
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = [
+            pool.submit(_try_by_name, version, place, [fault.name for fault in handful])
+            for place, group in groups.items()
+            for handful in (group[start : start + _HANDFUL] for start in range(0, len(group), _HANDFUL))
+        ]
+        try:
+            for done in as_completed(waiting):
+                rows, failing = done.result()
+                unhealthy |= failing
+                for row in rows:
+                    tell(row)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     return unhealthy
+
+
+def _try_by_name(wanted: str | None, version: str, names: Collection[str]) -> tuple[list[Row], set[str]]:
+    """Try some faults in a process of their own: functions do not travel between processes, names do."""
+    rows: list[Row] = []
+    known = {(fault.version, fault.name): fault for fault in all_faults(Contract.load(), wanted)}
+    return rows, _try_at(version, [known[version, name] for name in names], rows.append)
 
 
 def _by_version(faults: Sequence[Fault]) -> dict[str, list[Fault]]:
@@ -117,18 +126,22 @@ def _by_version(faults: Sequence[Fault]) -> dict[str, list[Fault]]:
     return groups
 
 
-def _try_at(version: str, faults: Iterator[Fault] | list[Fault], tell: Tell) -> set[str]:
-    """Try faults at one version in this process; return what fails without any."""
+def _try_at(version: str, faults: Sequence[Fault], tell: Tell) -> set[str]:
+    """Try faults at one version in one session of the suite; return what fails without any."""
     matrix = Matrix(version, faults, lambda kill: tell(_row(kill)))
     output = io.StringIO()
     # Nothing of what other installed plugins do is wanted here, and some of them take long to import.
     options = ("-q", "--disable-plugin-autoload", f"--target-version={version}", "--include=slow")
     drawn = ("--max-examples=6", "--seed=1")
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        code = pytest.main(suite_arguments(*options, *drawn), plugins=[pytest_plugin, matrix])
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        code = pytest.main(suite_arguments(*options, *drawn), plugins=[matrix])
+    if code not in _RAN:
         raise ContractError(f"The suite cannot be proved:\n{output.getvalue().strip()[-2000:]}")
     return matrix.unhealthy
+
+
+#: How a session ends in which tests ran, and some of them failed, as they should.
+_RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def _row(kill: Kill) -> Row:
@@ -144,102 +157,3 @@ def _row(kill: Kill) -> Row:
         "seconds": kill.seconds,
         "detail": kill.detail,
     }
-
-
-# -- in several processes ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Handful:
-    """Some faults of one version, by name: functions do not travel between processes."""
-
-    version: str
-    names: list[str]
-
-
-@dataclass
-class _Crew:
-    """Processes that fetch handfuls of faults until none is left."""
-
-    handfuls: list[_Handful]
-    version: str | None
-    jobs: int
-    _context: Any = field(default_factory=lambda: multiprocessing.get_context("spawn"))
-
-    def work(self, tell: Tell) -> set[str]:
-        """Hand everything out, pass on each row as it comes, and return what fails without any fault."""
-        results: Queue[tuple[str, Any]] = self._context.Queue()
-        tasks = self._tasks()
-        crew = [
-            self._context.Process(target=_fetch_and_try, args=(self.version, tasks, results), daemon=True)
-            for _ in range(self.jobs)
-        ]
-        for process in crew:
-            process.start()
-        unhealthy: set[str] = set()
-        try:
-            for _ in crew:
-                unhealthy |= self._until_one_is_done(results, crew, tell)
-        finally:
-            for process in crew:
-                process.terminate()
-                process.join()
-        return unhealthy
-
-    def _tasks(self) -> dict[str, Queue[list[str] | None]]:
-        """Put the handfuls of each version into a queue of its own, with one end for each process."""
-        tasks: dict[str, Queue[list[str] | None]] = {}
-        for handful in self.handfuls:
-            tasks.setdefault(handful.version, self._context.Queue()).put(handful.names)
-        for waiting in tasks.values():
-            for _ in range(self.jobs):
-                waiting.put(None)
-        return tasks
-
-    @staticmethod
-    def _until_one_is_done(results: Queue[tuple[str, Any]], crew: Sequence[SpawnProcess], tell: Tell) -> set[str]:
-        while True:
-            try:
-                kind, content = results.get(timeout=_LOOK_AFTER_SECONDS)
-            except queue.Empty:
-                if any(process.exitcode for process in crew):
-                    raise ContractError("A process of the proof broke; --jobs 1 shows why.") from None
-                continue
-            if kind == "row":
-                tell(content)
-            elif kind == "error":
-                raise ContractError(content)
-            else:
-                return set(content)
-
-
-def _fetch_and_try(
-    wanted: str | None,
-    tasks: dict[str, Queue[list[str] | None]],
-    results: Queue[tuple[str, Any]],
-) -> None:
-    """Do the work of one process: fetch and try faults of one version after another."""
-    known = {(fault.version, fault.name): fault for fault in all_faults(Contract.load(), wanted)}
-
-    def fetched(version: str) -> Iterator[Fault]:
-        for names in iter(tasks[version].get, None):
-            for name in names:
-                _give_up_alone(results)
-                yield known[version, name]
-
-    unhealthy: set[str] = set()
-    try:
-        for version in tasks:
-            unhealthy |= _try_at(version, fetched(version), lambda row: results.put(("row", row)))
-    except ContractError as error:
-        results.put(("error", str(error)))
-    else:
-        results.put(("done", sorted(unhealthy)))
-
-
-def _give_up_alone(results: Queue[tuple[str, Any]]) -> None:
-    """End the process when the one that started it is gone: nobody is there to be told."""
-    whose = multiprocessing.parent_process()
-    if whose is not None and not whose.is_alive():
-        results.cancel_join_thread()
-        raise KeyboardInterrupt

@@ -117,7 +117,7 @@ class Facts:
     @cached_property
     def areas(self) -> tuple[Tally, ...]:
         """Counts of each area, in the contract's order."""
-        return tuple(Tally.of(area, rows) for area, rows in self.result.by_area().items())
+        return tuple(Tally.of(area, rows) for area, rows in self.result.by_area.items())
 
     @cached_property
     def failed(self) -> tuple[RequirementVerdict, ...]:

@@ -27,7 +27,7 @@ def render(facts: Facts) -> str:
     `conformance.run` tells what no requirement can, such as a test that broke, and is only there when needed.
     """
     root = ET.Element("testsuites", {"name": "conformance"})
-    for area, rows in facts.result.by_area().items():
+    for area, rows in facts.result.by_area.items():
         _suite(root, facts, area, [_case(facts, row) for row in rows])
     if facts.problems:
         _suite(root, facts, "run", [_problem(problem) for problem in facts.problems])

@@ -1,8 +1,9 @@
-"""What a run owes: one planned row per requirement, known before the first request."""
+"""What a run owes and which tests verify it, decided before the first request: the plan."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,36 +11,109 @@ from conformance.contract import Level
 from conformance.results.record import PlannedRequirement, Reason, TableItem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from conformance.contract import Contract, Requirement
+    from conformance.results.record import RunRecord
     from conformance.target import Profile
 
 
-def plan(
+@dataclass(frozen=True, slots=True)
+class SuiteTest:
+    """One test of the suite, as far as planning needs to know it."""
+
+    id: str
+    """Node id."""
+    requirements: frozenset[str]
+    """Ids of the requirements that it is there to verify."""
+    area: str
+    """The area of its operation, or of most that it verifies."""
+    areas: frozenset[str]
+    """All areas whose operations it calls, where that is known."""
+    features: frozenset[str] = frozenset()
+    """The features without which a target does not have what it calls."""
+    fixtures: frozenset[str] = frozenset()
+    """The fixtures of the profile that it takes as arguments."""
+    is_slow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the operator selected out of the plan."""
+
+    areas: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    includes_slow: bool = False
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no area and no requirement was named."""
+        return not self.areas and not self.requirements
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options by which it was selected, as the operator wrote them."""
+        areas = (f"--area {name}" for name in self.areas)
+        return (*areas, *(f"--requirement {name}" for name in self.requirements))
+
+    def has(self, requirement: Requirement) -> bool:
+        """Tell whether a requirement belongs to what was selected."""
+        return (not self.areas or requirement.area in self.areas) and (
+            not self.requirements or requirement.id in self.requirements
+        )
+
+    def leaves_out(self, test: SuiteTest, contract: Contract) -> str | None:
+        """Say by which option a test is left out; None when it is to run."""
+        if test.is_slow and not self.includes_slow:
+            return "it takes minutes, and --include slow was not given"
+        if any(self.has(contract.requirements[name]) for name in test.requirements):
+            return None
+        return f"not selected by {' '.join(self.words)}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every requirement with the tests that verify it, and every planned test with what takes it out of the run."""
+
+    requirements: tuple[PlannedRequirement, ...]
+    tests: Mapping[str, SuiteTest]
+    """The planned tests by node id."""
+    left_out: Mapping[str, str]
+    """Planned tests that the operator's own options leave out, with the option."""
+
+    @property
+    def selected(self) -> Collection[str]:
+        """The tests that are to run."""
+        return self.tests.keys() - self.left_out.keys()
+
+
+def make_plan(
     contract: Contract,
     profile: Profile,
-    claims: Mapping[str, Collection[str]],
-    selected: Collection[str],
+    tests: Iterable[SuiteTest],
+    selection: Selection = Selection(),
     known_failures: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[PlannedRequirement, ...]:
+) -> Plan:
     """
-    Return a row for every requirement of the contract, in its order.
+    Plan a run: what is owed at the version of the target, within its claimed scope, with the features it declares.
 
-    `claims` names for each requirement the tests that claim to verify it, `selected` the tests that will run, and
-    `known_failures` those that the operator knows to fail, with the reason.
+    `tests` are all tests of the suite, `known_failures` the requirements that the operator knows to fail, each with the
+    reason. This is the one place that decides what does not apply.
     """
-    chosen = frozenset(selected)
+    planned = {test.id: test for test in tests if _is_planned(test, contract, profile)}
+    by_requirement: defaultdict[str, list[str]] = defaultdict(list)
+    for test in planned.values():
+        for name in test.requirements:
+            by_requirement[name].append(test.id)
     rows = []
     for requirement in contract.requirements.values():
-        row = _row(requirement, profile)
-        tests = tuple(sorted(claims.get(requirement.id, ())))
-        if row.status == "applicable" and not chosen.intersection(tests):
-            reason = Reason.SWITCHED_OFF if tests else Reason.NO_TEST_YET
-            detail = "not selected for this run" if tests else "no collected test verifies it"
-            row = replace(row, reason=reason, detail=detail)
-        rows.append(replace(row, tests=tests, known_failure=known_failures.get(requirement.id)))
-    return tuple(rows)
+        row = _row(requirement, profile, tuple(sorted(by_requirement[requirement.id])))
+        known = known_failures.get(requirement.id)
+        rows.append(replace(row, known_failure=known, selected=selection.has(requirement)))
+    left_out = {
+        test.id: cause for test in planned.values() if (cause := selection.leaves_out(test, contract)) is not None
+    }
+    return Plan(tuple(rows), MappingProxyType(planned), MappingProxyType(left_out))
 
 
 def table(contract: Contract) -> tuple[TableItem, ...]:
@@ -59,8 +133,29 @@ def table(contract: Contract) -> tuple[TableItem, ...]:
     )
 
 
-def _row(requirement: Requirement, profile: Profile) -> PlannedRequirement:
-    status, reason, detail = _status(requirement, profile)
+def not_planned(record: RunRecord, contract: Contract) -> tuple[str, ...]:
+    """Return the requirements of a contract that the plan of a record, made with the same contract, does not have."""
+    if record.header.contract != contract.digest:
+        return ()
+    planned = {entry.id for entry in record.plan}
+    return tuple(name for name in contract.requirements if name not in planned)
+
+
+def _is_planned(test: SuiteTest, contract: Contract, profile: Profile) -> bool:
+    """Tell whether a test has anything to verify on a target."""
+    if profile.scope and not test.areas <= {*profile.scope, *contract.general_areas}:
+        return False
+    if not all(profile.declares(feature) for feature in test.features):
+        return False
+    if any(profile.has_given_up(name) for name in test.fixtures):
+        return False
+    stated = [contract.requirements[name] for name in test.requirements]
+    owed = [entry for entry in stated if entry.applies_to(profile.version)]
+    return any(entry.feature is None or profile.declares(entry.feature) for entry in owed)
+
+
+def _row(requirement: Requirement, profile: Profile, tests: tuple[str, ...]) -> PlannedRequirement:
+    status, reason, detail = _status(requirement, profile, tests)
     return PlannedRequirement(
         id=requirement.id,
         area=requirement.area,
@@ -72,6 +167,7 @@ def _row(requirement: Requirement, profile: Profile) -> PlannedRequirement:
         status=status,
         reason=reason,
         detail=detail,
+        tests=tests,
     )
 
 
@@ -81,13 +177,25 @@ def _level(requirement: Requirement, profile: Profile) -> Level:
     return Level.SHOULD if eased and requirement.level is Level.MUST else requirement.level
 
 
-def _status(requirement: Requirement, profile: Profile) -> tuple[str, Reason | None, str | None]:
-    if requirement.not_testable:
-        return "not testable", Reason.NOT_OBSERVABLE, requirement.not_testable
-    if not requirement.applies_to(profile.version):
-        return "not applicable", Reason.VERSION, f"holds {requirement.when()}, the target is {profile.version}"
-    if requirement.feature and not profile.declares(requirement.feature):
-        return "not applicable", Reason.FEATURE_NOT_DECLARED, f"the target does not declare {requirement.feature}"
-    if not requirement.tested:
-        return "pending", Reason.NO_TEST_YET, "the suite has no test for it yet"
-    return "applicable", None, None
+def _status(
+    requirement: Requirement, profile: Profile, tests: tuple[str, ...]
+) -> tuple[str, Reason | None, str | None]:
+    """Return the first of these that is so; it is decided here and nowhere else what does not apply."""
+    undeclared = requirement.feature and not profile.declares(requirement.feature)
+    told = f"holds {requirement.when()}, the target is {profile.version}"
+    nothing_left = Reason.OUT_OF_SCOPE if profile.scope else Reason.FEATURE_NOT_DECLARED
+    cases = (
+        (requirement.not_testable, "not testable", Reason.NOT_OBSERVABLE, requirement.not_testable),
+        (not requirement.applies_to(profile.version), "not applicable", Reason.VERSION, told),
+        (not profile.claims(requirement.area), "not applicable", Reason.OUT_OF_SCOPE, "the profile does not claim it"),
+        (
+            undeclared,
+            "not applicable",
+            Reason.FEATURE_NOT_DECLARED,
+            f"the target does not declare {requirement.feature}",
+        ),
+        (not requirement.tested, "pending", Reason.NO_TEST_YET, "the suite has no test for it yet"),
+        (not tests, "not applicable", nothing_left, "nothing that the profile claims and declares could show it"),
+    )
+    found = next((case for case in cases if case[0]), None)
+    return ("applicable", None, None) if found is None else found[1:]

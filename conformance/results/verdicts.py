@@ -1,21 +1,32 @@
-"""From checks to verdicts: of each requirement, and of the run. Every report format reads them from here."""
+"""What plan and record add up to: a verdict for each requirement, each area and the run. Every report reads it here."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from conformance.errors import ExitCode
-from conformance.results.record import Check, Evidence, Outcome, PlannedRequirement, Reason, RunRecord
+from conformance.results.record import (
+    ENDED,
+    Check,
+    Evidence,
+    Outcome,
+    PlannedRequirement,
+    Reason,
+    RunRecord,
+    TestEnd,
+    TestOutcome,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class Verdict(StrEnum):
-    """What the checks of one requirement add up to."""
+    """What the planned tests and the checks of one requirement add up to."""
 
     FAILED = "failed"
     INCONCLUSIVE = "inconclusive"
@@ -26,12 +37,25 @@ class Verdict(StrEnum):
 
 
 class RunVerdict(StrEnum):
-    """What all requirements add up to."""
+    """What all requirements of the claimed scope add up to, or those of an area."""
 
     CONFORMANT = "conformant"
+    SELECTION_HOLDS = "selection holds"
+    """Everything that the operator selected was verified; the rest was not looked at."""
     NON_CONFORMANT = "non-conformant"
     INCOMPLETE = "incomplete"
     BROKEN = "suite broken"
+    COULD_NOT_RUN = "could not run"
+
+
+EXIT_CODES: Mapping[RunVerdict, ExitCode] = {
+    RunVerdict.CONFORMANT: ExitCode.CONFORMANT,
+    RunVerdict.SELECTION_HOLDS: ExitCode.CONFORMANT,
+    RunVerdict.NON_CONFORMANT: ExitCode.NON_CONFORMANT,
+    RunVerdict.INCOMPLETE: ExitCode.INCOMPLETE,
+    RunVerdict.BROKEN: ExitCode.SUITE_BROKE,
+    RunVerdict.COULD_NOT_RUN: ExitCode.COULD_NOT_RUN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +79,11 @@ class RequirementVerdict:
     @property
     def is_gap(self) -> bool:
         """Whether it keeps the run from being conformant although nothing failed."""
-        return self.requirement.level == "must" and self.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+        return (
+            self.requirement.level == "must"
+            and self.requirement.selected
+            and self.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+        )
 
     @property
     def is_stale(self) -> bool:
@@ -68,15 +96,21 @@ class RequirementVerdict:
         return tuple(entry for check in self.failures for entry in check.evidence)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunResult:
     """The verdict of a run with one row per requirement, in the contract's order."""
 
     verdict: RunVerdict
     rows: tuple[RequirementVerdict, ...]
     explanation: str
-    """Why the verdict is what it is, in one sentence."""
-    exit_code: ExitCode
+    """Why the verdict is what it is, in a sentence or two."""
+    deselected: tuple[TestEnd, ...] = ()
+    """Planned tests that were taken out of the run, with what did it."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command ends with."""
+        return EXIT_CODES[self.verdict]
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
@@ -88,55 +122,62 @@ class RunResult:
         """Return the rows with one of these verdicts."""
         return tuple(row for row in self.rows if row.verdict in verdicts)
 
+    @cached_property
     def by_area(self) -> Mapping[str, tuple[RequirementVerdict, ...]]:
-        """Return the rows of each area, areas in the contract's order."""
+        """The rows of each area, areas in the contract's order."""
         areas: dict[str, list[RequirementVerdict]] = {}
         for row in self.rows:
             areas.setdefault(row.requirement.area, []).append(row)
         return {area: tuple(rows) for area, rows in areas.items()}
 
+    @cached_property
+    def area_verdicts(self) -> Mapping[str, RunVerdict | None]:
+        """The verdict of each area by itself; None for one in which nothing is owed, or nothing was selected."""
+        return {area: _of_area(rows) for area, rows in self.by_area.items()}
+
 
 def add_up(record: RunRecord) -> RunResult:
-    """Turn a record, also one that was cut off, into verdicts."""
+    """Turn a record, also one that was cut off or damaged, into verdicts."""
     checks: dict[str, list[Check]] = {}
     for check in record.checks:
         checks.setdefault(check.requirement, []).append(check)
-    rows = tuple(_row(entry, checks.get(entry.id, [])) for entry in record.plan)
-    broken = [end.test for end in record.tests if end.outcome == "broken"]
-    # A violation of something that was never planned would otherwise be in no row at all.
-    broken += sorted(checks.keys() - {entry.id for entry in record.plan})
-    stopped = record.footer.detail if record.footer else "the run was cut off before its end"
-    verdict, explanation = _run_verdict(rows, broken=len(broken), stopped=stopped)
-    return RunResult(verdict, rows, explanation, _EXIT_CODES[verdict])
+    ends = {end.test: end for end in record.tests}
+    rows = tuple(_row(entry, checks.get(entry.id, []), ends) for entry in record.plan)
+    verdict, explanation = _run_verdict(record, rows, _broken(record, checks))
+    taken_out = tuple(end for end in record.tests if end.outcome is TestOutcome.DESELECTED)
+    return RunResult(verdict, rows, explanation, taken_out)
 
 
-_EXIT_CODES: Mapping[RunVerdict, ExitCode] = {
-    RunVerdict.CONFORMANT: ExitCode.CONFORMANT,
-    RunVerdict.NON_CONFORMANT: ExitCode.NON_CONFORMANT,
-    RunVerdict.INCOMPLETE: ExitCode.INCOMPLETE,
-    RunVerdict.BROKEN: ExitCode.SUITE_BROKE,
-}
+# -- the run -----------------------------------------------------------------------------------------------------------
 
 
 def _run_verdict(
-    rows: Iterable[RequirementVerdict],
-    *,
-    broken: int,
-    stopped: str | None,
+    record: RunRecord, rows: Sequence[RequirementVerdict], broken: Sequence[str]
 ) -> tuple[RunVerdict, str]:
-    rows = tuple(rows)
     violations = sum(row.is_violation for row in rows)
-    gaps = [row for row in rows if row.is_gap]
-    verified = sum(row.verdict is Verdict.PASSED and row.requirement.level == "must" for row in rows)
-    # Whoever keeps a list must keep it short: what holds again and stays on it would fail unnoticed the next time.
     held = [row.requirement.id for row in rows if row.is_stale]
+    # Whoever keeps a list must keep it short: what holds again and stays on it would fail unnoticed the next time.
     stale = f" Take off the list of known failures what holds: {', '.join(held)}." if held else ""
     if violations:
-        return RunVerdict.NON_CONFORMANT, f"{_count(violations, 'requirement')} violated.{stale}"
+        also = f" Besides, {_count(len(broken), 'test')} of the suite itself broke." if broken else ""
+        return RunVerdict.NON_CONFORMANT, f"{_count(violations, 'requirement')} violated.{also}{stale}"
     if broken:
-        return RunVerdict.BROKEN, f"{_count(broken, 'test')} of the suite itself broke; the target is not to blame."
+        return RunVerdict.BROKEN, f"{_count(len(broken), 'test')} of the suite itself broke: {broken[0]}"
+    footer = record.footer
+    if footer is not None and footer.could_not_run:
+        return RunVerdict.COULD_NOT_RUN, footer.detail or "The target could not be tested."
+    stopped = footer.detail if footer else "the run was cut off before its end"
+    stopped = stopped or next(iter(record.damage), None)
     if stopped:
         return RunVerdict.INCOMPLETE, f"Nothing failed, but {stopped.rstrip('.')}."
+    return _nothing_failed(record, rows, stale)
+
+
+def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale: str) -> tuple[RunVerdict, str]:
+    gaps = [row for row in rows if row.is_gap]
+    verified = sum(
+        row.verdict is Verdict.PASSED and row.requirement.level == "must" and row.requirement.selected for row in rows
+    )
     if gaps or not verified:
         reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
         listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
@@ -145,61 +186,121 @@ def _run_verdict(
         return RunVerdict.INCOMPLETE, f"Nothing {failed}, but {open_}.{stale}"
     if stale:
         return RunVerdict.INCOMPLETE, f"All {verified} applicable requirements were verified.{stale}"
-    return RunVerdict.CONFORMANT, f"All {verified} applicable requirements were verified."
+    if record.header.selection:
+        chosen = ", ".join(record.header.selection)
+        return RunVerdict.SELECTION_HOLDS, (
+            f"All {verified} requirements that were selected ({chosen}) were verified; the others were not looked at."
+        )
+    scope = f" of the claimed scope ({', '.join(record.header.scope)})" if record.header.scope else ""
+    return RunVerdict.CONFORMANT, f"All {verified} applicable requirements{scope} were verified."
+
+
+def _of_area(rows: Iterable[RequirementVerdict]) -> RunVerdict | None:
+    owed = [
+        row
+        for row in rows
+        if row.requirement.level == "must" and row.requirement.selected and row.verdict is not Verdict.NOT_APPLICABLE
+    ]
+    if not owed:
+        return None
+    if any(row.is_violation for row in owed):
+        return RunVerdict.NON_CONFORMANT
+    return RunVerdict.INCOMPLETE if any(row.is_gap for row in owed) else RunVerdict.CONFORMANT
+
+
+def _broken(record: RunRecord, checks: Mapping[str, Sequence[Check]]) -> list[str]:
+    """Return what of the suite itself went wrong, a sentence each."""
+    status = {entry.id: entry.status for entry in record.plan}
+    found = [f"{end.test}{_in_phase(end)}: {end.detail}" for end in record.tests if end.outcome is TestOutcome.BROKEN]
+    found += [f"{name} was judged, and the plan does not name it" for name in sorted(checks.keys() - status.keys())]
+    found += [
+        f"{name} was judged as failed, and the plan says that it is {status[name]}"
+        for name, seen in checks.items()
+        if status.get(name, "applicable") != "applicable" and any(check.outcome is Outcome.FAILED for check in seen)
+    ]
+    told = {check.test for check in record.checks if check.outcome is Outcome.FAILED}
+    found += [
+        f"{end.test} failed, and names no requirement that did"
+        for end in record.tests
+        if end.outcome is TestOutcome.FAILED and end.test not in told
+    ]
+    return found
+
+
+def _in_phase(end: TestEnd) -> str:
+    return f" in its {end.phase}" if end.phase else ""
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _row(entry: PlannedRequirement, checks: list[Check]) -> RequirementVerdict:
+# -- a requirement -----------------------------------------------------------------------------------------------------
+
+
+def _row(entry: PlannedRequirement, checks: list[Check], ends: Mapping[str, TestEnd]) -> RequirementVerdict:
     failures = tuple(check for check in checks if check.outcome is Outcome.FAILED)
     observations = tuple(
         dict.fromkeys(check.detail for check in checks if check.outcome is Outcome.OBSERVED and check.detail),
     )
     passed = sum(check.outcome is Outcome.PASSED for check in checks)
-    verdict, reason, detail = _verdict(entry, checks, failures, observations)
+    verdict, reason, detail = _verdict(entry, checks, ends)
     return RequirementVerdict(entry, verdict, reason, detail, passed, failures, observations)
 
 
-def _verdict(
-    entry: PlannedRequirement,
-    checks: list[Check],
-    failures: tuple[Check, ...],
-    observations: tuple[str, ...],
-) -> tuple[Verdict, Reason | None, str | None]:
-    """
-    Add up: a failure outweighs everything, an open question outweighs what held.
+_Told = tuple[Verdict, Reason | None, str | None]
 
-    One that the operator knows of is no violation any more, and nothing that was verified either.
-    A requirement whose place was only seen in passing is not verified: the test that is there for it did not run.
+
+def _verdict(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told:
+    """
+    Add up: a failure outweighs everything, and what was not looked at or not seen outweighs what held.
+
+    A failure that the operator knows of is no violation any more, and nothing that was verified either. A requirement
+    whose place was only seen in passing is not verified: no test that is there for it did look.
     """
     if entry.status in ("not applicable", "not testable"):
         return Verdict.NOT_APPLICABLE, entry.reason, entry.detail
-    if failures and entry.known_failure is not None:
+    failed = next((check for check in checks if check.outcome is Outcome.FAILED), None)
+    if failed is not None and entry.known_failure is not None:
         return Verdict.NOT_TESTED, Reason.KNOWN_FAILURE, entry.known_failure
-    if failures:
-        return Verdict.FAILED, None, failures[0].detail
+    if failed is not None:
+        return Verdict.FAILED, None, failed.detail
+    return _open(entry, checks, ends) or _settled(entry, checks)
+
+
+def _open(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told | None:
+    """Say what leaves a requirement open that nothing violates; None when all that was planned did look and see."""
     unsettled = next((check for check in checks if check.outcome in _OPEN), None)
-    if unsettled is not None:
-        return _OPEN[unsettled.outcome], unsettled.reason, unsettled.detail
+    unfinished = next((told for test in entry.tests if (told := _unfinished(ends.get(test), test))), None)
+    if unfinished is not None and (unsettled is None or unfinished[1] is Reason.HARNESS_ERROR):
+        return unfinished
+    return None if unsettled is None else (_OPEN[unsettled.outcome], unsettled.reason, unsettled.detail)
+
+
+def _settled(entry: PlannedRequirement, checks: Sequence[Check]) -> _Told:
+    """Say what the checks of a requirement come to of which none failed and none is open."""
     if any(check.outcome is Outcome.PASSED and check.claimed for check in checks):
         stale = f"on the list of known failures, and holds: {entry.known_failure}" if entry.known_failure else None
         return Verdict.PASSED, None, stale
-    return _unverified(entry, checks, observations)
-
-
-def _unverified(
-    entry: PlannedRequirement,
-    checks: list[Check],
-    observations: tuple[str, ...],
-) -> tuple[Verdict, Reason | None, str | None]:
-    if entry.level == "note" and observations:
+    if entry.level == "note" and any(check.outcome is Outcome.OBSERVED for check in checks):
         return Verdict.NOTED, None, None
     lacking = next((check for check in checks if check.outcome is Outcome.NOT_APPLICABLE), None)
     if lacking is not None:
         return Verdict.NOT_APPLICABLE, lacking.reason, lacking.detail
-    return Verdict.NOT_TESTED, entry.reason or Reason.NOT_REACHED, entry.detail or "its tests did not run"
+    return Verdict.NOT_TESTED, entry.reason or Reason.NOT_REACHED, entry.detail or "its tests did not look at it"
+
+
+def _unfinished(end: TestEnd | None, test: str) -> _Told | None:
+    """Say why a planned test leaves its requirements open, whatever the others saw; None when it ran to its end."""
+    if end is None:
+        return Verdict.NOT_TESTED, Reason.NOT_REACHED, f"the run ended before {test}"
+    if end.outcome in ENDED:
+        return None
+    if end.outcome is TestOutcome.BROKEN:
+        detail = f"the suite itself broke{_in_phase(end)}: {end.detail}"
+        return Verdict.INCONCLUSIVE, Reason.HARNESS_ERROR, detail
+    reason = Reason.SWITCHED_OFF if end.outcome is TestOutcome.DESELECTED else Reason.NOT_REACHED
+    return Verdict.NOT_TESTED, reason, f"{end.outcome}: {test}: {end.detail}"
 
 
 _OPEN: Mapping[Outcome, Verdict] = {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.http.client import AT_ONCE
+from conformance.results.plan import Selection
 from conformance.runner.location import suite_arguments
 
 if TYPE_CHECKING:
@@ -40,7 +43,25 @@ class Options:
     """The list of what is known to fail."""
     read_only: bool = False
     """Whether nothing may be sent that could change the target."""
+    workers: int = 1
+    """How many processes run tests side by side, each in a world of its own."""
     arguments: tuple[str, ...] = ()
+    """Everything that pytest was given beyond where the suite lies."""
+    pytest_arguments: tuple[str, ...] = ()
+    """What of it is pytest's own, as the operator gave it behind `--`; also from the environment."""
+
+    @property
+    def selection(self) -> Selection:
+        """What the operator selected."""
+        return Selection(self.areas, self.requirements, "slow" in self.include)
+
+    @property
+    def command(self) -> str:
+        """The command that makes the same run again, but for its seed."""
+        left_out = {"--by-area", *self.pytest_arguments}
+        kept = [argument for argument in self.arguments if argument not in left_out]
+        behind = ["--", *self.pytest_arguments] if self.pytest_arguments else []
+        return shlex.join(["conformance", "run", *kept, *behind])
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -76,6 +97,7 @@ def add_options(parser: pytest.Parser) -> None:
 def options_of(config: pytest.Config) -> Options:
     """Return what the operator asked pytest for."""
     option = config.getoption
+    given = _of_the_operator([str(argument) for argument in config.invocation_params.args])
     return Options(
         base_url=option("--base-url"),
         target=option("--target"),
@@ -93,7 +115,8 @@ def options_of(config: pytest.Config) -> Options:
         corpus=option("--corpus"),
         known_failures=option("--known-failures"),
         read_only=option("--read-only"),
-        arguments=_of_the_operator([str(argument) for argument in config.invocation_params.args]),
+        arguments=given,
+        pytest_arguments=(*_of_pytest(given), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
     )
 
 
@@ -101,3 +124,35 @@ def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
     """Leave out what the command adds by itself: where the suite lies is no business of who reads a report."""
     own = suite_arguments()
     return tuple(arguments[len(own) :] if arguments[: len(own)] == own else arguments)
+
+
+_OF_THE_SUITE = (
+    "base-url",
+    "target",
+    "target-version",
+    "as-of",
+    "area",
+    "requirement",
+    "include",
+    "seed",
+    "out",
+    "corpus",
+    "max-examples",
+    "fuzz-seconds",
+    "concurrency",
+    "minutes",
+    "known-failures",
+)
+_FLAGS = ("--by-area", "--read-only", "-q", "-v")
+
+
+def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those arguments that are pytest's own, whatever the suite's options are among them."""
+    found, is_value = [], False
+    for argument in arguments:
+        name = argument.removeprefix("--").partition("=")[0]
+        is_ours = argument.startswith("--") and name in _OF_THE_SUITE
+        if not is_value and not is_ours and argument not in _FLAGS:
+            found.append(argument)
+        is_value = is_ours and "=" not in argument
+    return tuple(found)

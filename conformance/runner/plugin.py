@@ -1,44 +1,40 @@
-"""What pytest learns from this project: options, actors and fixtures as arguments, and the bookkeeping of checks."""
+"""The pytest plugin that runs the suite: the only thing that does, for operators and for every proof."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
-from conformance.http.client import TargetGoneError
 from conformance.reports.terminal import summary
-from conformance.results.record import Outcome, Reason
-from conformance.runner.claims import claims_in
-from conformance.runner.lanes import Lanes, drawn_calls, lanes
+from conformance.results.record import Reason
+from conformance.runner import outcomes, workers
+from conformance.runner.collection import ONLY_ASKS, all_tests, id_of, is_suite, suite_tests
 from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.options import add_options, options_of
+from conformance.runner.outcomes import Running
 from conformance.runner.progress import ByArea
-from conformance.runner.session import Session, TimeIsUpError
-from conformance.suite.context import NotTested, Run, TestContext, Violation, current_run
-from conformance.suite.expectations import Caller
-from conformance.target import ACTORS, FIXTURES, Actor, Fixture
-from conformance.target.profile import PLURALS
+from conformance.runner.session import Session
+from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
-    from conformance.contract import Contract, Operation
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
-_SESSION = pytest.StashKey[Session]()
-_CLAIMS = pytest.StashKey[Collection[str]]()
+    from conformance.contract import Contract, Operation
+    from conformance.results.plan import SuiteTest
+
+# Actors and fixtures of the profile, as arguments of tests.
+pytest_plugins = ["conformance.suite.fixtures"]
+
+SESSION = pytest.StashKey[Session]()
+_RUNNING = pytest.StashKey[Running]()
 _AREA = pytest.StashKey[str]()
 _EXIT = pytest.StashKey[ExitCode]()
-_LANES = pytest.StashKey[Lanes]()
-#: Set by whoever runs the collected tests in another way than once against one target.
-RUNS_ELSEWHERE = pytest.StashKey[bool]()
-_NOBODY = Actor("wrong-token", "0000-no-such-token-0000")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,22 +44,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's markers and check the operator's options."""
-    config.addinivalue_line(
-        "markers", "requirements(*ids): requirements that a test verifies beyond those its source names"
-    )
-    config.addinivalue_line("markers", "slow: takes minutes or many calls; runs with --include slow")
-    config.addinivalue_line(
-        "markers", "every_operation(where, requirements, draws): one test per operation of the contract"
-    )
+    for line in (
+        "requirements(*ids): requirements that a test verifies beyond those that its source names",
+        "needs_feature(*names): features of the target without which there is nothing for a test to see",
+        "calls_area(*names): areas whose operations a test calls beyond those of its requirements",
+        "slow: takes minutes or many calls; runs with --include slow",
+        "every_operation(where, requirements, draws): one test per operation of the contract",
+    ):
+        config.addinivalue_line("markers", line)
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
-        config.stash[_SESSION] = Session.prepare(options_of(config))
+        session = config.stash[SESSION] = Session.prepare(options_of(config))
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from error
-    _show_by_area(config)
+    if workers.is_worker(config):
+        workers.become_worker(session, vars(config)["workerinput"])
+    else:
+        _show_by_area(config)
 
 
 def _show_by_area(config: pytest.Config) -> None:
@@ -71,9 +71,47 @@ def _show_by_area(config: pytest.Config) -> None:
     option = config.option
     if not option.by_area or option.verbose > 0 or option.usepdb:
         return
-    note = f"seed {config.stash[_SESSION].seed}"
+    note = f"seed {config.stash[SESSION].seed}"
     config.pluginmanager.register(ByArea(_area_of, note, is_shown=option.verbose == 0))
     option.verbose = min(option.verbose, -1)
+
+
+def session_of(config: pytest.Config) -> Session | None:
+    """Return the session of a pytest run, also after it has ended; None when it never began."""
+    return config.stash.get(SESSION, None)
+
+
+# -- workers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: pytest.Item) -> None:
+    """Tell a worker of pytest-xdist what it has to know of the run."""
+    session = node.config.stash[SESSION]
+    vars(node)["workerinput"].update(workers.told_to_worker(session, _number_of(vars(node)["workerinput"])))
+
+
+def _number_of(told: dict[str, str]) -> int:
+    return int(told["workerid"].removeprefix("gw"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: pytest.Item, ids: list[str]) -> None:
+    """Learn from the workers, who all collect the same, which tests are going to run."""
+    session = node.config.stash[SESSION]
+    if session.is_open:
+        selected = {f"{SUITE_FOLDER.name}/{name.partition(f'{SUITE_FOLDER.name}/')[2]}" for name in ids}
+        session.say_deselected(selected, _deselected_by(node.config))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Write into the record what a worker's test wrote."""
+    for session in _KEEPING:
+        workers.take_over(session, report)
+
+
+#: The sessions of this process that keep a record while workers run the tests.
+_KEEPING: list[Session] = []
 
 
 # -- collection ------------------------------------------------------------------------------------------------------
@@ -84,15 +122,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("every_operation")
     if marker is None:
         return
-    session = metafunc.config.stash[_SESSION]
+    session = metafunc.config.stash[SESSION]
     where: Callable[[Operation], bool] = marker.kwargs["where"]
-    claims: Callable[[Operation], frozenset[str]] = marker.kwargs["requirements"]
+    requirements: Callable[[Operation], frozenset[str]] = marker.kwargs["requirements"]
     metafunc.parametrize(
         "operation",
         [
-            pytest.param(operation, id=operation.id, marks=pytest.mark.requirements(*sorted(claimed)))
+            pytest.param(operation, id=operation.id, marks=pytest.mark.requirements(*sorted(stated)))
             for operation in session.contract.operations(session.version)
-            if not operation.unsafe and where(operation) and (claimed := _tested(session.contract, claims(operation)))
+            if not operation.unsafe and where(operation)
+            if (stated := _tested(session.contract, requirements(operation)))
         ],
     )
 
@@ -103,43 +142,47 @@ def _tested(contract: Contract, ids: frozenset[str]) -> frozenset[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Find out what each test claims, refuse claims that cannot be right, and drop what was not selected."""
-    session = config.stash[_SESSION]
-    problems: list[str] = []
+    """Read what each test verifies, plan the run, and leave out what is not planned or not selected."""
+    session = config.stash[SESSION]
     items[:] = [item for item in items if not _is_of_no_operation(item)]
-    for item in items:
-        if is_suite(item):
-            item.stash[_CLAIMS] = _claims(item, session.contract, problems)
-    if problems:
-        raise pytest.UsageError("The suite contradicts the contract:\n  " + "\n  ".join(dict.fromkeys(problems)))
-    items[:] = [item for item in items if not is_suite(item) or _is_owed(item, session)]
-    dropped = [item for item in items if is_suite(item) and not _is_wanted(item, session)]
-    config.stash[ALL_CLAIMS] = _by_requirement(items)
-    if _is_whole_suite(config):
-        problems = _untested(session, config.stash[ALL_CLAIMS])
+    if not any(is_suite(item) for item in items):
+        return
+    tests = suite_tests(items, session.contract)
+    _put_in_order(items, tests, session.contract)
+    if ONLY_ASKS in config.stash:
+        return
+    everything = _everything(session) if session.keeps_record else tests
+    try:
+        plan = session.make_plan(everything)
+    except ConformanceError as error:
+        raise pytest.UsageError(str(error)) from error
+    problems = [row.id for row in plan.requirements if row.status == "applicable" and not row.tests]
     if problems:
         raise pytest.UsageError("The contract claims tests that do not exist:\n  " + "\n  ".join(problems))
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in set(dropped)]
-    _put_in_order(items, session.contract)
+    items[:] = [item for item in items if not is_suite(item) or id_of(item) in plan.tests]
+    left_out = [item for item in items if is_suite(item) and id_of(item) in plan.left_out]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
-def _put_in_order(items: list[pytest.Item], contract: Contract) -> None:
-    """Let the tests of an area follow each other: that of their operation, or of most that they verify."""
-    areas = contract.areas
+def _everything(session: Session) -> Mapping[str, SuiteTest]:
+    """Return all tests of the suite, also those that arguments, the environment or a plugin leave out of this run."""
+    try:
+        return all_tests(session.contract, session.version)
+    except ContractError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], contract: Contract) -> None:
+    """Let the tests of an area follow each other."""
     for item in filter(is_suite, items):
-        operation = getattr(getattr(item, "callspec", None), "params", {}).get("operation")
-        claimed = [contract.requirements[name].area for name in item.stash[_CLAIMS]]
-        item.stash[_AREA] = operation.area if operation is not None else max(areas, key=claimed.count)
-    items.sort(key=lambda item: areas.index(item.stash[_AREA]) if is_suite(item) else -1)
+        item.stash[_AREA] = tests[id_of(item)].area
+    items.sort(key=lambda item: contract.areas.index(item.stash[_AREA]) if is_suite(item) else -1)
 
 
 def _area_of(item: pytest.Item) -> str:
     return item.stash.get(_AREA, "tests of the suite")
-
-
-ALL_CLAIMS = pytest.StashKey[Mapping[str, Collection[str]]]()
 
 
 def _is_of_no_operation(item: pytest.Item) -> bool:
@@ -148,126 +191,108 @@ def _is_of_no_operation(item: pytest.Item) -> bool:
     return "operation" in parameters and not hasattr(parameters["operation"], "id")
 
 
-def is_suite(item: pytest.Item) -> bool:
-    """Tell whether a test belongs to the suite, rather than to the suite's own tests."""
-    return SUITE_FOLDER in item.path.parents
+def _deselected_by(config: pytest.Config) -> Callable[[str], str]:
+    """Return what says of a planned test what took it out of the run, other than the suite's own options."""
+    given = config.stash[SESSION].options.pytest_arguments
+    cause = f"left out by the arguments for pytest: {' '.join(given)}" if given else "left out by a plugin of pytest"
+    return lambda _: cause
 
 
-def _claims(item: pytest.Item, contract: Contract, problems: list[str]) -> frozenset[str]:
-    found = {str(name) for marker in item.iter_markers("requirements") for name in marker.args}
-    if isinstance(item, pytest.Function):
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        try:
-            found |= claims_in(item.function, parameters)
-        except ContractError as error:
-            problems.append(str(error))
-    known = {name for name in found if name in contract.requirements}
-    problems += [f"{item.nodeid} verifies {name}, which the contract does not state" for name in sorted(found - known)]
-    problems += [
-        f"{item.nodeid} verifies {name}, which the contract marks as not testable"
-        for name in sorted(known)
-        if contract.requirements[name].not_testable
-    ]
-    if not found:
-        problems.append(f"{item.nodeid} verifies no requirement")
-    return frozenset(known)
-
-
-def _is_whole_suite(config: pytest.Config) -> bool:
-    """Tell whether pytest was asked for all of the suite, and not for some of its files or tests."""
-    chosen = [Path(str(argument)).resolve() for argument in config.args]
-    return chosen == [SUITE_FOLDER.resolve()] and not (config.option.keyword or config.option.markexpr)
-
-
-def _untested(session: Session, claims: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the requirements that are owed at the target's version, say that they are tested, and are not."""
-    return [
-        entry.id
-        for entry in session.contract.requirements.values()
-        if entry.tested and entry.applies_to(session.version) and entry.id not in claims
-    ]
-
-
-def _is_owed(item: pytest.Item, session: Session) -> bool:
-    """Tell whether anything that a test verifies holds at the version of the target."""
-    return any(session.contract.requirements[name].applies_to(session.version) for name in item.stash[_CLAIMS])
-
-
-def _is_wanted(item: pytest.Item, session: Session) -> bool:
-    """Tell whether the operator selected a test."""
-    if item.get_closest_marker("slow") and "slow" not in session.options.include:
-        return False
-    return session.wants(item.stash[_CLAIMS])
-
-
-def _by_requirement(items: list[pytest.Item]) -> Mapping[str, Collection[str]]:
-    claims: dict[str, list[str]] = {}
-    for item in items:
-        for name in item.stash.get(_CLAIMS, frozenset()):
-            claims.setdefault(name, []).append(item.nodeid)
-    return claims
-
-
-# -- the run ---------------------------------------------------------------------------------------------------------
-
-
-def session_of(config: pytest.Config) -> Session | None:
-    """Return the session of a pytest run, also after it has ended; None when it never began."""
-    return config.stash.get(_SESSION, None)
+# -- the run -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Run the suite's tests inside a run: target up, record open, reports written at the end."""
-    config = session.config
-    suite = [item.nodeid for item in session.items if is_suite(item)]
-    if not suite or config.option.collectonly or session.testsfailed or RUNS_ELSEWHERE in config.stash:
+    """Begin the run before the first test: target up, record open."""
+    config, state = session.config, session.config.stash[SESSION]
+    suite = [item for item in session.items if is_suite(item)]
+    if config.option.collectonly or session.testsfailed or not (suite or workers.has_workers(config)):
         return (yield)
-    state = config.stash[_SESSION]
-    with ExitStack() as stack:
-        try:
-            run = stack.enter_context(state.running(config.stash[ALL_CLAIMS], suite))
-            drawn = drawn_calls(session.items)
-            found = config.stash[_LANES] = stack.enter_context(lanes(run, state, drawn))
-            state.draw_ahead([*found.wanted, *(call.wanted for call in drawn if not found.has(call.item))])
-            session.items.sort(key=found.has)
-        except ConformanceError as error:
-            _give_up(session, error)
-        try:
-            return (yield)
-        except KeyboardInterrupt:
-            _put_back(session)
-            raise
-
-
-def _put_back(session: pytest.Session) -> None:
-    """Let the fixtures of an interrupted test restore the target while it can still be called."""
     try:
-        session._setupstate.teardown_exact(None)  # noqa: SLF001 - pytest does this only after the run has closed
-    except Exception as error:  # noqa: BLE001 - whatever it is, the results so far come first
-        print(f"\nWhat the test changed could not be put back: {error}", file=sys.stderr)  # noqa: T201
+        if workers.has_workers(config):
+            state.make_plan(_everything(state))
+            _KEEPING.append(state)
+        state.open()
+    except ConformanceError as error:
+        return _give_up(session, error)
+    if state.keeps_record and not workers.has_workers(config):
+        state.say_deselected([id_of(item) for item in suite], _deselected_by(config))
+        state.draw_ahead(_drawn(suite))
+    return (yield)
 
 
-def _give_up(session: pytest.Session, error: ConformanceError) -> None:
-    """Run nothing more, say why in one message, and end with the error's exit code."""
-    session.items.clear()
+def _drawn(items: list[pytest.Item]) -> Iterator[tuple[Operation, str]]:
+    """Yield the operation and phase of each test that sends drawn calls."""
+    for item in items:
+        marker = item.get_closest_marker("every_operation")
+        if isinstance(item, pytest.Function) and marker is not None and "draws" in marker.kwargs:
+            operation: Operation = item.callspec.params["operation"]  # type: ignore[assignment]
+            yield operation, marker.kwargs["draws"]
+
+
+def _give_up(session: pytest.Session, error: ConformanceError) -> bool:
+    """Run nothing, say why in one message, and end with the error's exit code."""
     session.config.stash[_EXIT] = error.exit_code
     print(f"\n{error}", file=sys.stderr)  # noqa: T201 - the one message that says what to do
+    return True
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """End with the verdict's exit code, unless pytest itself was interrupted or broke."""
-    state = session.config.stash.get(_SESSION, None)
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
+    """End the run after pytest has let the last test clean up, also an interrupted one, and give its exit code."""
+    state = session.config.stash.get(SESSION, None)
+    interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is, the results so far come first
+        print(f"\nWhat the test changed could not be put back: {error}", file=sys.stderr)  # noqa: T201
+    if state is None or ONLY_ASKS in session.config.stash:
+        return
+    if state in _KEEPING:
+        _KEEPING.remove(state)
+    if state.is_open:
+        _end_last_test(session, state)
+        state.stopped = state.stopped or _why_stopped(session, interrupted=interrupted)
+        state.close()
+    else:
+        state.let_go()
+    session.exitstatus = _exit_status(session, state, exitstatus)
+
+
+def _end_last_test(session: pytest.Session, state: Session) -> None:
+    """Close the test during which the run was interrupted."""
+    for item in session.items:
+        running = item.stash.get(_RUNNING, None)
+        if running is not None and id_of(item) not in state.ended:
+            running.test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
+            running.end()
+    enter(None)
+
+
+def _why_stopped(session: pytest.Session, *, interrupted: bool) -> str | None:
+    told = session.shouldfail or session.shouldstop
+    if told:
+        return f"pytest stopped: {told}"
+    return "the operator interrupted the run" if interrupted else None
+
+
+def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> int:
+    """Return the verdict's exit code, unless pytest was interrupted or broke; what ran nothing is no success."""
     if _EXIT in session.config.stash:
-        session.exitstatus = session.config.stash[_EXIT]
-    elif state is not None and state.result is not None and exitstatus in (0, 1, 5):
-        session.exitstatus = state.result.exit_code
+        return int(session.config.stash[_EXIT])
+    kept = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+    if exitstatus in kept:
+        return int(exitstatus)
+    if state.exit_code is not None:
+        return int(state.exit_code)
+    is_suite_run = any(is_suite(item) for item in session.items) or session.config.option.collectonly
+    nothing_ran = exitstatus == pytest.ExitCode.OK and is_suite_run and state.keeps_record
+    return int(ExitCode.NOTHING_RAN) if nothing_ran else int(exitstatus)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """End the terminal's output with verdict, counts, what failed and where the report is."""
-    state = config.stash.get(_SESSION, None)
+    state = config.stash.get(SESSION, None)
     if state is None or state.result is None or state.record is None or state.recorder is None:
         return
     terminalreporter.write_line("")
@@ -277,201 +302,94 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"Warning: {state.recorder.moved}.")
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Open the context of a test before its first fixture, and close it after its last."""
-    if not is_suite(item):
-        return (yield)
-    with in_context(item, current_run()):
-        return (yield)
-
-
-@contextmanager
-def in_context(item: pytest.Item, run: Run) -> Iterator[None]:
-    """Keep the context of one test of the suite while the context lasts."""
-    item.stash[_OUTCOME], item.stash[_DETAIL] = "not tested", None
-    found = _lanes_of(item)
-    run.join(found.context(item, partial(_begun, run)) if found else _begun(run, item))
-    try:
-        yield
-    finally:
-        run.leave_open(Reason.NOT_REACHED, "its test ended before it was looked at")
-        run.end(item.stash[_OUTCOME], item.stash[_DETAIL])
-
-
-def _begun(run: Run, item: pytest.Item) -> TestContext:
-    claims: Collection[str] = item.stash[_CLAIMS]
-    return run.begin(item.nodeid, frozenset(claims))
-
-
-def _lanes_of(item: pytest.Item) -> Lanes | None:
-    found = item.config.stash.get(_LANES, None)
-    return found if found is not None and found.has(item) else None
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Take what came of a test that runs beside others."""
-    found = _lanes_of(pyfuncitem)
-    if found is None:
-        return None
-    found.wait_for(pyfuncitem)
-    return True
-
-
-_OUTCOME = pytest.StashKey[str]()
-_DETAIL = pytest.StashKey[str | None]()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Turn what keeps a test from starting into a reason."""
-    if not is_suite(item):
-        return (yield)
-    return (yield from _told(item, ends=False))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Turn what a test comes to into checks."""
-    if not is_suite(item):
-        return (yield)
-    return (yield from _told(item))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Let a target that can no longer be put in order spoil no result."""
-    if not is_suite(item):
-        return (yield)
-    try:
-        return (yield)
-    except Exception as error:
-        if not isinstance(error, NotTested | Violation | TargetGoneError) and current_run().unmet_by(error) is None:
-            raise
-        item.stash[_DETAIL] = f"what the test changed could not be put back: {error}"
-        return None
-
-
-def _told(item: pytest.Item, *, ends: bool = True) -> Generator[None, object, object]:
-    """Tell what came of a test, or of its preparation; what that saw in passing fails the test only at its end."""
-    run = current_run()
-    try:
-        result = yield
-    except pytest.skip.Exception:
-        raise
-    except KeyboardInterrupt:
-        run.leave_open(Reason.INTERRUPTED, "the operator interrupted the run")
-        raise
-    except (TargetGoneError, TimeIsUpError) as end:
-        raise _last(item, run, end) from None
-    except NotTested as missing:
-        _say(item, "not tested", missing.detail)
-        run.leave_open(missing.reason, missing.detail, missing.outcome)
-        raise pytest.skip.Exception(f"not tested: {missing.detail}") from None
-    except Violation as violation:
-        _say(item, "failed", str(violation))
-        run.leave_open(Reason.PRECONDITION, f"an earlier step of the same story failed: {violation}")
-        raise pytest.fail.Exception(_in_words(run, violation), pytrace=False) from None
-    except BaseException as error:
-        unmet = run.unmet_by(error)
-        if unmet is not None:
-            _say(item, "inconclusive", unmet.detail)
-            run.leave_open(unmet.reason, unmet.detail)
-            raise pytest.skip.Exception(f"inconclusive: {unmet.detail}") from None
-        _say(item, "broken", f"{type(error).__name__}: {error}")
-        run.leave_open(Reason.HARNESS_ERROR, f"the suite itself broke: {type(error).__name__}: {error}")
-        raise
-    else:
-        failures = run.context.soft_failures if run.context and ends else []
-        _say(item, "failed" if failures else "passed")
-        if failures:
-            pytest.fail("\n".join(failures), pytrace=False)
-        return result
-
-
-def _last(item: pytest.Item, run: Run, end: TargetGoneError | TimeIsUpError) -> BaseException:
-    """Let a test be the last one of the run; return what pytest is told of it."""
-    is_gone = isinstance(end, TargetGoneError)
-    _say(item, "inconclusive" if is_gone else "not tested", str(end))
-    if is_gone:
-        run.leave_open(Reason.NO_ANSWER, str(end))
-    else:
-        run.leave_open(Reason.NOT_REACHED, str(end), Outcome.NOT_TESTED)
-    item.config.stash[_SESSION].stopped = f"the target stopped answering: {end}" if is_gone else str(end)
-    del item.session.items[item.session.items.index(item) + 1 :]
-    return pytest.skip.Exception(str(end))
-
-
-def _say(item: pytest.Item, outcome: str, detail: str | None = None) -> None:
-    item.stash[_OUTCOME] = outcome
-    if detail is not None:
-        item.stash[_DETAIL] = detail
-
-
-def _in_words(run: Run, violation: Violation) -> str:
-    lines = [f"expected: {violation.expected}", f"actual:   {violation.actual}"]
-    shown = violation.exchanges or (tuple(run.context.recent[-1:]) if run.context else ())
-    lines += [run.client.evidence(exchange).curl for exchange in shown]
-    return "\n".join(lines)
-
-
-# -- arguments of tests ----------------------------------------------------------------------------------------------
-
-
-def _actor_argument(name: str) -> Callable[..., Caller]:
-    def actor() -> Caller:
-        run = current_run()
-        missing = run.profile.missing((name,))
-        if missing:
-            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        return Caller(run, run.profile.actors[name])
-
-    return pytest.fixture(name=name)(actor)
-
-
-def _fixture_argument(name: str) -> Callable[..., Fixture | tuple[Fixture, ...]]:
-    def fixture() -> Fixture | tuple[Fixture, ...]:
-        run = current_run()
-        if run.profile.has_given_up(name):
-            raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target declares to have no {name}")
-        missing = run.profile.missing((name,))
-        if missing:
-            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        found = run.profile.fixtures[PLURALS.get(name, name)]
-        return found if name in PLURALS else found[0]
-
-    return pytest.fixture(name=name)(fixture)
-
-
-for _name in ACTORS:
-    globals()[f"_actor_{_name}"] = _actor_argument(_name)
-for _name in FIXTURES:
-    globals()[f"_fixture_{_name}"] = _fixture_argument(_name)
-
-
-@pytest.fixture
-def anonymous() -> Caller:
-    """Somebody without a token."""
-    return Caller(current_run(), None)
-
-
-@pytest.fixture
-def wrong_token() -> Caller:
-    """Somebody with a token that nobody was given."""
-    return Caller(current_run(), _NOBODY)
-
-
-@pytest.fixture(autouse=True)
-def _is_applicable(request: pytest.FixtureRequest) -> None:
-    """Keep a test from a target that declares none of the features it is about."""
-    if not is_suite(request.node):
-        return
-    request.config.stash[_SESSION].require_time()
-    current_run().require_declared([*request.node.stash[_CLAIMS]])
-
-
 @pytest.fixture
 def suite(request: pytest.FixtureRequest) -> Session:
     """Give a test the session: seed, budgets, contract."""
-    return request.config.stash[_SESSION]
+    return request.config.stash[SESSION]
+
+
+@pytest.fixture(autouse=True)
+def _within_time(request: pytest.FixtureRequest) -> None:
+    """Begin no test when the operator's minutes are over."""
+    if is_suite(request.node):
+        request.config.stash[SESSION].require_time()
+
+
+# -- one test ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let this thread work for a test from before its first fixture until after its last."""
+    session = item.config.stash[SESSION]
+    if not is_suite(item) or session.run is None or session.plan is None:
+        return (yield)
+    requirements = session.plan.tests[id_of(item)].requirements
+    item.stash[_RUNNING] = Running(TestContext.begin(session.run, id_of(item), requirements))
+    enter(item.stash[_RUNNING].test)
+    # When the run is interrupted the test stays the one of this thread: its fixtures still have to put things back.
+    result = yield
+    enter(None)
+    return result
+
+
+def _running(item: pytest.Item) -> Running | None:
+    return item.stash.get(_RUNNING, None) if is_suite(item) else None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Turn what keeps a test from starting into a reason."""
+    running = _running(item)
+    if running is None:
+        return (yield)
+    session = item.config.stash[SESSION]
+    try:
+        return (yield from outcomes.setup_phase(running, session))
+    finally:
+        _stop_when_told(item, session)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Turn what a test comes to into checks."""
+    running = _running(item)
+    if running is None:
+        return (yield)
+    session = item.config.stash[SESSION]
+    try:
+        return (yield from outcomes.call_phase(running, session))
+    finally:
+        _stop_when_told(item, session)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a target that can no longer be put in order spoil no result."""
+    running = _running(item)
+    return (yield) if running is None else (yield from outcomes.teardown_phase(running))
+
+
+def _stop_when_told(item: pytest.Item, session: Session) -> None:
+    """Begin no further test when the target is gone or the time is over."""
+    if session.stopped is not None and session.ends_with_target:
+        item.session.shouldstop = session.stopped
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Take note of what broke around a test, in a mark or in another plugin; end the test after its last phase."""
+    report = yield
+    running = _running(item)
+    if running is None:
+        return report
+    if call.excinfo is not None and call.excinfo.value is not running.told:
+        running.broke(call.when, call.excinfo.value)
+    if call.when == "teardown":
+        running.end()
+        del item.stash[_RUNNING]
+        if workers.is_worker(item.config):
+            workers.hand_over(item.config.stash[SESSION], report)
+    return report

@@ -1,4 +1,4 @@
-"""One session of the suite: from the operator's options to a target, a run, a record and its reports."""
+"""One session of the suite: from the operator's options to a target, a plan, a run, a record and its reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 from conformance import __version__
 from conformance.contract import Contract, Version
-from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.errors import ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
 from conformance.reports import render_all
 from conformance.results.known_failures import load_known_failures
-from conformance.results.plan import plan, table
-from conformance.results.record import RECORD_FORM, Footer, Header, Notice, PlannedRequirement, Recorder, RunRecord
+from conformance.results.plan import Plan, make_plan, table
+from conformance.results.record import RECORD_FORM, Footer, Header, Notice, RunRecord, TestEnd, TestOutcome
+from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict, add_up
-from conformance.suite.context import Run, running
+from conformance.suite.context import Run
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.preflight import preflight, undeclared
@@ -30,9 +31,12 @@ from conformance.target.profile import AUTO, base_url_from
 from conformance.target.version import contradiction, resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from conformance.contract import Operation
+    from conformance.results.plan import SuiteTest
+    from conformance.results.recorder import Line
     from conformance.runner.options import Options
 
 
@@ -42,32 +46,54 @@ class TimeIsUpError(Exception):
 
 @dataclass
 class Session:
-    """What is known of a session before, while and after it runs."""
+    """
+    What is known of a session before, while and after it runs.
+
+    `open` brings target and record up, `close` adds up, writes the footer and renders the reports.
+    """
 
     options: Options
     contract: Contract
     profile: Profile | None
-    """None for the embedded reference, which starts with the run."""
+    """None for a target that starts with the run: the embedded reference, or what a proof serves."""
     seed: int
     warnings: tuple[str, ...] = ()
     """What is worth a warning before the run begins."""
     known_failures: Mapping[str, str] = field(default_factory=dict)
     """The requirements that are known to fail, with the reason."""
+    serve: Callable[[], AbstractContextManager[Profile]] | None = None
+    """What serves the target in the place of the embedded reference."""
+    world: int = 0
+    """The number of the world that this process has to itself."""
+    keeps_record: bool = True
+    """Whether this process writes the record; others keep what they have to say in `lines`."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ends_with_target: bool = True
+    """Whether no test is begun any more when the target has fallen silent."""
+    target: Profile | None = None
+    """The profile of the target as this run has it; None before the plan is made."""
     run: Run | None = None
     recorder: Recorder | None = None
+    plan: Plan | None = None
     stopped: str | None = None
     """Why the run ended early."""
+    could_not_run: bool = False
+    """Whether it ended before its first test, for the target could not be tested."""
     result: RunResult | None = None
     record: RunRecord | None = None
     reports: tuple[Path, ...] = ()
+    reports_problem: str | None = None
+    """Why not all reports could be written."""
     corpus_folder: Path | None = None
     """Where drawn cases are kept from run to run, if anywhere."""
     corpora: dict[Version | None, Corpus] = field(default_factory=dict)
     """The cases that this run draws and replays, by the version of their target."""
+    ended: set[str] = field(default_factory=set)
+    """The tests that have a line in the record."""
+    lines: list[Line] = field(default_factory=list)
+    """What a process that keeps no record has to say, until somebody takes it."""
     _clock: float = field(default_factory=time.monotonic)
-    _has_head: bool = False
-    """Whether the record has begun, so that there is something to add up."""
+    _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
     def prepare(cls, options: Options) -> Session:
@@ -111,6 +137,13 @@ class Session:
         target = self.profile.title if self.profile else "reference"
         return Path("reports") / target / self.started.strftime("%Y%m%dT%H%M%SZ")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the run has begun and not ended."""
+        return self.run is not None and self.result is None
+
+    # -- what tests ask for --------------------------------------------------------------------------------------------
+
     def corpus(self, version: Version | None) -> Corpus:
         """Return the drawn cases for targets of a version."""
         if version not in self.corpora:
@@ -131,70 +164,99 @@ class Session:
         """Raise TimeIsUpError when the operator's minutes are over."""
         minutes = self.options.minutes
         if minutes is not None and time.monotonic() - self._clock > minutes * 60:
-            raise TimeIsUpError(f"the {minutes:g} minutes for the run were over")
+            raise TimeIsUpError(f"the {minutes:g} minutes of --minutes were over")
 
-    def wants(self, claims: Collection[str]) -> bool:
-        """Tell whether a test with these claims belongs to what the operator selected."""
-        if self.options.requirements and not set(self.options.requirements).intersection(claims):
-            return False
-        areas = {self.contract.requirements[name].area for name in claims}
-        return not self.options.areas or bool(areas.intersection(self.options.areas))
+    def write(self, line: Line) -> None:
+        """Write a line into the record, or keep it for the process that does."""
+        if isinstance(line, TestEnd):
+            self.ended.add(line.test)
+        if self.recorder is not None:
+            self.recorder.write(line)
+        else:
+            self.lines.append(line)
 
-    @contextmanager
-    def running(self, claims: Mapping[str, Collection[str]], selected: Collection[str]) -> Iterator[Run]:
-        """Open target and record, yield the run, and close with footer and reports whatever happens."""
+    # -- the run -------------------------------------------------------------------------------------------------------
+
+    def make_plan(self, tests: Mapping[str, SuiteTest]) -> Plan:
+        """Bring up the target, as far as it starts with the run, and plan which of these tests of the suite run."""
+        if self.plan is None:
+            self.target = self._target()
+            self.plan = make_plan(
+                self.contract, self.target, tests.values(), self.options.selection, self.known_failures
+            )
+        return self.plan
+
+    def open(self) -> None:
+        """
+        Begin the record, write the plan, and see whether the target can be tested.
+
+        Raise ConformanceError, with the record closed, when there can be no run.
+        """
+        if self.target is None or self.plan is None:
+            raise ContractError("A run was to begin without a plan.")
         self._clock = time.monotonic()
-        with ExitStack() as stack:
-            recorder = self.recorder = Recorder(self.folder / "results.jsonl")
-            stack.callback(recorder.close)
-            stack.callback(self._draw_no_more)
-            try:
-                profile = self.profile or self._embedded(stack)
-                rows = plan(self.contract, profile, claims, selected, self.known_failures)
-                self._write_head(recorder, profile, rows)
-                self.run = stack.enter_context(running(Run(self.contract, profile, recorder, self.options.concurrency)))
-                self.run.only_reads = self.options.read_only
-                preflight(profile, self.run.client)
-                self._compare_versions(recorder, profile)
-                for text in undeclared(profile, self.run.client):
-                    recorder.write(Notice(text))
-                yield self.run
-            except KeyboardInterrupt:
-                self.stopped = "the operator interrupted the run"
-                raise
-            except TargetError as error:
-                self.stopped = str(error)
-                raise
-            finally:
-                if self._has_head:
-                    self._finish(recorder)
-
-    def _draw_no_more(self) -> None:
-        for corpus in self.corpora.values():
-            corpus.close()
-
-    def _write_head(self, recorder: Recorder, profile: Profile, rows: tuple[PlannedRequirement, ...]) -> None:
-        recorder.write(
-            Header(
-                form=RECORD_FORM,
-                suite=__version__,
-                contract=self.contract.digest,
-                target=profile.title,
-                base_url=profile.redacted()["base_url"],
-                version=str(profile.version or "unknown"),
-                version_source=profile.version_source,
-                edition=profile.edition,
-                profile=profile.redacted(),
-                seed=self.seed,
-                started=self.started.isoformat(timespec="seconds"),
-                python=platform.python_version(),
-                arguments=self.options.arguments,
-                warnings=self.warnings,
-            ),
+        if self.keeps_record:
+            self.recorder = Recorder(self.folder / "results.jsonl")
+            self.recorder.write(self._header(self.target))
+            self.recorder.write_plan(self.plan.requirements)
+            self.recorder.write_table(table(self.contract))
+        self.run = Run(
+            self.contract,
+            self.target,
+            self.write,
+            at_once=self.options.concurrency,
+            only_reads=self.options.read_only,
         )
-        recorder.write_plan(rows)
-        recorder.write_table(table(self.contract))
-        self._has_head = True
+        self._stack.callback(self.run.close)
+        if not self.keeps_record:
+            return
+        try:
+            preflight(self.target, self.run.client)
+        except TargetError as error:
+            self.stopped, self.could_not_run = str(error), True
+            self.close()
+            raise
+        self._compare_versions(self.target)
+        for text in undeclared(self.target, self.run.client):
+            self.write(Notice(text))
+
+    def say_deselected(self, selected: Collection[str], by: Callable[[str], str]) -> None:
+        """Write of each planned test that is not among those selected what took it out of the run; `by` says it."""
+        for name in self.plan.tests if self.plan else ():
+            if name not in selected and name not in self.ended:
+                cause = self.plan.left_out.get(name) if self.plan else None
+                self.write(TestEnd(name, TestOutcome.DESELECTED, detail=cause or by(name)))
+
+    def _target(self) -> Profile:
+        if self.serve is not None:
+            return self._stack.enter_context(self.serve())
+        if self.profile is None:
+            return self._embedded(self._stack)
+        return self.profile.in_world(self.world)
+
+    def _header(self, profile: Profile) -> Header:
+        seed = "" if self.options.seed is not None else f" --seed {self.seed}"
+        before, mark, behind = self.options.command.partition(" -- ")
+        return Header(
+            form=RECORD_FORM,
+            suite=__version__,
+            contract=self.contract.digest,
+            target=profile.title,
+            base_url=profile.redacted()["base_url"],
+            version=str(profile.version or "unknown"),
+            version_source=profile.version_source,
+            edition=profile.edition,
+            profile=profile.redacted(),
+            seed=self.seed,
+            started=self.started.isoformat(timespec="seconds"),
+            python=platform.python_version(),
+            arguments=self.options.arguments,
+            warnings=self.warnings,
+            command=f"{before}{seed}{mark}{behind}",
+            scope=profile.scope,
+            undeclared=profile.undeclared,
+            selection=self.options.selection.words,
+        )
 
     def _embedded(self, stack: ExitStack) -> Profile:
         """Start the reference, and judge it by the version that was asked for."""
@@ -210,37 +272,73 @@ class Session:
         judged_otherwise = self.version is not None and self.version != Version.parse(played)
         return f"--as-of, of a reference of version {played}" if judged_otherwise else "the embedded reference"
 
-    def _compare_versions(self, recorder: Recorder, profile: Profile) -> None:
+    def _compare_versions(self, profile: Profile) -> None:
         """Warn when an operator's version is not the one that the target reports."""
         if self.profile is None or profile.asks_version or self.options.as_of is not None or self.run is None:
             return
         text = contradiction(profile, self.run.client)
         if text is not None:
-            recorder.write(Notice(text))
+            self.write(Notice(text))
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Say what became of every planned test, add up, render the reports, and let the target go."""
+        try:
+            if self.recorder is not None and self.result is None:
+                self._say_what_was_not_begun()
+                self._finish(self.recorder)
+        finally:
+            for corpus in self.corpora.values():
+                corpus.close()
+            self._stack.close()
+
+    def let_go(self) -> None:
+        """Let go what was brought up for a run that did not begin."""
+        self._stack.close()
+
+    def _say_what_was_not_begun(self) -> None:
+        cause = self.stopped or "pytest ended before it, and did not say why"
+        for name in self.plan.tests if self.plan else ():
+            if name not in self.ended:
+                self.write(TestEnd(name, TestOutcome.NOT_BEGUN, detail=cause))
 
     def _finish(self, recorder: Recorder) -> None:
         """Add up, write the footer and render the reports."""
         for corpus in self.corpora.values():
             if corpus.warning:
                 recorder.write(Notice(corpus.warning))
-        requests = self.run.client.requests if self.run else 0
         footer = Footer(
             verdict=RunVerdict.INCOMPLETE,
             exit_code=ExitCode.INCOMPLETE,
             ended=datetime.now(UTC).isoformat(timespec="seconds"),
-            requests=requests,
+            requests=self._requests(recorder),
             seconds=round(time.monotonic() - self._clock, 3),
             detail=self.stopped,
             drawn=dict(sum((corpus.counts for corpus in self.corpora.values()), Counter())),
+            could_not_run=self.could_not_run,
         )
         result = add_up(replace(recorder.read_back(), footer=footer))
-        recorder.write(replace(footer, verdict=result.verdict, exit_code=result.exit_code))
+        recorder.close_with(replace(footer, verdict=result.verdict, exit_code=result.exit_code))
         self.record = recorder.read_back()
         self.result = add_up(self.record)
         try:
             self.reports = render_all(self.record, recorder.file.parent)
         except Exception as error:  # noqa: BLE001 - whatever a renderer stumbles over, the record is not lost
-            print(f"Reports could not be written: {error}. The record is kept: {recorder.file}", file=sys.stderr)  # noqa: T201
+            self.reports_problem = f"Reports could not be written: {error} The record is kept: {recorder.file}"
+            print(self.reports_problem, file=sys.stderr)  # noqa: T201 - it must reach the operator in any case
+
+    def _requests(self, recorder: Recorder) -> int:
+        own = self.run.client.requests if self.run else 0
+        return own + (sum(end.requests for end in recorder.read_back().tests) if self.options.workers > 1 else 0)
+
+    @property
+    def exit_code(self) -> ExitCode | None:
+        """What the run ends with; None when there was none. A report that is missing is never a success."""
+        if self.result is None:
+            return None
+        code = self.result.exit_code
+        return ExitCode.SUITE_BROKE if code is ExitCode.CONFORMANT and self.reports_problem else code
 
 
 def _profile(options: Options) -> tuple[Profile | None, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.contract import Contract, Kind
 from conformance.results.record import Outcome, Reason
 from conformance.suite.arrange import Place, area_of, has_request_example
-from conformance.suite.context import MisuseError, NotTested, current_run
+from conformance.suite.context import NotTested, current_run, current_test
 from conformance.suite.expectations import Caller, verifies
 from conformance.target import Actor
 
@@ -102,19 +102,17 @@ def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[
     Works like `verifies`, for ids that come from the contract instead of the source of the test. Ids that the test
     does not declare, because they do not hold at the version or are not verified by tests, are left out.
     """
-    context = current_run().context
-    if context is None:
-        raise MisuseError("held_against() outside a test.")
-    names = [name for name in dict.fromkeys(ids) if name and name in context.declared]
+    declared = current_test().declared
+    names = [name for name in dict.fromkeys(ids) if name and name in declared]
     with verifies(*names, go_on=go_on) if names else nullcontext():
         yield
 
 
 def note(requirement: str, what: str) -> None:
     """Record what the target chose, if the running test declares the requirement that it belongs to."""
-    run = current_run()
-    if run.context is not None and requirement in run.context.declared:
-        run.observed(requirement, what)
+    test = current_test()
+    if requirement in test.declared:
+        test.results.observed(requirement, what)
 
 
 def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
@@ -123,17 +121,17 @@ def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
 
     A requirement none of whose actors the profile has is not tested; the running test says so.
     """
-    run = current_run()
+    test = current_test()
     found: dict[str, list[str]] = {}
     for name, requirement in table.items():
         found.setdefault(requirement, [])
         if is_known(name):
             found[requirement].append(name)
     for requirement, actors in found.items():
-        if not actors and run.context is not None and requirement in run.context.declared:
+        if not actors and requirement in test.declared:
             names = [name for name, stated in table.items() if stated == requirement]
-            detail = run.profile.missing((names[0],)) or f"the profile has none of {', '.join(names)}"
-            run.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, detail)
+            detail = test.run.profile.missing((names[0],)) or f"the profile has none of {', '.join(names)}"
+            test.results.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, detail)
     return found
 
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.http.client import TargetGoneError
 from conformance.results.record import Reason
-from conformance.suite.context import Unmet, Violation, current_run
+from conformance.suite.context import Unmet, Violation, current_test
 
 if TYPE_CHECKING:
     from conformance.runner.session import Session
@@ -24,7 +24,7 @@ class Model(RuleBasedStateMachine):
     def __init__(self) -> None:
         """Begin an example."""
         super().__init__()
-        current_run().new_example()
+        current_test().history.begin_example()
 
 
 def explore(suite: Session, make: type[Model]) -> None:
@@ -34,7 +34,7 @@ def explore(suite: Session, make: type[Model]) -> None:
     A violation is shrunk to the shortest sequence that shows it; that one is recorded, with all its calls. What the
     drawn moves never reached is left to the stories: the model leaves no requirement open.
     """
-    run = current_run()
+    test = current_test()
     examples = max(3, suite.options.max_examples // 3)
     options = settings(
         max_examples=examples,
@@ -46,13 +46,12 @@ def explore(suite: Session, make: type[Model]) -> None:
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
-    with run.shrinking():
+    with test.shrinking():
         try:
             run_state_machine_as_test(seed(suite.seed)(make), settings=options)
         except Flaky as error:
             raise _told_by(error) from error
-    if run.context is not None:
-        run.context.settled |= run.context.declared
+    test.results.settle(test.declared)
 
 
 def _told_by(error: Flaky) -> Exception:

@@ -13,7 +13,7 @@ from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
 from conformance.results.record import Reason
 from conformance.suite.arrange import Place, arranged
-from conformance.suite.context import NotTested, Unmet, Violation, current_run
+from conformance.suite.context import NotTested, Unmet, Violation, current_run, current_test
 from conformance.suite.derived import served_caller
 from conformance.suite.expectations import Answer, Caller, Path, must_settle
 from conformance.target import ACTORS
@@ -245,10 +245,9 @@ class ItemUnderTest:
         try:
             yield
         except (Unmet, NotTested):
-            context = current_run().context
-            if self.requirement.area == "versions" or context is None:
+            if self.requirement.area == "versions":
                 raise
-            context.settled.add(self.requirement.id)
+            current_test().results.settle([self.requirement.id])
 
 
 @contextmanager
@@ -258,18 +257,14 @@ def left_open(*, in_any_case: bool) -> Iterator[None]:
 
     `in_any_case` for a step before the test looks; otherwise only where it does not come to look.
     """
-    context = current_run().context
-    before = set(context.settled) if context else set()
     looks = False
-    try:
-        yield
-        looks = not in_any_case
-    except Violation:
-        looks = not in_any_case
-        raise
-    finally:
-        if context and not looks:
-            context.settled -= context.declared - before
+    with current_test().results.settling_nothing(unless=lambda: looks):
+        try:
+            yield
+            looks = not in_any_case
+        except Violation:
+            looks = not in_any_case
+            raise
 
 
 def is_offered(answer: Answer) -> bool:

@@ -6,15 +6,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from conformance.contract import OLDEST, Version
+from conformance.contract import OLDEST, Contract, Version
 from conformance.contract.versions import holds
 from conformance.contract.yaml_files import first_problem, parse_yaml
 from conformance.errors import UsageError
@@ -195,6 +195,15 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class World:
+    """A complete set of fixtures, with who calls there, that one worker has to itself."""
+
+    actors: Mapping[str, Actor]
+    fixtures: Mapping[str, tuple[Fixture, ...]]
+    """By singular name; a single fixture is a tuple of one."""
+
+
+@dataclass(frozen=True)
 class Profile:
     """All that the suite knows of its target before the first request."""
 
@@ -214,11 +223,40 @@ class Profile:
     """Where the version is from."""
     asks_version: bool = False
     """Whether the target itself is to be asked for its version."""
+    scope: tuple[str, ...] = ()
+    """The areas that the target claims to implement; empty for all."""
+    worlds: tuple[World, ...] = ()
+    """Further complete sets of actors and fixtures, for workers beside the first one."""
 
     @property
     def title(self) -> str:
         """A short name for folders and headings."""
         return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", urlsplit(self.base_url).netloc)
+
+    def in_world(self, number: int) -> Profile:
+        """
+        Return the profile for the worker of a number, from 0 on, with the actors and fixtures of its own world.
+
+        Raise UsageError when the profile has fewer worlds.
+        """
+        if number == 0:
+            return self
+        if number > len(self.worlds):
+            raise UsageError(
+                f"The profile has {len(self.worlds) + 1} world(s), so that no more workers can go on side by side. "
+                "Run with fewer workers, or add complete sets of actors and fixtures below `worlds:`.",
+            )
+        world = self.worlds[number - 1]
+        return replace(self, actors={**self.actors, **world.actors}, fixtures=world.fixtures)
+
+    def claims(self, area: str) -> bool:
+        """Tell whether the target claims to implement an area; areas without operations of their own always count."""
+        return not self.scope or area in self.scope or area in Contract.load().general_areas
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The features that the target does not declare, in the order of FEATURES."""
+        return tuple(name for name in FEATURES if not self.declares(name))
 
     def missing(self, needs: tuple[str, ...]) -> str | None:
         """Say which actor or fixture of a list the profile does not name; None when it names all."""
@@ -259,6 +297,8 @@ class Profile:
                 for name, entries in self.fixtures.items()
             },
             "features": dict(self.features),
+            "scope": list(self.scope),
+            "worlds": len(self.worlds) + 1,
         }
 
     @property
@@ -268,9 +308,12 @@ class Profile:
 
     def secrets(self) -> tuple[str, ...]:
         """Return every text that must never reach a report, longest first."""
-        found = {actor.token for actor in self.actors.values()}
-        found |= {actor.password for actor in self.actors.values() if actor.password}
-        found |= {text for entries in self.fixtures.values() for entry in entries for text in _secrets(entry.values)}
+        found: set[str] = set()
+        for world in (World(self.actors, self.fixtures), *self.worlds):
+            found |= {actor.token for actor in world.actors.values()}
+            found |= {actor.password for actor in world.actors.values() if actor.password}
+            entries = (entry for entries in world.fixtures.values() for entry in entries)
+            found |= {text for entry in entries for text in _secrets(entry.values)}
         return tuple(sorted((text for text in found if text), key=len, reverse=True))
 
 
@@ -347,8 +390,10 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         version=None if asks_version else Version.parse_known(version),
         asks_version=asks_version,
         edition=data.get("edition", "unknown"),
-        actors={name: Actor(name, **values) for name, values in data["actors"].items()},
+        actors=_actors(data["actors"]),
         fixtures=_fixtures(data["fixtures"]),
+        scope=_scope(data.get("scope", ()), source),
+        worlds=tuple(_world(entry, source) for entry in data.get("worlds", ())),
         features=dict(data.get("features", {})),
         limits=Limits(**data.get("limits", {})),
         certificates=_certificates(data.get("certificates", True), source),
@@ -359,6 +404,23 @@ def _certificates(given: str | bool, source: str) -> str | bool:  # noqa: FBT001
     if isinstance(given, str) and not Path(given).is_file():
         raise UsageError(f"{source} names the certificate file {given}, which does not exist.")
     return given
+
+
+def _actors(data: Mapping[str, Any]) -> Mapping[str, Actor]:
+    return {name: Actor(name, **values) for name, values in data.items()}
+
+
+def _world(data: Mapping[str, Any], source: str) -> World:
+    _refuse_unknown("actor", data.get("actors", {}), ACTORS, source)
+    _refuse_unknown("fixture", data["fixtures"], FIXTURES, source)
+    return World(_actors(data.get("actors", {})), _fixtures(data["fixtures"]))
+
+
+def _scope(areas: Iterable[str], source: str) -> tuple[str, ...]:
+    contract = Contract.load()
+    claimable = {area: "" for area in contract.areas if area not in contract.general_areas}
+    _refuse_unknown("area of the scope", dict.fromkeys(areas, ""), claimable, source)
+    return tuple(area for area in claimable if area in areas)
 
 
 def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.errors import ExitCode
-from conformance.results.record import read_record
+from conformance.results.reading import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable

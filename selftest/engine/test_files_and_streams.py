@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import Contract
-from conformance.results.record import Recorder
+from conformance.results.recorder import Recorder
 from conformance.suite.context import Run, Unmet, running
 from conformance.suite.expectations import Caller
 from conformance.target.profile import profile_from

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from conformance.contract import Contract
-from conformance.results.record import Recorder
+from conformance.results.recorder import Recorder
 from conformance.suite.context import Run, running
 from conformance.suite.tls import key_of, shake
 from conformance.target.profile import profile_from

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import Contract
-from conformance.results.record import RECORD_FORM, Header, Outcome, Reason, Recorder, read_record
+from conformance.results.reading import read_record
+from conformance.results.record import RECORD_FORM, Header, Outcome, Reason
+from conformance.results.recorder import Recorder
 from conformance.suite.context import MisuseError, Run, Unmet, Violation, running
 from conformance.suite.expectations import Caller, given, must, observe, unchanged, verifies
 from conformance.suite.expectations import Path as ApiPath

@@ -18,7 +18,8 @@ from conformance.contract import Contract
 from conformance.errors import ExitCode, TargetError
 from conformance.http.client import Client, TargetGoneError
 from conformance.reports import FORMATS
-from conformance.results.record import Outcome, Reason, Recorder
+from conformance.results.record import Outcome, Reason
+from conformance.results.recorder import Recorder
 from conformance.runner.options import Options
 from conformance.runner.session import Session
 from conformance.suite.context import Run, Unmet, Violation, running

@@ -17,7 +17,7 @@ import pytest
 from conformance.contract import TABLE, Contract, Kind, Version
 from conformance.contract.bundle import resolve
 from conformance.reference import Choices, EmbeddedServer, Service, create_service
-from conformance.results.record import Recorder
+from conformance.results.recorder import Recorder
 from conformance.suite.arrange import Place, RequestExample, area_of, has_request_example
 from conformance.suite.arrange.request_examples import prepare
 from conformance.suite.context import Run, running

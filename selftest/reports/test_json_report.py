@@ -13,7 +13,9 @@ from conformance.contract.requirements import Kind, Level
 from conformance.contract.resources import SCHEMA_FOLDER
 from conformance.reports import json_report
 from conformance.reports.facts import Facts
-from conformance.results.record import Outcome, Reason, Recorder, RunRecord, read_record
+from conformance.results.reading import read_record
+from conformance.results.record import Outcome, Reason, RunRecord
+from conformance.results.recorder import Recorder
 from conformance.results.verdicts import _EXIT_CODES, RunVerdict, Verdict, add_up
 from selftest.reports.report_samples import CONFORMANT, CURL, FOOTER, INCOMPLETE, NON_CONFORMANT, SAMPLES
 

@@ -16,7 +16,8 @@ import pytest
 
 from conformance.contract import NEWEST, OLDEST, Change, ChangeKind, Contract, Version
 from conformance.contract.resources import HOME
-from conformance.results.record import Outcome, RunRecord, read_record
+from conformance.results.reading import read_record
+from conformance.results.record import Outcome, RunRecord
 from conformance.results.verdicts import RunResult, Verdict, add_up
 from conformance.schema.response_validator import ResponseValidator
 from conformance.versions.timeline import TimelineState, timeline

@@ -14,7 +14,8 @@ from conformance.contract.resources import SCHEMA_FOLDER
 from conformance.errors import ExitCode, UsageError
 from conformance.reports import html
 from conformance.reports.facts import Facts
-from conformance.results.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, read_record
+from conformance.results.reading import read_record
+from conformance.results.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem
 from conformance.versions.readiness import Ready, affected, assess, in_words, interval
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned

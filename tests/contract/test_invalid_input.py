@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
-from conformance.results.record import Reason
 from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
-from conformance.suite.context import current_run
+from conformance.suite.context import current_run, current_test
 from conformance.suite.derived import (
     claims_of,
     held_against,
@@ -21,7 +20,7 @@ from conformance.suite.derived import (
     served_caller,
     takes_part,
 )
-from conformance.suite.expectations import Answer, does_not_apply, must, unchanged
+from conformance.suite.expectations import Answer, must, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,11 +77,7 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
     """
     found = [parameter for parameter in parameters if prepared.takes(parameter.name)]
     others = {parameter.requirement for parameter in parameters} - {parameter.requirement for parameter in found}
-    context = current_run().context
-    for requirement in sorted(claims_of(*others)):
-        if context is not None and requirement in context.declared:
-            detail = f"{prepared.operation.id} is called on something without such a parameter"
-            does_not_apply(requirement, Reason.FEATURE_NOT_DECLARED, detail)
+    current_test().results.settle(claims_of(*others))
     return found
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.results.record import Reason
 from conformance.suite.arrange.approval_rules import (
     FLAG,
     administrator_of,
@@ -32,7 +31,6 @@ from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_na
 from conformance.suite.expectations import (
     Caller,
     Path,
-    does_not_apply,
     given,
     group_path,
     must,
@@ -260,12 +258,9 @@ def test_a_rule_that_nobody_has_touched_asks_for_no_approval(
         must(all(number == 0 for number in asked), "approvals_required = 0", f"approvals_required = {asked}")
 
 
+@pytest.mark.needs_feature("group_approval_rules")
 def test_a_policy_puts_a_rule_into_the_list(owner: Caller, policy_group: Fixture) -> None:
     """Policies are a feature of their own; without the rules of groups there is no list that could show theirs."""
-    if not owner.target_declares("group_approval_rules"):
-        detail = "the target does not declare group_approval_rules"
-        does_not_apply("group-approval-rules.report-approver.from-policies", Reason.FEATURE_NOT_DECLARED, detail)
-        return
     with verifies("group-approval-rules.report-approver.from-policies"):
         listed = administrator_of(owner, policy_group).list(group_rules(policy_group))
         listed.must_contain(rule_type="report_approver")

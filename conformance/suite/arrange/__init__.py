@@ -26,7 +26,7 @@ from conformance.suite.arrange.request_examples import (
     Values,
     prepare,
 )
-from conformance.suite.context import NotTested, Unmet, current_run
+from conformance.suite.context import NotTested, Unmet, current_run, current_test
 from conformance.suite.expectations import Caller
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
     """Return the things of the target that an operation is to be called on."""
     if not aside or _is_at_home(run, operation):
         return Place(run.profile)
-    return Place.aside(run.profile, _references(run, operation), run.lane)
+    return Place.aside(run.profile, _references(run, operation))
 
 
 def _is_at_home(run: Run, operation: Operation) -> bool:
@@ -227,7 +227,5 @@ def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
 
 def _leave_shared_ones(run: Run, operation: Operation) -> None:
     """Let no operation leave open what all operations verify together: the others may have shown it."""
-    if run.context is not None:
-        run.context.settled |= {
-            name for name in run.context.declared if run.contract.requirements[name].area != operation.area
-        }
+    results = current_test().results
+    results.settle(name for name in results.declared if run.contract.requirements[name].area != operation.area)

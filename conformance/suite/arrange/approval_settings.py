@@ -132,8 +132,8 @@ def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:
     """
     run = current_run()
     # Of what is set aside, other tests that are under way have theirs; what there is only one of is the first one's.
-    others = [*run.profile.fixtures.get("fuzz_project", ())[run.lane : run.lane + 1]]
-    others += run.profile.fixtures.get("public_project", ()) if run.lane == 0 else ()
+    others = [*run.profile.fixtures.get("fuzz_project", ())[:1]]
+    others += run.profile.fixtures.get("public_project", ())
     return next((one for one in (project, *others) if is_unlocked(of_project(caller, one))), project)
 
 

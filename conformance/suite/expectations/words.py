@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import ItemState, Outcome, Reason
-from conformance.suite.context import MisuseError, Run, TestContext, Unmet, Violation, current_run
+from conformance.suite.context import MisuseError, TestContext, Unmet, Violation, current_run, current_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,63 +28,68 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
     changed is not known, so nothing that is found since can be held against the target. A block without any expectation
     is a mistake of the suite.
     """
-    run = current_run()
-    context = _context_that_declares(run, requirements)
-    before = context.expectations
+    test = _test_that_declares(requirements)
+    before = test.expectations
     try:
-        with _believed(context):
+        with _believed(test):
             yield
     except Violation as violation:
         for requirement in requirements:
-            run.failed(requirement, violation)
+            test.failed(requirement, violation)
         if not go_on:
             raise
-        context.soft_failures.append(f"{', '.join(requirements)}: {violation}")
+        test.fail_softly(f"{', '.join(requirements)}: {violation}")
     except Unmet as unmet:
         for requirement in requirements:
-            run.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
+            test.results.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
         if not go_on:
             raise
     else:
-        if context.expectations == before:
-            raise MisuseError(f"{context.test} looks at nothing while verifying {', '.join(requirements)}.")
+        if test.expectations == before:
+            raise MisuseError(f"{test.id} looks at nothing while verifying {', '.join(requirements)}.")
         for requirement in requirements:
-            run.passed(requirement)
+            test.results.passed(requirement)
 
 
 @contextmanager
-def _believed(context: TestContext) -> Iterator[None]:
+def _believed(test: TestContext) -> Iterator[None]:
     try:
         yield
     except Violation as violation:
-        if context.unanswered_write is None:
+        if test.history.unanswered_write is None:
             raise
-        detail = f"{context.unanswered_write} got no answer before, so this may come of it: {violation}"
+        detail = f"{test.history.unanswered_write} got no answer before, so this may come of it: {violation}"
         raise Unmet(Reason.NO_ANSWER, detail) from violation
 
 
-def _context_that_declares(run: Run, requirements: tuple[str, ...]) -> TestContext:
-    if run.context is None:
-        raise MisuseError("verifies() outside a test.")
-    undeclared = set(requirements) - run.context.declared
+def _test_that_declares(requirements: tuple[str, ...]) -> TestContext:
+    test = current_test()
+    undeclared = set(requirements) - test.declared
     if undeclared:
-        raise MisuseError(f"{run.context.test} verifies {', '.join(sorted(undeclared))} without declaring it.")
-    return run.context
+        raise MisuseError(f"{test.id} verifies {', '.join(sorted(undeclared))} without declaring it.")
+    return test
 
 
 def observe(requirement: str, what: str) -> None:
     """Record what the target chose where the specification is silent; never judged."""
-    current_run().observed(requirement, what)
+    current_test().results.observed(requirement, what)
 
 
 def sees(item: str, state: ItemState, detail: str) -> None:
     """Record how the target stands to an item of the version table, by the item's id; never judged by itself."""
-    current_run().saw_item(item, state, detail)
+    current_test().saw_item(item, state, detail)
 
 
 def does_not_apply(requirement: str, reason: Reason, detail: str) -> None:
-    """Record that a requirement turns out not to concern this target, which only a call could show."""
-    current_run().open_question(requirement, Outcome.NOT_APPLICABLE, reason, detail)
+    """
+    Record that a requirement turns out not to concern this target, which only a call could show.
+
+    That is so of what the text names without describing it and the target does not offer, and of what the answer says
+    about a version that nobody knows. What the profile lacks is never of this kind: raise NotTested for it.
+    """
+    if reason not in (Reason.NOT_OFFERED, Reason.VERSION):
+        raise MisuseError(f"{requirement} is not tested for the reason '{reason}', and not without application.")
+    current_test().results.open_question(requirement, Outcome.NOT_APPLICABLE, reason, detail)
 
 
 def must(holds: bool, expected: str, actual: str, *exchanges: Exchange) -> None:  # noqa: FBT001 - reads as a sentence
@@ -102,9 +107,7 @@ def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sen
 
 def looked() -> None:
     """Count that an expectation is being looked at; see `verifies`."""
-    context = current_run().context
-    if context is not None:
-        context.expectations += 1
+    current_test().expectations += 1
 
 
 @contextmanager

@@ -1,0 +1,136 @@
+"""Writes the record of a run, `results.jsonl`, line by line as the run goes."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from conformance.errors import UsageError
+from conformance.results.reading import LINE_KINDS, digest_of, parse
+from conformance.results.record import (
+    Check,
+    Footer,
+    Header,
+    ItemSeen,
+    Notice,
+    PlannedRequirement,
+    RunRecord,
+    TableItem,
+    TestEnd,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: A line of a record that the run itself writes.
+Line = Header | Check | TestEnd | ItemSeen | Notice | Footer
+
+
+class Recorder:
+    """
+    Appends lines to `results.jsonl` and flushes each, so that a killed run leaves what it saw.
+
+    When the disk refuses a line, the record moves to the temporary folder with all lines so far; `moved` says why.
+    Safe to use from several threads.
+    """
+
+    def __init__(self, file: Path) -> None:
+        """Open the file for writing, its folder made; raise UsageError when that is not possible."""
+        self.file = file
+        self.moved: str | None = None
+        self._lines: list[str] = []
+        self._lock = threading.Lock()
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._stream: TextIO | None = file.open("w", encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise UsageError(
+                f"Cannot write reports to {file.parent}: {error.strerror or error}. "
+                "Name a folder you may write to with --out.",
+            ) from error
+
+    def write(self, line: Line) -> None:
+        """Append one line."""
+        self.append(encoded(line))
+
+    def append(self, text: str) -> None:
+        """Append a line that `encoded` made, perhaps in another process."""
+        with self._lock:
+            self._append(text)
+
+    def write_plan(self, plan: Iterable[PlannedRequirement]) -> None:
+        """Append what the contract says of every requirement."""
+        self.append(_text("plan", {"requirements": [_compact(asdict(entry)) for entry in plan]}))
+
+    def write_table(self, table: Iterable[TableItem]) -> None:
+        """Append the version table."""
+        self.append(_text("table", {"items": [_compact(asdict(item)) for item in table]}))
+
+    def close_with(self, footer: Footer) -> None:
+        """Append the footer with number and digest of all lines before it, and close the file."""
+        with self._lock:
+            self._append(encoded(replace(footer, lines=len(self._lines), digest=digest_of(self._lines))))
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; a disk that is full now has already been dealt with."""
+        if self._stream is not None:
+            try:
+                self._stream.close()
+            except OSError as error:
+                self._move(error)
+            self._stream = None
+
+    def read_back(self) -> RunRecord:
+        """Return the record as written so far, from memory."""
+        return parse(self._lines, str(self.file))
+
+    def _append(self, text: str) -> None:
+        self._lines.append(text)
+        if self._stream is None:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError as error:
+            self._move(error)
+
+    def _move(self, error: OSError) -> None:
+        """Go on in the temporary folder; without one, the lines stay in memory and reach the terminal's summary."""
+        old, self._stream = self.file, None
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="conformance-"))
+            stream = (folder / "results.jsonl").open("w", encoding="utf-8", errors="backslashreplace")
+            stream.writelines(self._lines)
+            stream.flush()
+        except OSError:
+            self.moved = f"{old} could not be written ({error.strerror or error}), and the temporary folder neither"
+        else:
+            self._stream, self.file = stream, folder / "results.jsonl"
+            self.moved = f"{old} could not be written ({error.strerror or error}); the record is in {self.file}"
+
+
+def encoded(line: Line) -> str:
+    """Return a line as it stands in the file, with its newline."""
+    return _text(LINE_KINDS[type(line)], _compact(asdict(line)))
+
+
+def add_readiness(file: Path, readiness: Mapping[str, Any]) -> None:
+    """Append to a finished record what an upgrade would meet; raise UsageError when it cannot be written."""
+    try:
+        with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(_text("readiness", readiness))
+    except OSError as error:
+        raise UsageError(f"Cannot write to {file}: {error.strerror or error}.") from error
+
+
+def _text(kind: str, data: Mapping[str, Any]) -> str:
+    return json.dumps({"kind": kind, **data}, ensure_ascii=False, default=str) + "\n"
+
+
+def _compact(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value not in (None, (), [], "")}

@@ -1,0 +1,148 @@
+"""Which tests the suite has and what each of them verifies: read from pytest's items, before anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.errors import ContractError
+from conformance.results.plan import SuiteTest
+from conformance.runner.claims import claims_in
+from conformance.runner.location import SUITE_FOLDER, suite_arguments
+from conformance.target import FIXTURES
+from conformance.target.profile import PLURALS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.contract import Contract, Version
+
+_QUIET = ("--collect-only", "-qq", "--disable-plugin-autoload", "--capture=no")
+_FROM_OUTSIDE = "PYTEST_ADDOPTS"
+#: Set for the collection that only asks which tests there are.
+ONLY_ASKS = pytest.StashKey[bool]()
+
+
+def is_suite(item: pytest.Item) -> bool:
+    """Tell whether a test belongs to the suite, rather than to the suite's own tests."""
+    return SUITE_FOLDER in item.path.parents
+
+
+def id_of(item: pytest.Item) -> str:
+    """Return the id of a test of the suite, which is the same from whatever folder pytest was started."""
+    _, mark, inside = item.nodeid.partition("::")
+    return f"{SUITE_FOLDER.name}/{item.path.relative_to(SUITE_FOLDER).as_posix()}{mark}{inside}"
+
+
+def suite_tests(items: Sequence[pytest.Item], contract: Contract) -> Mapping[str, SuiteTest]:
+    """
+    Return what planning needs to know of each test, by its id.
+
+    Raise UsageError of pytest, with all problems at once, when a test names a requirement that cannot be right.
+    """
+    problems: list[str] = []
+    tests = [_suite_test(item, contract, problems) for item in items if is_suite(item)]
+    if problems:
+        raise pytest.UsageError("The suite contradicts the contract:\n  " + "\n  ".join(dict.fromkeys(problems)))
+    return {test.id: test for test in tests}
+
+
+def _suite_test(item: pytest.Item, contract: Contract, problems: list[str]) -> SuiteTest:
+    requirements = _requirements(item, contract, problems)
+    operation: Any = getattr(getattr(item, "callspec", None), "params", {}).get("operation")
+    areas = [contract.requirements[name].area for name in sorted(requirements)]
+    found = max(contract.areas, key=areas.count)
+    # Where a test calls operations of areas that its requirements do not name, it says so.
+    named = {str(name) for marker in item.iter_markers("calls_area") for name in marker.args}
+    own = {operation.area} if operation is not None else {*areas} or {found}
+    features = {str(name) for marker in item.iter_markers("needs_feature") for name in marker.args}
+    if operation is not None and operation.feature:
+        features.add(operation.feature)
+    return SuiteTest(
+        id=id_of(item),
+        requirements=requirements,
+        area=operation.area if operation is not None else found,
+        areas=frozenset(own | named),
+        features=frozenset(features),
+        fixtures=frozenset(_fixtures(item)),
+        is_slow=item.get_closest_marker("slow") is not None,
+    )
+
+
+def _fixtures(item: pytest.Item) -> Iterator[str]:
+    for name in getattr(item, "fixturenames", ()):
+        if name in FIXTURES or name in PLURALS:
+            yield PLURALS.get(name, name)
+
+
+def _requirements(item: pytest.Item, contract: Contract, problems: list[str]) -> frozenset[str]:
+    found = {str(name) for marker in item.iter_markers("requirements") for name in marker.args}
+    if isinstance(item, pytest.Function):
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        try:
+            found |= claims_in(item.function, parameters)
+        except ContractError as error:
+            problems.append(str(error))
+    known = {name for name in found if name in contract.requirements}
+    problems += [f"{item.nodeid} verifies {name}, which the contract does not state" for name in sorted(found - known)]
+    problems += [
+        f"{item.nodeid} verifies {name}, which the contract marks as not testable"
+        for name in sorted(known)
+        if contract.requirements[name].not_testable
+    ]
+    if not found:
+        problems.append(f"{item.nodeid} verifies no requirement")
+    return frozenset(known)
+
+
+# -- all tests, whatever an operator selects ---------------------------------------------------------------------------
+
+
+@dataclass
+class _Collector:
+    """A pytest plugin that takes the items of a collection before anything else can leave some of them out."""
+
+    contract: Contract
+    tests: Mapping[str, SuiteTest] = field(default_factory=dict)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Say that nothing is to be run."""
+        config.stash[ONLY_ASKS] = True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Read what the tests verify."""
+        self.tests = suite_tests(items, self.contract)
+
+
+def all_tests(contract: Contract, version: Version | None) -> Mapping[str, SuiteTest]:
+    """
+    Return every test that the suite has at a version, whatever the operator's arguments leave out of this run.
+
+    It asks pytest once more, with no arguments, environment or plugins but the suite's own. Raise ContractError when
+    the suite cannot be collected.
+    """
+    collector = _Collector(contract)
+    arguments = suite_arguments(*_QUIET, f"--target-version={version or 'unknown'}")
+    output = io.StringIO()
+    with _without_environment(), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        code = pytest.main(arguments, plugins=[collector])
+    if not collector.tests:
+        raise ContractError(f"The suite cannot be collected (exit code {code}): {output.getvalue().strip()[-2000:]}")
+    return collector.tests
+
+
+@contextlib.contextmanager
+def _without_environment() -> Iterator[None]:
+    given = os.environ.pop(_FROM_OUTSIDE, None)
+    try:
+        yield
+    finally:
+        if given is not None:
+            os.environ[_FROM_OUTSIDE] = given

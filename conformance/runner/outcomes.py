@@ -1,0 +1,133 @@
+"""What one test came to: exceptions of its phases turned into checks, and into what pytest is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.http.client import TargetGoneError
+from conformance.results.record import Outcome, Reason, TestOutcome
+from conformance.runner.session import TimeIsUpError
+from conformance.suite.exceptions import NotTested, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from conformance.runner.session import Session
+    from conformance.suite.context import TestContext
+
+_NOT_CALLED = "pytest did not call it: --setup-only, --setup-plan, a mark or a plugin kept it from running"
+
+
+@dataclass
+class Running:
+    """A test that is under way, and what became of it so far."""
+
+    test: TestContext
+    outcome: TestOutcome = TestOutcome.NOT_BEGUN
+    detail: str | None = _NOT_CALLED
+    phase: str | None = None
+    told: BaseException | None = None
+    """What pytest was told of it: anything else that pytest sees is not of our making."""
+
+    def say(self, outcome: TestOutcome, detail: str | None = None) -> None:
+        """Note what the test came to; a test that broke stays broken."""
+        if self.outcome is not TestOutcome.BROKEN:
+            self.outcome, self.detail = outcome, detail
+
+    def broke(self, phase: str, error: BaseException) -> None:
+        """Note that the suite itself broke in a phase of the test."""
+        if self.outcome is TestOutcome.BROKEN:
+            return
+        self.outcome, self.phase = TestOutcome.BROKEN, phase
+        self.detail = f"{type(error).__name__}: {error}"
+        self.test.results.leave_open(Reason.HARNESS_ERROR, f"the suite itself broke in its {phase}: {self.detail}")
+
+    def tell(self, exception: BaseException) -> BaseException:
+        """Remember what pytest is told, and return it."""
+        self.told = exception
+        return exception
+
+    def end(self) -> None:
+        """Write how the test went."""
+        self.test.end(self.outcome, self.detail, self.phase)
+
+
+def setup_phase(running: Running, session: Session) -> Generator[None, object, object]:
+    """Let a test be set up; turn what keeps it from starting into a reason."""
+    return (yield from _judged(running, session, "setup"))
+
+
+def call_phase(running: Running, session: Session) -> Generator[None, object, object]:
+    """Let a test run; what it saw in passing fails it at its end."""
+    result = yield from _judged(running, session, "call")
+    failures = running.test.soft_failures
+    running.say(TestOutcome.FAILED if failures else TestOutcome.PASSED, failures[0] if failures else None)
+    if failures:
+        raise running.tell(pytest.fail.Exception("\n".join(failures), pytrace=False))
+    return result
+
+
+def teardown_phase(running: Running) -> Generator[None, object, object]:
+    """Let a test clean up; a target that can no longer be put in order spoils no result."""
+    try:
+        return (yield)
+    except Exception as error:  # noqa: BLE001 - told apart below, and raised again
+        spoiled = isinstance(error, NotTested | Violation | TargetGoneError)
+        if not spoiled and running.test.unmet_by(error) is None:
+            running.broke("teardown", error)
+            raise running.tell(error) from None
+        running.detail = f"what the test changed could not be put back: {error}"
+        return None
+
+
+def _judged(running: Running, session: Session, phase: str) -> Generator[None, object, object]:
+    test = running.test
+    try:
+        return (yield)
+    except pytest.skip.Exception as skipped:
+        running.say(TestOutcome.NOT_BEGUN, f"pytest skipped it: {skipped}")
+        raise running.tell(skipped) from None
+    except KeyboardInterrupt:
+        running.say(TestOutcome.INCONCLUSIVE, "the operator interrupted the run")
+        test.results.leave_open(Reason.INTERRUPTED, "the operator interrupted the run")
+        raise
+    except (TargetGoneError, TimeIsUpError) as end:
+        raise running.tell(_last(running, session, end)) from None
+    except NotTested as missing:
+        running.say(TestOutcome.NOT_TESTED, missing.detail)
+        test.results.leave_open(missing.reason, missing.detail, missing.outcome)
+        raise running.tell(pytest.skip.Exception(f"not tested: {missing.detail}")) from None
+    except Violation as violation:
+        running.say(TestOutcome.FAILED, str(violation))
+        test.results.leave_open(Reason.PRECONDITION, f"an earlier step of the same test failed: {violation}")
+        raise running.tell(pytest.fail.Exception(_in_words(test, violation), pytrace=False)) from None
+    except BaseException as error:  # noqa: BLE001 - told apart below, and raised again
+        unmet = test.unmet_by(error)
+        if unmet is None:
+            running.broke(phase, error)
+            raise running.tell(error) from None
+        running.say(TestOutcome.INCONCLUSIVE, unmet.detail)
+        test.results.leave_open(unmet.reason, unmet.detail)
+        raise running.tell(pytest.skip.Exception(f"inconclusive: {unmet.detail}")) from None
+
+
+def _last(running: Running, session: Session, end: TargetGoneError | TimeIsUpError) -> BaseException:
+    """Let a test be the last one of the run; return what pytest is told of it."""
+    if isinstance(end, TargetGoneError):
+        running.say(TestOutcome.INCONCLUSIVE, str(end))
+        running.test.results.leave_open(Reason.NO_ANSWER, str(end))
+        session.stopped = f"the target stopped answering: {end}"
+    else:
+        running.say(TestOutcome.NOT_BEGUN, str(end))
+        running.test.results.leave_open(Reason.NOT_REACHED, str(end), Outcome.NOT_TESTED)
+        session.stopped = str(end)
+    return pytest.skip.Exception(str(end))
+
+
+def _in_words(test: TestContext, violation: Violation) -> str:
+    lines = [f"expected: {violation.expected}", f"actual:   {violation.actual}"]
+    shown = test.history.evidence_for(violation.exchanges)[-max(1, len(violation.exchanges)) :]
+    return "\n".join([*lines, *(test.run.client.evidence(exchange).curl for exchange in shown)])

@@ -1,0 +1,131 @@
+"""Collects the checks of one test and writes each to the record once."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from conformance.results.record import Check, Outcome, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from conformance.results.record import Evidence
+    from conformance.results.recorder import Line
+    from conformance.suite.exceptions import Violation
+
+_FAILURES_PER_EXPECTATION = 3
+
+
+class CheckCollector:
+    """What one test came to, requirement by requirement. Safe to use from several threads."""
+
+    def __init__(self, test: str, declared: frozenset[str], write: Callable[[Line], None]) -> None:
+        """Collect for a test that declares to verify these requirements; `write` takes the lines of the record."""
+        self.declared = declared
+        self.distrusted: str | None = None
+        """The first answer of the test that was not the documented record at all: nothing after it is believed."""
+        self._test = test
+        self._write = write
+        self._settled: set[str] = set()
+        self._written: dict[tuple[str, str], int] = {}
+        self._pending: dict[str, Check] | None = None
+        self._lock = threading.RLock()
+
+    def passed(self, requirement: str) -> None:
+        """Record that a requirement held; once a test is enough."""
+        claimed = requirement in self.declared
+        with self._lock:
+            if requirement in self._settled:
+                return
+            if self.distrusted is None:
+                self._settled.add(requirement)
+                self._write(Check(requirement, Outcome.PASSED, self._test, claimed=claimed))
+            elif claimed:
+                detail = f"{self.distrusted}, so what else was answered shows nothing"
+                self.open_question(requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
+
+    def failed(
+        self, requirement: str, violation: Violation, evidence: tuple[Evidence, ...], place: str | None = None
+    ) -> None:
+        """Record that a requirement was violated; of the same expectation a few times at most."""
+        check = Check(
+            requirement=requirement,
+            outcome=Outcome.FAILED,
+            test=self._test,
+            expected=violation.expected,
+            actual=violation.actual,
+            place=place,
+            evidence=evidence,
+            claimed=requirement in self.declared,
+        )
+        with self._lock:
+            if self._pending is not None:
+                self._pending[requirement] = check
+                return
+            self._settled.add(requirement)
+            if self._count(requirement, violation.expected) <= _FAILURES_PER_EXPECTATION:
+                self._write(check)
+
+    def open_question(self, requirement: str, outcome: Outcome, reason: Reason, detail: str) -> None:
+        """Record that a requirement was not verified, and why."""
+        with self._lock:
+            self._settled.add(requirement)
+            claimed = requirement in self.declared
+            self._write(Check(requirement, outcome, self._test, reason=reason, detail=detail, claimed=claimed))
+
+    def observed(self, requirement: str, what: str) -> None:
+        """Record what the target chose where the specification is silent."""
+        with self._lock:
+            self._settled.add(requirement)
+            if self._count(requirement, what) == 1:
+                self._write(Check(requirement, Outcome.OBSERVED, self._test, detail=what))
+
+    def tolerated(self, requirement: str, what: str) -> None:
+        """Record a form that is accepted although the text shows another; it settles nothing."""
+        with self._lock:
+            if self._count(requirement, what) == 1:
+                self._write(Check(requirement, Outcome.OBSERVED, self._test, detail=what, claimed=False))
+
+    def distrust(self, answer: str) -> None:
+        """Believe nothing that the target answers from now on, for it answered something that is not the record."""
+        self.distrusted = self.distrusted or answer
+
+    def settle(self, requirements: Iterable[str]) -> None:
+        """Take requirements for dealt with: other tests are there to show them."""
+        with self._lock:
+            self._settled |= self.declared.intersection(requirements)
+
+    @contextmanager
+    def settling_nothing(self, unless: Callable[[], bool]) -> Iterator[None]:
+        """Let what the context settles be looked at all the same after it, unless something holds at its end."""
+        before = set(self._settled)
+        try:
+            yield
+        finally:
+            if not unless():
+                with self._lock:
+                    self._settled -= self.declared - before
+
+    def leave_open(self, reason: Reason, detail: str, outcome: Outcome = Outcome.INCONCLUSIVE) -> None:
+        """Record that nothing more of what the test declares will be seen."""
+        for requirement in sorted(self.declared - self._settled):
+            self.open_question(requirement, outcome, reason, detail)
+
+    @contextmanager
+    def pending(self) -> Iterator[None]:
+        """While the context lasts, keep the latest failure of each requirement; write these at its end."""
+        self._pending = {}
+        try:
+            yield
+        finally:
+            held, self._pending = self._pending, None
+            for requirement, check in held.items():
+                self._settled.add(requirement)
+                self._write(check)
+
+    def _count(self, requirement: str, what: str) -> int:
+        key = (requirement, what)
+        self._written[key] = self._written.get(key, 0) + 1
+        return self._written[key]

@@ -1,0 +1,62 @@
+"""The calls of one test, as far as evidence and later judgement need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.http.client import Exchange
+
+_REMEMBERED = 10
+_SHOWN_BEFORE = 2
+_LONGEST_SEQUENCE = 25
+
+
+@dataclass
+class CallHistory:
+    """The last calls of a test, or all of the current example while a state machine is explored."""
+
+    requests: int = 0
+    unanswered_write: str | None = None
+    """The first call that may have changed something and was not answered."""
+    _recent: list[Exchange] = field(default_factory=list)
+    _example: list[Exchange] | None = None
+
+    def add(self, exchange: Exchange, *, keep: bool) -> None:
+        """Count an exchange, and keep it as one that may have led to the next failure."""
+        self.requests += 1
+        if not keep:
+            return
+        self._recent.append(exchange)
+        del self._recent[:-_REMEMBERED]
+        if exchange.status is None and exchange.call.method != "GET" and self.unanswered_write is None:
+            self.unanswered_write = f"{exchange.call.method} {exchange.call.path}"
+        if self._example is not None:
+            self._example.append(exchange)
+
+    def evidence_for(self, shown: Sequence[Exchange]) -> tuple[Exchange, ...]:
+        """Return the exchanges that show a failure, the last one if none is named, with those that led to it."""
+        found = tuple(shown) or tuple(self._recent[-1:])
+        before = self._recent[-_SHOWN_BEFORE - 1 :] if self._example is None else _telling(self._example)
+        return (*(exchange for exchange in before if exchange not in found), *found)
+
+    def begin_example(self) -> None:
+        """Forget the calls of the last example of a state machine, and keep all of the next one."""
+        self._example = []
+
+    def end_examples(self) -> None:
+        """Keep only the last calls again."""
+        self._example = None
+
+    def forget(self) -> None:
+        """Let none of the calls so far stand as one that led to the next failure."""
+        self._recent.clear()
+
+
+def _telling(example: Sequence[Exchange]) -> list[Exchange]:
+    """Return the calls that tell what happened: all that changed something, and the last look at the result."""
+    writes = [exchange for exchange in example if exchange.call.method != "GET"]
+    return [*writes[-_LONGEST_SEQUENCE:], *example[-1:]]
