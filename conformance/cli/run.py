@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 import pytest
 
 from conformance.contract import Version
@@ -94,6 +95,8 @@ def run(
         if not isinstance(parameter, click.Option) or parameter.is_flag or name == "ready_for":
             continue
         value = context.params[name]
+        if context.get_parameter_source(name) is ParameterSource.DEFAULT:
+            continue
         given = value if isinstance(value, tuple) else (value,)
         options.extend(f"--{name.replace('_', '-')}={entry}" for entry in given if entry is not None)
     arguments = suite_arguments(*options, *pytest_arguments)

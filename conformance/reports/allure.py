@@ -180,6 +180,7 @@ def _environment(facts: Facts) -> str:
     about = {
         "verdict": f"{facts.result.verdict}: {facts.result.explanation}",
         "requirements": facts.total.score,
+        **{name.replace(" ", "_"): text for name, text in facts.headline.items()},
         "target": header.target,
         "base_url": header.base_url,
         "version": header.version,

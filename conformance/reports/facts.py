@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from conformance.reports.text import one_line, plural
-from conformance.results.record import Check, Reason, RunRecord
-from conformance.results.verdicts import RequirementVerdict, RunResult, Verdict, add_up
+from conformance.results.record import Check, Reason, RunRecord, TestOutcome
+from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
 from conformance.versions.timeline import TimelineItem, timeline
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 #: Failed checks of one requirement that a report shows in full; report.json has all of them.
 SHOWN_FAILURES = 5
 
+_SHOWN_CAUSES = 3
 #: The sorts of drawn cases.
 _DRAWN = ("coverage", "fresh", "replayed", "failed_before")
 _CUT_OFF = "The record ends before the run did; what would have followed was not seen."
@@ -56,16 +57,19 @@ class Tally:
     name: str
     counts: Mapping[Verdict, int]
     owed: int
-    """Applicable requirements of level `must`."""
+    """Applicable requirements of level `must`, of those that were selected."""
     verified: int
     violated: int
+    verdict: RunVerdict | None = None
+    """The verdict by itself; None of an area in which nothing is owed, or nothing was selected."""
 
     @classmethod
-    def of(cls, name: str, rows: tuple[RequirementVerdict, ...]) -> Self:
+    def of(cls, name: str, rows: tuple[RequirementVerdict, ...], verdict: RunVerdict | None) -> Self:
         """Count rows."""
         found = Counter(row.verdict for row in rows)
-        owed = [row for row in rows if row.requirement.level == "must" and row.verdict is not Verdict.NOT_APPLICABLE]
+        owed = [row for row in rows if is_owed(row)]
         return cls(
+            verdict=verdict,
             name=name,
             counts={verdict: found[verdict] for verdict in Verdict},
             owed=len(owed),
@@ -112,12 +116,31 @@ class Facts:
     @cached_property
     def total(self) -> Tally:
         """Counts of the whole run."""
-        return Tally.of("all areas", self.result.rows)
+        return Tally.of("all areas", self.result.rows, self.result.verdict)
 
     @cached_property
     def areas(self) -> tuple[Tally, ...]:
         """Counts of each area, in the contract's order."""
-        return tuple(Tally.of(area, rows) for area, rows in self.result.by_area.items())
+        verdicts = self.result.area_verdicts
+        return tuple(Tally.of(area, rows, verdicts[area]) for area, rows in self.result.by_area.items())
+
+    @cached_property
+    def headline(self) -> Mapping[str, str]:
+        """What every format says above all else: scope, features left out, what did not run and why, how to repeat."""
+        header = self.record.header
+        found = {"scope": ", ".join(header.scope) or "all areas"}
+        if header.undeclared:
+            found["not declared"] = f"{', '.join(header.undeclared)}: what belongs to these was not judged"
+        if header.selection:
+            found["selected"] = " ".join(header.selection)
+        for outcome in (TestOutcome.DESELECTED, TestOutcome.NOT_BEGUN):
+            causes = Counter(end.detail or "" for end in self.record.tests if end.outcome is outcome)
+            shown = [f"{plural(number, 'test')} ({cause})" for cause, number in causes.most_common(_SHOWN_CAUSES)]
+            if shown:
+                found[str(outcome)] = ", ".join(shown) + (", and others" if len(causes) > _SHOWN_CAUSES else "")
+        if header.command:
+            found["to repeat"] = header.command
+        return found
 
     @cached_property
     def failed(self) -> tuple[RequirementVerdict, ...]:
@@ -166,8 +189,13 @@ class Facts:
             found.append(Problem("the run", "stopped early", self.record.footer.detail))
         if not self.record.plan:
             found.append(Problem("the plan", "nothing planned", _NOTHING_PLANNED))
-        broken = (end for end in self.record.tests if end.outcome == "broken")
-        found += [Problem(end.test, "broken test", end.detail or "the suite says no more about it") for end in broken]
+        found += [Problem("the record", "damaged", sentence) for sentence in self.record.damage]
+        for end in self.record.tests:
+            if end.outcome is TestOutcome.BROKEN:
+                where = f"in its {end.phase}: " if end.phase else ""
+                found.append(
+                    Problem(end.test, "broken test", where + (end.detail or "the suite says no more about it"))
+                )
         return tuple(found)
 
     @cached_property
@@ -213,6 +241,12 @@ class Facts:
             entry.id: round(sum(spent.get(test, 0.0) / sharing[test] for test in entry.tests), 6)
             for entry in self.record.plan
         }
+
+
+def is_owed(row: RequirementVerdict) -> bool:
+    """Tell whether a requirement counts towards the verdict."""
+    stated = row.requirement
+    return stated.level == "must" and stated.selected and row.verdict is not Verdict.NOT_APPLICABLE
 
 
 def standing(row: RequirementVerdict) -> Standing:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from conformance.results.record import TestOutcome
+
 if TYPE_CHECKING:
     from conformance.reports.facts import Facts, Tally
     from conformance.results.record import Check, Header
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.versions.timeline import TimelineItem
 
 #: Raised whenever the document changes so that its readers must change too.
-REPORT_FORM = 1
+REPORT_FORM = 2
 
 
 def render(facts: Facts) -> str:
@@ -30,12 +32,13 @@ def document(facts: Facts) -> dict[str, Any]:
         "form": REPORT_FORM,
         "verdict": result.verdict,
         "explanation": result.explanation,
+        "headline": facts.headline,
         "exit_code": int(result.exit_code),
         "truncated": facts.record.truncated,
         "stopped": footer.detail if footer else None,
         **_counts(facts.total),
         "gaps": facts.gaps,
-        "areas": [{"area": tally.name, **_counts(tally)} for tally in facts.areas],
+        "areas": [{"area": tally.name, "verdict": tally.verdict, **_counts(tally)} for tally in facts.areas],
         "run": _run(facts.record.header, facts),
         "timeline": [_item(entry) for entry in facts.timeline],
         "readiness": facts.record.readiness,
@@ -69,8 +72,19 @@ def _run(header: Header, facts: Facts) -> dict[str, Any]:
         "ended": footer.ended if footer else None,
         "seconds": footer.seconds if footer else None,
         "requests": footer.requests if footer else sum(end.requests or 0 for end in facts.record.tests),
-        "tests": len(facts.record.tests),
+        "tests": _tests(facts),
         "drawn": facts.drawn,
+    }
+
+
+def _tests(facts: Facts) -> dict[str, Any]:
+    """Return how many planned tests came to what, and each that was taken out of the run or not begun."""
+    ends = facts.record.tests
+    missing = [end for end in ends if end.outcome in (TestOutcome.DESELECTED, TestOutcome.NOT_BEGUN)]
+    return {
+        "planned": len(ends),
+        "outcomes": {outcome: sum(end.outcome is outcome for end in ends) for outcome in TestOutcome},
+        "missing": [{"test": end.test, "outcome": end.outcome, "cause": end.detail} for end in missing],
     }
 
 
@@ -94,6 +108,7 @@ def _requirement(row: RequirementVerdict) -> dict[str, Any]:
         "section": stated.section,
         "statement": stated.statement,
         "when": stated.when,
+        "selected": stated.selected,
         "verdict": row.verdict,
         "reason": row.reason,
         "detail": row.detail,

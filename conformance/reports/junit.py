@@ -49,6 +49,7 @@ def _suite(root: ET.Element, facts: Facts, name: str, cases: Iterable[ET.Element
             "edition": header.edition,
             "seed": header.seed,
             "drawn": facts.drawn_in_words,
+            **facts.headline,
             "digest": header.contract,
             "suite": header.suite,
             "truncated": str(facts.record.truncated).lower(),

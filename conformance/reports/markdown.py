@@ -42,6 +42,9 @@ def _head(facts: Facts) -> Iterator[str]:
     yield ""
     yield f"**{facts.total.score}.** {_words(result.explanation)}"
     yield ""
+    for name, text in facts.headline.items():
+        yield f"- {_words(name)}: {_code(text) if name == 'to repeat' else _words(one_line(text))}"
+    yield ""
     for problem in facts.problems[:_SHOWN_LINES]:
         yield f"- **{problem.kind}**: {_code(problem.name)}: {_code(problem.detail)}"
     for warning in facts.warnings[:_SHOWN_LINES]:
@@ -110,8 +113,8 @@ def _observed(facts: Facts) -> Iterator[str]:
 def _areas(facts: Facts) -> Iterator[str]:
     yield "### Areas"
     yield ""
-    yield f"| area | verified | {' | '.join(name for name, _ in _COLUMNS)} |"
-    yield f"|---|---|{'---:|' * len(_COLUMNS)}"
+    yield f"| area | verdict | verified | {' | '.join(name for name, _ in _COLUMNS)} |"
+    yield f"|---|---|---|{'---:|' * len(_COLUMNS)}"
     for tally in facts.areas:
         yield _table_row(_words(tally.name), tally)
     yield _table_row("**all**", facts.total)
@@ -120,7 +123,7 @@ def _areas(facts: Facts) -> Iterator[str]:
 
 def _table_row(name: str, tally: Tally) -> str:
     counts = " | ".join(str(tally.counts[verdict]) for _, verdict in _COLUMNS)
-    return f"| {name} | {tally.verified} of {tally.owed} | {counts} |"
+    return f"| {name} | {tally.verdict or '-'} | {tally.verified} of {tally.owed} | {counts} |"
 
 
 def _run(facts: Facts) -> Iterator[str]:

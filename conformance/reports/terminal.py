@@ -21,9 +21,11 @@ _WIDTH = 110
 _RED, _GREEN, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 _COLOURS = {
     RunVerdict.CONFORMANT: _GREEN,
+    RunVerdict.SELECTION_HOLDS: _GREEN,
     RunVerdict.NON_CONFORMANT: _RED,
     RunVerdict.INCOMPLETE: _YELLOW,
     RunVerdict.BROKEN: _YELLOW,
+    RunVerdict.COULD_NOT_RUN: _YELLOW,
 }
 
 
@@ -56,6 +58,8 @@ def _head(facts: Facts, text: _Text) -> Iterator[str]:
     yield from wrap(visible(result.explanation), _WIDTH)
     counts = [f"{number} {verdict}" for verdict, number in result.counts.items() if number]
     yield f"{plural(len(result.rows), 'requirement')}: {', '.join(counts) or 'none was planned'}"
+    for name, words in facts.headline.items():
+        yield from wrap(f"{name}: {one_line(words, _SHOWN_WORDS)}", _WIDTH, subsequent_indent="    ")
     if facts.drawn_in_words:
         yield f"{facts.drawn_in_words}; --seed {header.seed} draws the fresh ones again"
 

@@ -11,6 +11,7 @@ from conformance.http.client import TargetGoneError
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.runner.session import TimeIsUpError
 from conformance.suite.exceptions import NotTested, Violation
+from conformance.target import MissingFieldError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -75,7 +76,7 @@ def teardown_phase(running: Running) -> Generator[None, object, object]:
     try:
         return (yield)
     except Exception as error:  # noqa: BLE001 - told apart below, and raised again
-        spoiled = isinstance(error, NotTested | Violation | TargetGoneError)
+        spoiled = isinstance(error, NotTested | MissingFieldError | Violation | TargetGoneError)
         if not spoiled and running.test.unmet_by(error) is None:
             running.broke("teardown", error)
             raise running.tell(error) from None
@@ -96,7 +97,8 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         raise
     except (TargetGoneError, TimeIsUpError) as end:
         raise running.tell(_last(running, session, end)) from None
-    except NotTested as missing:
+    except (NotTested, MissingFieldError) as error:
+        missing = error if isinstance(error, NotTested) else NotTested(Reason.PREREQUISITE_MISSING, str(error))
         running.say(TestOutcome.NOT_TESTED, missing.detail)
         test.results.leave_open(missing.reason, missing.detail, missing.outcome)
         raise running.tell(pytest.skip.Exception(f"not tested: {missing.detail}")) from None

@@ -254,9 +254,14 @@ class Session:
             warnings=self.warnings,
             command=f"{before}{seed}{mark}{behind}",
             scope=profile.scope,
-            undeclared=profile.undeclared,
+            undeclared=self._undeclared(profile),
             selection=self.options.selection.words,
         )
+
+    def _undeclared(self, profile: Profile) -> tuple[str, ...]:
+        """Return the features that are not declared and that some requirement belongs to."""
+        stated = {requirement.feature for requirement in self.contract.requirements.values()}
+        return tuple(name for name in profile.undeclared if name in stated)
 
     def _embedded(self, stack: ExitStack) -> Profile:
         """Start the reference, and judge it by the version that was asked for."""

@@ -156,6 +156,14 @@ class Actor:
         return f"$TOKEN_{self.name.upper().replace('-', '_')}"
 
 
+class MissingFieldError(LookupError):
+    """A fixture of the profile lacks a value that a test needs."""
+
+    def __init__(self, fixture: str, key: str) -> None:
+        """Name the fixture and what to add to it."""
+        super().__init__(f"fixture '{fixture}' of the target profile does not give '{key}': add it there")
+
+
 @dataclass(frozen=True, slots=True)
 class Fixture:
     """Something that exists on the target before the run."""
@@ -164,7 +172,9 @@ class Fixture:
     values: Mapping[str, Any]
 
     def __getitem__(self, key: str) -> Any:
-        """Return one of its values; raise KeyError when the profile does not give it."""
+        """Return one of its values; raise MissingFieldError when the profile does not give it."""
+        if key not in self.values:
+            raise MissingFieldError(self.name, key)
         return self.values[key]
 
     def get(self, key: str) -> Any:
@@ -174,12 +184,12 @@ class Fixture:
     @property
     def id(self) -> int:
         """Its number."""
-        return int(self.values["id"])
+        return int(self["id"])
 
     @property
     def encoded_path(self) -> str:
         """Its full path as one path segment."""
-        return quote(str(self.values["path"]), safe="")
+        return quote(str(self["path"]), safe="")
 
 
 @dataclass(frozen=True, slots=True)
