@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 import pytest
+from click.core import ParameterSource
 
 from conformance.contract import Version
 from conformance.errors import UsageError
