@@ -1,71 +1,149 @@
-"""The false-alarm proof as a whole: every variant at several versions, and random combinations of choices."""
+"""The proof of no false alarm: legal services of many kinds, at many versions, told and untold, with several seeds."""
 
 from __future__ import annotations
 
 import json
+import random
+import subprocess
 import sys
-from dataclasses import asdict
+import time
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance import __version__
 from conformance.contract import Contract
 from conformance.errors import ExitCode
-from conformance.proof.combinations import VERSIONS as COMBINED_AT
 from conformance.proof.combinations import drawn
-from conformance.proof.rounds import WITHOUT_DRAWN, Round, told_by
+from conformance.proof.rounds import UNKNOWN, Round, told_by
 from conformance.proof.variants import VARIANTS, rounds_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from conformance.proof.rounds import Told
 
-#: Versions at which every variant is tried: the oldest with all areas but one, today's, and the newest.
-VERSIONS = ("15.9", "17.7", "19.0")
+#: Versions at which every variant is tried: the oldest, those around each large step of the table, and the newest.
+VERSIONS = ("12.3", "15.0", "15.9", "16.0", "17.7", "19.0")
+SEEDS = (1, 2, 3)
+_DRAWN_CASES = "--max-examples=3"
+_AT_A_TIME = 2
+
+
+def every_round(versions: Sequence[str] = VERSIONS, seeds: Sequence[int] = SEEDS) -> list[Round]:
+    """Return every variant at every version, with the version told and untold, with every seed."""
+    return [
+        replace(one, is_told=is_told, seed=seed)
+        for version in versions
+        for one in rounds_of(VARIANTS, version)
+        for is_told in (True, False)
+        for seed in seeds
+    ]
+
+
+def one_seed_each(rounds: Sequence[Round]) -> list[Round]:
+    """Return each variant once at each version, told and untold, the seeds in turn: each variant meets them all."""
+    places: dict[tuple[str, str, bool], list[Round]] = {}
+    for one in rounds:
+        places.setdefault((one.name, one.version, one.is_told), []).append(one)
+    return [several[number % len(several)] for number, several in enumerate(places.values())]
 
 
 def combined(number: int, seed: int) -> list[Round]:
-    """Return rounds of combinations drawn from a seed, each at one of the versions in turn."""
-    return [each.at(COMBINED_AT[count % len(COMBINED_AT)]) for count, each in enumerate(drawn(number, seed))]
+    """Return rounds of combinations of choices drawn from a seed, each at one of the versions in turn."""
+    versions = (*VERSIONS, UNKNOWN)
+    return [each.at(versions[count % len(versions)]) for count, each in enumerate(drawn(number, seed))]
+
+
+def sampled(rounds: Sequence[Round], seed: str) -> list[Round]:
+    """Return the same rounds in an order that a text, such as the id of a commit, decides."""
+    mixed = list(rounds)
+    random.Random(seed).shuffle(mixed)  # noqa: S311 - a sample is no secret
+    return mixed
+
+
+def until_time_is_up(rounds: Sequence[Round], seconds: float | None, workers: int) -> list[Told]:
+    """Run the suite for one round after the other, and begin none when the seconds are over; None means all."""
+    found: list[Told] = []
+    started = time.monotonic()
+
+    def progress(run: Told) -> None:
+        left = f"{len(found)}/{len(rounds)}" if seconds is None else f"{time.monotonic() - started:.0f} s"
+        judged = "told" if run.is_told else "untold"
+        verdict = "clean" if run.is_clean else "ALARM"
+        click.echo(f"{verdict}  {run.version} {judged} seed {run.seed}  {run.name[:90]}  {run.seconds} s  ({left})")
+
+    step = len(rounds) if seconds is None else workers * _AT_A_TIME
+    for start in range(0, len(rounds), max(step, 1)):
+        if seconds is not None and time.monotonic() - started > seconds:
+            break
+        found += told_by(workers, rounds[start : start + step], _DRAWN_CASES, progress=progress)
+    return found
+
+
+def published(found: Sequence[Told], possible: int, left_out: str) -> dict[str, Any]:
+    """Return the figure with its denominator, and with what was left out."""
+    return {
+        "suite": __version__,
+        "contract": Contract.load().digest,
+        "alarms": sum(not run.is_clean for run in found),
+        "services": len({run.name for run in found}),
+        "runs": len(found),
+        "possible_runs": possible,
+        "left_out": left_out,
+        "versions": sorted({run.version for run in found}),
+        "seeds": sorted({run.seed for run in found}),
+        "incomplete": sorted({run.name for run in found if run.gaps}),
+        "results": [asdict(run) for run in found],
+    }
 
 
 @click.command()
 @click.option("--version", "versions", multiple=True, default=VERSIONS, show_default=True, help="For every variant.")
-@click.option("--combinations", default=15, show_default=True, help="How many combinations to draw.")
-@click.option("--seed", default=1, show_default=True, help="The seed they are drawn from.")
+@click.option("--combinations", default=15, show_default=True, help="How many combinations of choices to draw.")
+@click.option("--whole", is_flag=True, help="Every variant with every seed at each version: hours on two cores.")
+@click.option("--seconds", type=float, help="A sample: begin no run after so many seconds.")
+@click.option("--sample", help="What decides the sample; the commit that is checked out by default.")
 @click.option("--workers", default=2, show_default=True, help="Processes.")
-@click.option("--whole", is_flag=True, help="With random calls, which take most of the time.")
 @click.argument("file", type=click.Path(path_type=Path))
 def main(  # noqa: PLR0913 - the options of a command
-    file: Path, *, versions: tuple[str, ...], combinations: int, seed: int, workers: int, whole: bool
+    file: Path,
+    *,
+    versions: tuple[str, ...],
+    combinations: int,
+    whole: bool,
+    seconds: float | None,
+    sample: str | None,
+    workers: int,
 ) -> None:
-    """Hold the suite against every legal personality of the reference, and write to FILE what it says."""
-
-    def progress(run: Told) -> None:
-        click.echo(f"{'clean' if run.is_clean else 'ALARM'}  {run.version}  {run.name[:100]}  {run.seconds} s")
-
-    options = ("--max-examples=3",) if whole else WITHOUT_DRAWN
-    rounds = [one for version in versions for one in rounds_of(VARIANTS, version)]
-    of_variants = told_by(workers, rounds, *options, progress=progress)
-    of_combinations = (
-        told_by(workers, combined(combinations, seed), *options, progress=progress) if combinations else ()
-    )
-    data = {
-        "suite": __version__,
-        "contract": Contract.load().digest,
-        "variants": [asdict(run) for run in of_variants],
-        "combinations": [asdict(run) for run in of_combinations],
-        "seed": seed,
-    }
+    """Hold the suite, with every test, against legal services, and write to FILE what it says of them."""
+    possible = every_round(versions)
+    chosen = possible if whole else one_seed_each(possible)
+    left_out = "nothing" if whole else "of the three seeds, each variant meets one at each version, told and untold"
+    rounds = [*chosen, *combined(combinations, SEEDS[0])]
+    if seconds is not None:
+        rounds = sampled(rounds, sample or _commit())
+        left_out = f"all but a sample of {seconds:g} seconds"
+    found = until_time_is_up(rounds, seconds, workers)
+    data = published(found, len(possible) + combinations, left_out)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    alarms = [run for run in (*of_variants, *of_combinations) if not run.is_clean]
+    alarms = [run for run in found if not run.is_clean]
     for run in alarms:
         for line in (*run.alarms, *run.broken):
-            click.echo(f"{run.version} {run.name}: {line}", err=True)
-    click.echo(f"{len(alarms)} of {len(of_variants) + len(of_combinations)} legal services raise an alarm.")
-    sys.exit(ExitCode.NON_CONFORMANT if alarms else ExitCode.CONFORMANT)
+            click.echo(
+                f"{run.version} {'told' if run.is_told else 'untold'} seed {run.seed} {run.name}: {line}", err=True
+            )
+    click.echo(f"{len(alarms)} of {len(found)} runs against legal services raise an alarm.")
+    sys.exit(ExitCode.NON_CONFORMANT if alarms or not found else ExitCode.CONFORMANT)
+
+
+def _commit() -> str:
+    """Return the id of the commit that is checked out; outside a checkout, the version of the suite."""
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607 - git
+    return asked.stdout.strip() or __version__
 
 
 if __name__ == "__main__":

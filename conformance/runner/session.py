@@ -27,7 +27,7 @@ from conformance.suite.context import Run
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.preflight import preflight, undeclared
-from conformance.target.profile import AUTO, base_url_from
+from conformance.target.profile import AUTO, PRESUMED, base_url_from
 from conformance.target.version import contradiction, resolved
 
 if TYPE_CHECKING:
@@ -259,8 +259,8 @@ class Session:
         )
 
     def _undeclared(self, profile: Profile) -> tuple[str, ...]:
-        """Return the features that are not declared and that some requirement belongs to."""
-        stated = {requirement.feature for requirement in self.contract.requirements.values()}
+        """Return the features that are not declared and that keep some requirement from being judged."""
+        stated = {requirement.feature for requirement in self.contract.requirements.values()} | PRESUMED.keys()
         return tuple(name for name in profile.undeclared if name in stated)
 
     def _embedded(self, stack: ExitStack) -> Profile:
