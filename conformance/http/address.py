@@ -1,0 +1,59 @@
+"""Where calls go, and the requests that are sent there."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: By name in lower case: a header as it is sent.
+Headers = dict[str, tuple[bytes, bytes]]
+
+_ALWAYS_SENT = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+_NO_TIMEOUT: Mapping[str, float | None] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server, the beginning of each path there, and what every call has to say to it."""
+
+    url: httpx.URL
+    start: bytes
+    """What each path begins with, or the whole of it."""
+    headers: Headers
+
+    @classmethod
+    def of(cls, url: str, headers: Mapping[str, str] | None = None) -> Address:
+        """Read an address, to which these headers belong; raise httpx.InvalidURL when it is none that can be called."""
+        found = httpx.URL(url)
+        if found.scheme not in ("http", "https") or not found.raw_host:
+            raise httpx.InvalidURL(f"{found.scheme or 'no scheme'} is not http or https")
+        sent = encoded(_ALWAYS_SENT)
+        if found.userinfo:
+            name, _, password = found.userinfo.partition(b":")
+            said = unquote_to_bytes(name) + b":" + unquote_to_bytes(password)
+            sent["authorization"] = (b"Authorization", b"Basic " + base64.b64encode(said))
+        server = httpx.URL(f"{found.scheme}://{found.netloc.decode('ascii')}")
+        return cls(server, found.raw_path, {**sent, **encoded(headers or {})})
+
+    def request(self, method: str, rest: str, headers: Headers, body: bytes | None, **extensions: Any) -> httpx.Request:
+        """Return a request of what lies below this address; `rest` is encoded already, and sent as it is."""
+        return httpx.Request(
+            method,
+            self.url,
+            headers=list({**self.headers, **headers}.values()),
+            content=body,
+            # The transport sees to the time of a whole call.
+            extensions={"timeout": _NO_TIMEOUT, "target": self.start + rest.encode(), **extensions},
+        )
+
+
+def encoded(headers: Mapping[str, str]) -> Headers:
+    """Return headers as they are sent."""
+    return {name.lower(): (name.encode(), value.encode()) for name, value in headers.items()}
