@@ -29,6 +29,7 @@ class Redaction:
 
 def _forms(secret: str) -> Iterator[str]:
     yield secret
+    yield quote(secret)
     yield quote(secret, safe="")
     yield quote_plus(secret)
     yield json.dumps(secret)[1:-1]

@@ -27,7 +27,6 @@ _LARGEST_BODY = 2 * 1024 * 1024
 _SHOWN_PROBLEM = 200
 #: What may follow a 204 without being a body of it: the end of no chunks, or another answer that nobody asked for.
 _NO_BODY = (b"0\r\n\r\n", b"HTTP/")
-_PORTS = {b"http": 80, b"https": 443}
 #: What the library below raises when a call comes to nothing, and what httpx calls it.
 _ERRORS: dict[type[Exception], type[httpx.TransportError]] = {
     httpcore.ConnectTimeout: httpx.ConnectTimeout,
@@ -90,9 +89,8 @@ class Transport(httpx.BaseTransport):
         """Send a request and return the whole answer; raise httpx.TransportError when there is none."""
         self._deadline.at = time.monotonic() + self._settings.timeout_seconds
         url, extensions = request.url, request.extensions
-        port = url.port if url.port is not None else _PORTS.get(url.raw_scheme)
         address = httpcore.URL(
-            scheme=url.raw_scheme, host=url.raw_host, port=port, target=extensions.get("target", url.raw_path)
+            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=extensions.get("target", url.raw_path)
         )
         sent = httpcore.Request(request.method, address, headers=request.headers.raw, content=request.content)
         try:
