@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 import httpx
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Headers = dict[str, tuple[bytes, bytes]]
 
 _ALWAYS_SENT = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NO_TIMEOUT: Mapping[str, float | None] = {}
 
 
@@ -34,7 +35,7 @@ class Address:
         found = httpx.URL(url)
         if found.scheme not in ("http", "https") or not found.raw_host:
             raise httpx.InvalidURL(f"{found.scheme or 'no scheme'} is not http or https")
-        sent = encoded(_ALWAYS_SENT)
+        sent = {"host": (b"Host", found.netloc), **encoded(_ALWAYS_SENT)}
         if found.userinfo:
             name, _, password = found.userinfo.partition(b":")
             said = unquote_to_bytes(name) + b":" + unquote_to_bytes(password)
@@ -42,15 +43,23 @@ class Address:
         server = httpx.URL(f"{found.scheme}://{found.netloc.decode('ascii')}")
         return cls(server, found.raw_path, {**sent, **encoded(headers or {})})
 
-    def request(self, method: str, rest: str, headers: Headers, body: bytes | None, **extensions: Any) -> httpx.Request:
-        """Return a request of what lies below this address; `rest` is encoded already, and sent as it is."""
+    def request(self, method: str, rest: str, headers: Headers, body: bytes | None, largest: int) -> httpx.Request:
+        """
+        Return a request of what lies below this address, whose answer may have so many bytes.
+
+        `rest` is encoded already, and sent as it is. The headers are complete here: the library would look for those
+        that are missing at every call.
+        """
+        sent = {**self.headers, **headers}
+        if (body or method in _WITH_BODY) and "content-length" not in sent:
+            sent["content-length"] = (b"Content-Length", str(len(body or b"")).encode())
         return httpx.Request(
             method,
             self.url,
-            headers=list({**self.headers, **headers}.values()),
-            content=body,
+            headers=list(sent.values()),
+            stream=httpx.ByteStream(body or b""),
             # The transport sees to the time of a whole call.
-            extensions={"timeout": _NO_TIMEOUT, "target": self.start + rest.encode(), **extensions},
+            extensions={"timeout": _NO_TIMEOUT, "target": self.start + rest.encode(), "largest_body": largest},
         )
 
 

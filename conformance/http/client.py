@@ -170,8 +170,8 @@ class Client:
 
     def perform(self, call: Call) -> Exchange:
         """Send a prepared call; see `send`. A read waits until what was written before it may be expected to show."""
-        if call.method in _READING:
-            time.sleep(max(0.0, self._settled_at - time.monotonic()))
+        if call.method in _READING and (left := self._settled_at - time.monotonic()) > 0:
+            time.sleep(left)
         exchange = self._once(call)
         while exchange.status == TOO_MANY_REQUESTS and call.patient:
             pause = _retry_after(exchange)
@@ -241,7 +241,7 @@ class Client:
         started = time.perf_counter()
         try:
             address, rest = (Address.of(call.target), "") if call.is_elsewhere else (self._own_address, call.target)
-            request = address.request(call.method, rest, self._headers(call), call.body, largest_body=most)
+            request = address.request(call.method, rest, self._headers(call), call.body, most)
             response = self._http.send(request, stream=True, auth=_NO_AUTHENTICATION)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             return self._no_answer(call, error, time.perf_counter() - started)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 import time
 from collections import defaultdict
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,6 @@ from conformance.http.network import WITHOUT_END, Deadline, Network, Stream
 from conformance.http.unpacking import BodyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from conformance.http.settings import ClientSettings
 
 _NO_CONTENT, _NOT_MODIFIED = 204, 304
@@ -92,31 +89,28 @@ class Transport(httpx.BaseTransport):
         address = httpcore.URL(
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=extensions.get("target", url.raw_path)
         )
-        sent = httpcore.Request(request.method, address, headers=request.headers.raw, content=request.content)
+        sent = httpcore.Request(request.method, address, headers=request.headers.raw, content=request.stream)
         try:
-            with self._answer(sent) as response:
-                body = _whole_body(sent, response, extensions.get("largest_body", _LARGEST_BODY))
+            response, body = self._answer(sent, extensions.get("largest_body", _LARGEST_BODY))
         except tuple(_ERRORS) as error:
             raise _as_httpx(error) from error
         told = {name: value for name, value in response.extensions.items() if name != "network_stream"}
         return _Answer(response.status, headers=response.headers, stream=httpx.ByteStream(body), extensions=told)
 
-    @contextmanager
-    def _answer(self, request: httpcore.Request) -> Iterator[httpcore.Response]:
-        """Send a request and give its answer, the body still to be read by the same thread."""
+    def _answer(self, request: httpcore.Request, largest: int) -> tuple[httpcore.Response, bytes]:
+        """Return the answer to a request, and its body."""
         if self._proxy is not None:
             response = self._proxy.handle_request(request)
             try:
-                yield response
+                return response, _whole_body(request, response, largest)
             finally:
                 response.close()
-            return
         origin = request.url.origin
         free = self._free[origin.scheme, origin.host, origin.port]
         connection = self._open(free, origin)
         response = connection.handle_request(request)
         try:
-            yield response
+            return response, _whole_body(request, response, largest)
         finally:
             response.close()
             if connection.is_idle():
