@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VERSION = "17.7"
 
-_INDEPENDENT = frozenset({"engine", "proof"})
+_INDEPENDENT = frozenset({"engine", "http", "proof"})
 _LONG = frozenset({"test_every_version", "test_variants"})
 
 

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from conformance.contract import Version
 from conformance.errors import UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
-from conformance.http.client import AT_ONCE
+from conformance.http.settings import AT_ONCE
 from conformance.reports import FORMATS, render
 from conformance.results.reading import read_record
 from conformance.results.verdicts import add_up

@@ -46,7 +46,7 @@ def _check(file: Path) -> int:
         f"{file} is a valid profile of {profile.base_url}, version {profile.version or 'unknown'} "
         f"({profile.version_source})."
     )
-    with Client(profile) as client:
+    with Client(profile.client_settings()) as client:
         try:
             preflight(profile, client)
             proofs = prove_roles(profile, client)

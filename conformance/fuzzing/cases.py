@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from conformance.http.client import Call
+from conformance.http.exchange import Call
 from conformance.suite.arrange import ABSENT, Prepared
 
 if TYPE_CHECKING:

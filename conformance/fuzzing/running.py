@@ -11,12 +11,13 @@ from conformance.fuzzing.cases import DrawnCase, query_text
 from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.results.record import Outcome, Reason
 from conformance.suite.context import Unmet, Violation, current_run, current_test
+from conformance.suite.evidence import evidence_of
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.http.client import Call, Exchange
+    from conformance.http.exchange import Call, Exchange
     from conformance.suite.arrange import Arranged
     from conformance.suite.expectations import Caller
 
@@ -303,7 +304,7 @@ def _origins(failures: Iterable[Failure], shown: Iterable[Failure]) -> Iterator[
 
 def _line(failure: Failure) -> str:
     run = current_run()
-    return run.client.evidence(failure.exchanges[0]).curl
+    return evidence_of(failure.exchanges[0], run.client).curl
 
 
 def shrunk(failure: Failure, send: Any, again: Any) -> Failure | None:

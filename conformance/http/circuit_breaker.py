@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from conformance.http.client import Call
+    from conformance.http.exchange import Call
 
 _IN_A_ROW = 5
 _TRIES = 3

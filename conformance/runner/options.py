@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.http.client import AT_ONCE
+from conformance.http.settings import AT_ONCE
 from conformance.results.plan import Selection
 from conformance.runner.location import suite_arguments
 

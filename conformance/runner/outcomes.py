@@ -10,6 +10,7 @@ import pytest
 from conformance.http.client import TargetGoneError
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.runner.session import TimeIsUpError
+from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import NotTested, Violation
 from conformance.target import MissingFieldError
 
@@ -132,4 +133,4 @@ def _last(running: Running, session: Session, end: TargetGoneError | TimeIsUpErr
 def _in_words(test: TestContext, violation: Violation) -> str:
     lines = [f"expected: {violation.expected}", f"actual:   {violation.actual}"]
     shown = test.history.evidence_for(violation.exchanges)[-max(1, len(violation.exchanges)) :]
-    return "\n".join([*lines, *(test.run.client.evidence(exchange).curl for exchange in shown)])
+    return "\n".join([*lines, *(evidence_of(exchange, test.run.client).curl for exchange in shown)])

@@ -12,7 +12,7 @@ from conformance.schema.response_schema import NO_CONTENT, Finding, ResponseSche
 
 if TYPE_CHECKING:
     from conformance.contract import Contract, Operation, Version
-    from conformance.http.client import Call, Exchange
+    from conformance.http.exchange import Call, Exchange
 
 __all__ = ["Finding", "ResponseValidator", "Seen"]
 

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from conformance.http.client import AT_ONCE, Client
+from conformance.http.client import Client
+from conformance.http.settings import AT_ONCE
 from conformance.results.record import ItemSeen, ItemState, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.collector import CheckCollector
+from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
 from conformance.suite.history import CallHistory
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from conformance.contract import Contract
-    from conformance.http.client import Exchange
+    from conformance.http.exchange import Exchange
     from conformance.results.recorder import Line
     from conformance.schema.response_validator import Finding
     from conformance.target import Profile
@@ -56,7 +58,7 @@ class Run:
         self.write = write
         self.only_reads = only_reads
         self.validator = ResponseValidator.of(contract, profile.version)
-        self.client = Client(profile, at_once)
+        self.client = Client(profile.client_settings(at_once))
         self.client.tell_apart(self.validator.place)
         self.client.on_exchange(_see)
 
@@ -79,7 +81,7 @@ class Run:
 
         Several at once, where the target takes longer to answer than it takes to call it.
         """
-        number = min(self.client.at_once, len(things), self.client.worth_sending_at_once())
+        number = min(self.client.settings.at_once, len(things), self.client.worth_sending_at_once())
         if number <= 1:
             return [act(thing) for thing in things]
         with self.threads(number) as pool:
@@ -132,7 +134,7 @@ class TestContext:
         """Record that a requirement was violated, with the exchanges that show it and some that led to it."""
         with self._lock:
             exchanges = self.history.evidence_for(violation.exchanges)
-        evidence = tuple(self.run.client.evidence(exchange) for exchange in exchanges)
+        evidence = tuple(evidence_of(exchange, self.run.client) for exchange in exchanges)
         self.results.failed(requirement, violation, evidence, place)
 
     def saw_item(self, item: str, state: ItemState, detail: str) -> None:

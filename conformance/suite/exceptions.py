@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from conformance.results.record import Outcome, Reason
 
 if TYPE_CHECKING:
-    from conformance.http.client import Exchange
+    from conformance.http.exchange import Exchange
 
 
 class Violation(AssertionError):  # noqa: N818 - the word of the reports

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.http.client import Exchange
+    from conformance.http.exchange import Exchange
 
 _REMEMBERED = 10
 _SHOWN_BEFORE = 2

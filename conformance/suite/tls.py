@@ -52,8 +52,13 @@ def shake(
     The check is inconclusive when this machine cannot make such an offer, or the target does not answer at all.
     """
     profile = current_run().profile
+    if profile.proxy is not None:
+        raise Unmet(Reason.PRECONDITION, "calls go through a proxy, so the target's own handshakes are not seen")
     parts = urlsplit(profile.base_url)
     context = _context(newest, ciphers, curve)
+    if profile.client_certificate is not None:  # without it, a target that asks for one agrees to nothing
+        own = profile.client_certificate
+        context.load_cert_chain(own.file, own.key, own.password or "")
     try:
         with (
             socket.create_connection(

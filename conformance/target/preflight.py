@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
-from conformance.http.client import Client, Exchange, TargetGoneError
+from conformance.http.client import Client, TargetGoneError
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conformance.http.exchange import Exchange
     from conformance.target.profile import Profile
 
 _UNAUTHORIZED = 401

@@ -9,15 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from conformance.contract import OLDEST, Contract, Version
 from conformance.contract.versions import holds
 from conformance.contract.yaml_files import first_problem, parse_yaml
 from conformance.errors import UsageError
+from conformance.http.settings import AT_ONCE, ClientCertificate, ClientSettings, without_userinfo
 
 #: The actors a profile may name, and who each of them must be.
 ACTORS: Mapping[str, str] = MappingProxyType(
@@ -228,7 +230,12 @@ class Profile:
     limits: Limits = field(default_factory=Limits)
     name: str = ""
     certificates: str | bool = True
-    """What an https target's certificate is held against: the system's authorities, a file with one, or nothing."""
+    """What an https target's certificate is held against: the usual authorities, a file with one, or nothing."""
+    client_certificate: ClientCertificate | None = None
+    proxy: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """What a gateway in front of the target wants with every call."""
+    http2: bool = False
     version_source: str = "declared in the profile"
     """Where the version is from."""
     asks_version: bool = False
@@ -268,6 +275,24 @@ class Profile:
         """The features that the target does not declare, in the order of FEATURES."""
         return tuple(name for name in FEATURES if not self.declares(name))
 
+    def client_settings(self, at_once: int = AT_ONCE) -> ClientSettings:
+        """Return what a client of this target must know, for so many calls at once at most."""
+        limits = self.limits
+        return ClientSettings(
+            base_url=self.base_url,
+            timeout_seconds=limits.timeout_seconds,
+            requests_per_second=limits.requests_per_second,
+            back_pressure_seconds=limits.back_pressure_seconds,
+            settle_seconds=limits.settle_seconds,
+            at_once=at_once,
+            certificates=self.certificates,
+            client_certificate=self.client_certificate,
+            proxy=self.proxy,
+            headers=self.headers,
+            http2=self.http2,
+            secrets=self.secrets(),
+        )
+
     def missing(self, needs: tuple[str, ...]) -> str | None:
         """Say which actor or fixture of a list the profile does not name; None when it names all."""
         for need in needs:
@@ -298,7 +323,7 @@ class Profile:
     def redacted(self) -> dict[str, Any]:
         """Return the profile as plain data without tokens, passwords and other secrets."""
         return {
-            "base_url": _without_userinfo(self.base_url),
+            "base_url": without_userinfo(self.base_url),
             "version": str(self.version or "unknown"),
             "edition": self.edition,
             "actors": {name: {"id": actor.id, "username": actor.username} for name, actor in self.actors.items()},
@@ -324,12 +349,17 @@ class Profile:
             found |= {actor.password for actor in world.actors.values() if actor.password}
             entries = (entry for entries in world.fixtures.values() for entry in entries)
             found |= {text for entry in entries for text in _secrets(entry.values)}
+        found |= {text for text in self.headers.values() if len(text) >= _SHORTEST_SECRET}
+        found |= {unquote(urlsplit(url).password or "") for url in (self.base_url, self.proxy) if url}
+        found |= {self.client_certificate.password or ""} if self.client_certificate else set()
         return tuple(sorted((text for text in found if text), key=len, reverse=True))
 
 
 PLURALS: Mapping[str, str] = MappingProxyType(
     {"allowlist_projects": "allowlist_project", "allowlist_groups": "allowlist_group", "integrations": "integration"},
 )
+#: A header's value may be a key; what is shorter than this is none, and would be found in many a text.
+_SHORTEST_SECRET = 8
 _SECRET_KEYS = re.compile(r"token|password|secret|webhook|api_key", re.IGNORECASE)
 
 
@@ -345,11 +375,6 @@ def _secrets(values: Mapping[str, Any]) -> Iterator[str]:
             yield from _secrets(value)
         elif isinstance(value, str) and _SECRET_KEYS.search(key):
             yield value
-
-
-def _without_userinfo(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Profile:
@@ -407,12 +432,16 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         features=dict(data.get("features", {})),
         limits=Limits(**data.get("limits", {})),
         certificates=_certificates(data.get("certificates", True), source),
+        client_certificate=_client_certificate(data.get("client_certificate"), source),
+        proxy=data.get("proxy"),
+        headers=dict(data.get("headers", {})),
+        http2=_http2(source, wanted=data.get("http2", False)),
     )
 
 
 def _certificates(given: str | bool, source: str) -> str | bool:  # noqa: FBT001 - what the profile says
-    if isinstance(given, str) and not Path(given).is_file():
-        raise UsageError(f"{source} names the certificate file {given}, which does not exist.")
+    if isinstance(given, str):
+        _require_file(given, source)
     return given
 
 
@@ -431,6 +460,24 @@ def _scope(areas: Iterable[str], source: str) -> tuple[str, ...]:
     claimable = {area: "" for area in contract.areas if area not in contract.general_areas}
     _refuse_unknown("area of the scope", dict.fromkeys(areas, ""), claimable, source)
     return tuple(area for area in claimable if area in areas)
+
+def _client_certificate(given: Mapping[str, str] | None, source: str) -> ClientCertificate | None:
+    if given is None:
+        return None
+    for name in given.keys() & {"file", "key"}:
+        _require_file(given[name], source)
+    return ClientCertificate(**given)
+
+
+def _require_file(name: str, source: str) -> None:
+    if not Path(name).is_file():
+        raise UsageError(f"{source} names the certificate file {name}, which does not exist.")
+
+
+def _http2(source: str, *, wanted: bool) -> bool:
+    if wanted and find_spec("h2") is None:
+        raise UsageError(f"{source} asks for HTTP/2, which needs: pip install 'project-automation-conformance[http2]'.")
+    return wanted
 
 
 def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:

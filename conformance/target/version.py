@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from conformance.contract import NEWEST, OLDEST, Version
 from conformance.errors import UsageError
-from conformance.http.client import Client, Exchange, TargetGoneError
+from conformance.http.client import Client, TargetGoneError
 
 if TYPE_CHECKING:
+    from conformance.http.exchange import Exchange
     from conformance.target.profile import Actor, Profile
 
 #: Where services of this kind say their version. The specification states neither; nothing is judged by them.
@@ -68,7 +69,7 @@ def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
     Never raises: of a target that does not say, the version is unknown, and whether it can be tested at all is for
     the preflight to find out.
     """
-    with Client(profile) as client:
+    with Client(profile.client_settings()) as client:
         answer = ask_version(profile, client)
     if isinstance(answer, str):
         text = (

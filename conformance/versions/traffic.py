@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from conformance.contract import Change, ChangeKind, Contract, Operation, Version
 from conformance.contract.bundle import resolve
-from conformance.http.client import Call, Exchange
+from conformance.http.exchange import Call, Exchange
 from conformance.schema.response_validator import ResponseValidator
 from conformance.versions.har import har_entries
 

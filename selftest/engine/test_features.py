@@ -76,9 +76,9 @@ def test_what_answers_without_being_declared_is_said(reference: tuple[Service, s
     service, base_url = reference
     known = profile_from(profile_data(service.world, base_url, "17.7"), "target.yaml")
     hidden = replace(known, features={"approval_configuration": False}, version=Version.parse("17.7"))
-    with Client(hidden) as client:
+    with Client(hidden.client_settings()) as client:
         texts = undeclared(hidden, client)
     features = ("approval_configuration", "group_approval_rules", "member_roles")
     assert [feature in text for feature, text in zip(features, texts, strict=True)] == [True, True, True]
-    with Client(known) as client:
+    with Client(known.client_settings()) as client:
         assert undeclared(known, client) == ()

@@ -14,6 +14,7 @@ import pytest
 from conformance.contract import Contract
 from conformance.results.recorder import Recorder
 from conformance.suite.context import Run, Unmet, running
+from conformance.suite.evidence import evidence_of
 from conformance.suite.expectations import Caller
 from conformance.target.profile import profile_from
 
@@ -75,7 +76,7 @@ def test_a_file_in_another_place_is_fetched_without_the_token(tmp_path: Path) ->
         away = {"Location": f"{elsewhere}/bucket/labels?signature=abc"}
         with server(lambda _: (302, away, b"")) as (target, _), run_against(target, tmp_path) as run:
             file = Caller(run, run.profile.actors["owner"]).download(DOWNLOAD, relation="labels")
-            shown = run.client.evidence(file.exchange)
+            shown = evidence_of(file.exchange, run.client)
     assert file.exchange.body == PACKED
     assert not {"private-token", "authorization"} & seen[0].keys()
     assert "signature" not in shown.request + shown.curl

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.fuzzing.cases import DrawnCase
 from conformance.fuzzing.running import Failure, grouped, shrunk
-from conformance.http.client import Call, Exchange
+from conformance.http.exchange import Call, Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator
 
 MEGABYTE = 1024 * 1024
@@ -226,8 +227,12 @@ ODD: Mapping[str, Answer] = {
 class Server:
     """A server that answers as it is told, one thread to a connection."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(
+        self, answer: Answer, tls: ssl.SSLContext | None = None, other: Callable[[Line], None] | None = None
+    ) -> None:
         self.answer = answer
+        self._tls = tls
+        self._other = other
         self.calls: Counter[str] = Counter()
         """How many calls came, by method and path."""
         self.cookies = 0
@@ -235,7 +240,7 @@ class Server:
         self._closing = threading.Event()
         self._lines: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.base_url = f"http{'s' if tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -257,20 +262,27 @@ class Server:
 
     def _serve(self, accepted: socket.socket) -> None:
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        line = Line(accepted, self._closing)
-        with suppress(OSError), accepted, accepted.makefile("rb") as stream:
-            while (call := _read(stream)) is not None and not self._closing.is_set():
-                self.calls[call.where] += 1
-                self.cookies += "cookie" in call.headers
-                if not self.answer(line, call):
-                    break
+        with suppress(OSError), accepted:
+            talking = self._tls.wrap_socket(accepted, server_side=True) if self._tls else accepted
+            with talking, talking.makefile("rb") as stream:
+                line = Line(talking, self._closing)
+                if self._other is not None:
+                    self._other(line)
+                    return
+                while (call := _read(stream)) is not None and not self._closing.is_set():
+                    self.calls[call.where] += 1
+                    self.cookies += "cookie" in call.headers
+                    if not self.answer(line, call):
+                        break
         self._lines.discard(accepted)
 
 
 @contextmanager
-def serving(answer: Answer) -> Iterator[Server]:
-    """Serve while the context lasts."""
-    server = Server(answer)
+def serving(
+    answer: Answer, tls: ssl.SSLContext | None = None, other: Callable[[Line], None] | None = None
+) -> Iterator[Server]:
+    """Serve while the context lasts, with TLS if so wished, and in `other` protocols than HTTP/1.1."""
+    server = Server(answer, tls, other)
     try:
         yield server
     finally:

@@ -24,7 +24,7 @@ from conformance.runner.options import Options
 from conformance.runner.session import Session
 from conformance.suite.context import Run, Unmet, Violation, running
 from conformance.suite.expectations import Caller, verifies
-from conformance.target.profile import profile_from
+from conformance.target.profile import Actor, profile_from
 from selftest.proof.hostile import (
     BROKEN,
     GOOD,
@@ -60,6 +60,8 @@ SHORT, LONG = 0.3, 10.0
 #: What a machine with other things to do may take on top; what slow servers would take is minutes, or for ever.
 SLACK = 10.0
 
+MAINTAINER = Actor("maintainer", "secret-token")
+
 good = says(whole(GOOD), stays=True)
 
 
@@ -67,7 +69,7 @@ def profile_of(base_url: str, timeout: float = LONG) -> Profile:
     data = {
         "base_url": base_url,
         "version": "17.7",
-        "actors": {"maintainer": {"token": "secret-token"}},
+        "actors": {MAINTAINER.name: {"token": MAINTAINER.token}},
         "fixtures": {"project": {"id": 1}},
         "limits": {"timeout_seconds": timeout, "back_pressure_seconds": 1},
     }
@@ -159,10 +161,10 @@ def test_what_is_only_odd_passes(look: Callable[[Answer], Seen], name: str) -> N
     ],
 )
 def test_an_answer_without_bounds_is_held_in_bounds(name: str) -> None:
-    with serving(BROKEN[name]) as server, Client(profile_of(server.base_url)) as client:
+    with serving(BROKEN[name]) as server, Client(profile_of(server.base_url).client_settings()) as client:
         tracemalloc.start()
         try:
-            exchange = client.send(client.profile.actors["maintainer"], "GET", SCOPE)
+            exchange = client.send(MAINTAINER, "GET", SCOPE)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -195,7 +197,7 @@ def test_a_body_where_there_is_none_is_seen_and_where_there_is_one_is_not_made_u
     client: Any, answer: bytes, body: bytes
 ) -> None:
     asking, _ = client(says(answer, stays=True))
-    exchange = asking.send(asking.profile.actors["maintainer"], "GET", SCOPE)
+    exchange = asking.send(MAINTAINER, "GET", SCOPE)
     assert exchange.status == int(answer[9:12])
     assert exchange.body == body
 
@@ -229,7 +231,7 @@ def client() -> Iterator[Callable[..., tuple[Client, Server]]]:
 
     def start(answer: Answer, timeout: float = LONG) -> tuple[Client, Server]:
         server = Server(answer)
-        client = Client(profile_of(server.base_url, timeout))
+        client = Client(profile_of(server.base_url, timeout).client_settings())
         opened.extend((client, server))
         return client, server
 
@@ -240,7 +242,7 @@ def client() -> Iterator[Callable[..., tuple[Client, Server]]]:
 
 def test_a_redirect_to_itself_is_followed_a_few_times(client: Any) -> None:
     asking, server = client(redirects(f"/api/v4{SCOPE}"))
-    last = asking.follow(asking.send(asking.profile.actors["maintainer"], "GET", SCOPE))
+    last = asking.follow(asking.send(MAINTAINER, "GET", SCOPE))
     assert last.status == 302
     assert server.calls.total() < 10
 
@@ -254,14 +256,14 @@ def test_a_redirect_to_another_host_takes_no_token_along(client: Any) -> None:
 
     _, other = client(elsewhere)
     asking, _ = client(redirects(f"{other.base_url}/file"))
-    assert asking.follow(asking.send(asking.profile.actors["maintainer"], "GET", SCOPE)).body == GOOD
+    assert asking.follow(asking.send(MAINTAINER, "GET", SCOPE)).body == GOOD
     assert tokens == [None]
 
 
 def test_a_pause_that_is_no_number_is_a_short_pause(client: Any) -> None:
     busy = whole(b"", status=b"429 Too Many Requests", headers=b"Retry-After: nan\r\n")
     asking, _ = client(says(busy, stays=True))
-    assert asking.send(asking.profile.actors["maintainer"], "GET", SCOPE).status == 429
+    assert asking.send(MAINTAINER, "GET", SCOPE).status == 429
 
 
 def test_of_a_silent_operation_the_rest_of_a_test_is_spared_and_the_next_test_tries_once(client: Any) -> None:
@@ -269,7 +271,7 @@ def test_of_a_silent_operation_the_rest_of_a_test_is_spared_and_the_next_test_tr
     sent = []
     for asking.test in ("first", "second"):
         before = asking.requests
-        exchanges = [asking.send(asking.profile.actors["maintainer"], "GET", SCOPE) for _ in range(10)]
+        exchanges = [asking.send(MAINTAINER, "GET", SCOPE) for _ in range(10)]
         assert all(exchange.status is None for exchange in exchanges)
         assert "not sent" in exchanges[-1].problem
         sent.append(asking.requests - before)
@@ -279,7 +281,7 @@ def test_of_a_silent_operation_the_rest_of_a_test_is_spared_and_the_next_test_tr
 def test_some_operations_without_answer_do_not_make_a_target_gone(client: Any) -> None:
     """Not even when nothing else is asked in between: one that was answered before is tried first."""
     asking, _ = client(only_at("/api/v4/version", good, says()))
-    actor = asking.profile.actors["maintainer"]
+    actor = MAINTAINER
     assert asking.send(actor, "GET", "/version").status == 200
     unanswered = [asking.send(actor, "GET", f"/projects/{number}/job_token_scope") for number in range(20)]
     assert all(exchange.status is None for exchange in unanswered)
@@ -289,7 +291,7 @@ def test_some_operations_without_answer_do_not_make_a_target_gone(client: Any) -
 @pytest.mark.parametrize("ends", ["silence", "a reset", "refused connections"])
 def test_a_target_that_is_gone_is_known_to_be_gone_after_a_few_calls(client: Any, ends: str) -> None:
     asking, server = client(good, SHORT * 2)
-    actor = asking.profile.actors["maintainer"]
+    actor = MAINTAINER
     assert asking.send(actor, "GET", "/version").status == 200
     if ends == "refused connections":
         server.close()

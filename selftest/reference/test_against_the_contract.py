@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from conformance.contract import DocumentedResponse, Operation
     from conformance.contract.bundle import Json
-    from conformance.http.client import Exchange
+    from conformance.http.exchange import Exchange
     from conformance.suite.arrange import Prepared, Values
 
 #: How many operations a version has. 14.4 is a row of the version table in the text; the others are those of the suite.

@@ -111,7 +111,7 @@ def test_a_version_that_the_specification_does_not_speak_of_is_unknown_with_a_wa
 def test_a_declared_version_that_fits_is_no_warning(reference: Any, declared: str) -> None:
     service, base_url = reference
     target = profile(service, base_url, version=declared)
-    with Client(target) as client:
+    with Client(target.client_settings()) as client:
         assert contradiction(target, client) is None
 
 
@@ -119,7 +119,7 @@ def test_a_target_that_does_not_say_its_version_contradicts_nothing(reference: A
     answering_with(reference[0], {}, "GET /version", "GET /metadata")
     service, base_url = reference
     target = profile(service, base_url, version="16.0")
-    with Client(target) as client:
+    with Client(target.client_settings()) as client:
         assert contradiction(target, client) is None
 
 

@@ -11,7 +11,7 @@ from conformance.suite.context import Unmet, Violation, current_run
 from conformance.suite.expectations.words import looked
 
 if TYPE_CHECKING:
-    from conformance.http.client import Exchange
+    from conformance.http.exchange import Exchange
 
 _ABSENT: Any = object()
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.contract import Version
-    from conformance.http.client import Query
+    from conformance.http.exchange import Query
     from conformance.target import Actor, Fixture
 
 _ABSENT: Any = object()

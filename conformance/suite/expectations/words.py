@@ -13,7 +13,7 @@ from conformance.suite.context import MisuseError, TestContext, Unmet, Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.http.client import Exchange
+    from conformance.http.exchange import Exchange
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
 

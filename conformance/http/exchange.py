@@ -1,0 +1,99 @@
+"""A call and its answer, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+from urllib.parse import urlencode
+
+TOO_MANY_REQUESTS = 429
+
+#: A parameter with a tuple of values is sent once for each.
+Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
+
+
+class Credentials(Protocol):
+    """Somebody with a token."""
+
+    @property
+    def name(self) -> str:
+        """What reports call them."""
+
+    @property
+    def token(self) -> str:
+        """The token itself, which no report shows."""
+
+    @property
+    def variable(self) -> str:
+        """The shell variable that stands for the token wherever a call is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request before it is sent."""
+
+    actor: Credentials | None
+    method: str
+    path: str
+    """Below /api/v4, with a leading slash, already encoded; or the whole address that a redirect gave."""
+    query: Query = field(default_factory=dict)
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bool = False
+    """Whether the body is wanted as it was sent, with no content encoding undone."""
+    patient: bool = True
+    """Whether to wait and try again when the target answers 429."""
+
+    @property
+    def target(self) -> str:
+        """Path and query as sent."""
+        wanted = [
+            (key, _query_text(entry))
+            for key, value in self.query.items()
+            for entry in (value if isinstance(value, tuple) else (value,))
+            if entry is not None
+        ]
+        return f"{self.path}?{urlencode(wanted)}" if wanted else self.path
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the path is an address of its own, as redirects give them."""
+        return "://" in self.path.partition("?")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A call and what came back."""
+
+    call: Call
+    status: int | None
+    """None when no answer came, or none that is whole."""
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+    seconds: float
+    problem: str | None = None
+    """Why no answer came, or why it is not whole."""
+    throttled: bool = False
+    """Whether the target answered 429 before it answered this."""
+
+    @classmethod
+    def unanswered(cls, call: Call, problem: str, seconds: float) -> Exchange:
+        """Return the exchange of a call without an answer, with the reason."""
+        return cls(call, None, MappingProxyType({}), b"", seconds, problem)
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the call was served."""
+        return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004 - HTTP's own numbers
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the call was refused with some 4xx; too many requests is no refusal."""
+        return self.status is not None and 400 <= self.status < 500 and self.status != TOO_MANY_REQUESTS  # noqa: PLR2004
+
+
+def _query_text(value: str | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,134 @@
+"""The network below the HTTP library: each step ends with its call, and what follows an answer is seen."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpcore
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterable
+
+#: The length of a body that ends with the connection.
+WITHOUT_END = sys.maxsize
+_PIECE = 16 * 1024
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
+
+
+class Deadline(threading.local):
+    """When the call of this thread must have ended, by the monotonic clock."""
+
+    at: float = 0.0
+
+    def left(self, timeout: float | None, error: type[Exception]) -> float:
+        """Return how long the next step may take; raise the error when there is no time left."""
+        left = self.at - time.monotonic()
+        if left <= 0:
+            raise error("the time for the whole call is over")
+        return left if timeout is None else min(timeout, left)
+
+
+class Network(httpcore.NetworkBackend):
+    """Opens connections whose every step ends by the deadline of the thread that takes it."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        """Open connections for calls with this deadline."""
+        self._deadline = deadline
+        self._plain = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect; raise ConnectError or ConnectTimeout."""
+        left = self._deadline.left(timeout, httpcore.ConnectTimeout)
+        return Stream(self._plain.connect_tcp(host, port, left, local_address, socket_options), self._deadline)
+
+
+class Stream(httpcore.NetworkStream):
+    """
+    A connection that hands over no more than one answer.
+
+    It hands over what it received in parts, each of which ends where the answer may end: after an empty line, as heads
+    and chunks do, or after the length that was announced. So whatever is left here came after the end of the answer.
+    """
+
+    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline, *, in_parts: bool = True) -> None:
+        """Wrap a connection; not `in_parts` where HTTP/2 says by itself what belongs to which answer."""
+        self._stream = stream
+        self._deadline = deadline
+        self._in_parts = in_parts
+        self._held = b""
+        self._at = 0
+        """How much of what is held has been handed over."""
+        self._to_come: int | None = None
+        """How many bytes of the body are to come; None for heads and chunks."""
+
+    def expect(self, length: int | None) -> None:
+        """Say how long the body is whose head was read; None for chunks."""
+        self._to_come = length
+
+    @property
+    def excess(self) -> bytes:
+        """What came after the end of the answer."""
+        return self._held[self._at :]
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Return the next part of the answer; raise ReadError or ReadTimeout."""
+        if self._at >= len(self._held):
+            received = self._stream.read(max_bytes, self._deadline.left(timeout, httpcore.ReadTimeout))
+            if not self._in_parts:
+                return received
+            # An empty line may begin in one part and end in the next.
+            begun = self._held[-2:]
+            self._held, self._at = begun + received, len(begun)
+        start, self._at = self._at, self._end_of_part()
+        if self._to_come:
+            self._to_come -= self._at - start
+        return self._held[start : self._at]
+
+    def _end_of_part(self) -> int:
+        if self._to_come:
+            return min(self._at + self._to_come, len(self._held))
+        found = _EMPTY_LINE.search(self._held, max(self._at - 2, 0))
+        while found and found.end() <= self._at:
+            found = _EMPTY_LINE.search(self._held, found.start() + 1)
+        return found.end() if found else len(self._held)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send bytes, to which a new answer is expected; raise WriteError or WriteTimeout."""
+        self._to_come = None
+        # In pieces, for within one the time begins anew with every byte that the other side takes.
+        for start in range(0, len(buffer), _PIECE):
+            left = self._deadline.left(timeout, httpcore.WriteTimeout)
+            self._stream.write(buffer[start : start + _PIECE], left)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        """Go on with TLS; raise ConnectError or ConnectTimeout."""
+        left = self._deadline.left(timeout, httpcore.ConnectTimeout)
+        stream = self._stream.start_tls(ssl_context, server_hostname, left)
+        secured: ssl.SSLObject = stream.get_extra_info("ssl_object")
+        return Stream(stream, self._deadline, in_parts=secured.selected_alpn_protocol() != "h2")
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return what is asked of the connection, such as whether there is something to read."""
+        has_more = info == "is_readable" and bool(self.excess)
+        return has_more or self._stream.get_extra_info(info)

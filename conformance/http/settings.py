@@ -1,0 +1,66 @@
+"""What a client must know of its target before the first call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: How many calls may be under way at once, unless the operator says otherwise.
+AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """A certificate by which the client shows who it is."""
+
+    file: str
+    """PEM file with the certificate, and with its key where `key` names no other file."""
+    key: str | None = None
+    password: str | None = field(default=None, repr=False)
+    """What opens the key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """Where a client calls, by which way, how often and for how long; seconds unless named otherwise."""
+
+    base_url: str
+    """The address above /api/v4."""
+    timeout_seconds: float = 30
+    """For the whole of one call, from connecting to the last byte."""
+    requests_per_second: float | None = None
+    back_pressure_seconds: float = 120
+    """How long a run waits altogether when the target answers 429."""
+    settle_seconds: float = 0
+    """How long after a write a read waits."""
+    at_once: int = AT_ONCE
+    certificates: str | bool = True
+    """What an https target's certificate is held against: the usual authorities, a PEM file, or nothing."""
+    client_certificate: ClientCertificate | None = None
+    proxy: str | None = None
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Sent with every call to the target, and to no other host."""
+    http2: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Every text that must never reach a report."""
+
+    @property
+    def api(self) -> str:
+        """The address that the paths of calls are below."""
+        return f"{self.base_url}/api/v4"
+
+    @property
+    def shown_base_url(self) -> str:
+        """The base URL without a user's name and password."""
+        return without_userinfo(self.base_url)
+
+
+def without_userinfo(url: str) -> str:
+    """Leave out the user's name and password of an address."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -1,0 +1,65 @@
+"""Content encodings of bodies, undone within bounds."""
+
+from __future__ import annotations
+
+import zlib
+
+_GZIP = b"\x1f\x8b"
+#: How a decompressor may read each content encoding; what is none of these stays as it was sent. Some servers leave out
+#: the header of deflate.
+_WINDOWS = {
+    "gzip": (16 + zlib.MAX_WBITS,),
+    "x-gzip": (16 + zlib.MAX_WBITS,),
+    "deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS),
+}
+
+
+class BodyError(Exception):
+    """A body is not whole, not readable or not within bounds; the message goes on after "the body"."""
+
+
+def unpacked(body: bytes, encodings: str, most: int) -> bytes:
+    """
+    Undo the content encodings of a body, the last one first, and never hold more than so many bytes.
+
+    `encodings` is the header as it was sent, whatever its case. Raise BodyError when they cannot be undone.
+    """
+    for name in reversed(encodings.lower().replace(" ", "").split(",")) if body else ():
+        if name not in _WINDOWS:
+            continue
+        try:
+            body = _inflated(body, name, most)
+        except zlib.error as error:
+            raise BodyError(f"cannot be unpacked as {name}: {error}") from error
+        if len(body) > most:
+            raise BodyError(f"is longer than {most} bytes when unpacked")
+    return body
+
+
+def _inflated(packed: bytes, name: str, most: int) -> bytes:
+    """Unpack a little more than `most` bytes at most; raise zlib.error when that is not possible to the end."""
+    found = b""
+    for window in _WINDOWS[name]:
+        try:
+            found = _members(packed, window, most)
+        except zlib.error:
+            if window == _WINDOWS[name][-1]:
+                raise
+        else:
+            break
+    return found
+
+
+def _members(packed: bytes, window: int, most: int) -> bytes:
+    """Unpack one stream after another, as gzip allows; what follows the last one is padding."""
+    found = bytearray()
+    is_first = True
+    while is_first or packed.startswith(_GZIP):
+        reader = zlib.decompressobj(window)
+        found += reader.decompress(packed, most + 1 - len(found))
+        if len(found) > most:
+            break
+        if not reader.eof:
+            raise zlib.error("the end is missing")
+        packed, is_first = reader.unused_data, False
+    return bytes(found)

@@ -1,0 +1,123 @@
+"""Where an answer ends, how its body is unpacked, and what is left out of reports."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import time
+import zlib
+from urllib.parse import quote
+
+import httpcore
+import pytest
+
+from conformance.http.network import WITHOUT_END, Deadline, Stream
+from conformance.http.redaction import Redaction
+from conformance.http.unpacking import BodyError, unpacked
+
+LATER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nlater"
+HEAD = b"HTTP/1.1 200 OK\r\n"
+BODY = b'{\r\n\r\n"a": 1,\n\n"b": 2}\n\n'
+CHUNKS = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:4], BODY[4:11], BODY[11:]))
+
+#: By what tells its length: a whole answer with BODY, and the length that its head tells.
+ANSWERS = {
+    "a length": (HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY), len(BODY)),
+    "chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKS + b"0\r\n\r\n", None),
+    "chunks with a trailer": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKS + b"0\r\nX-End: 1\r\n\r\n", None),
+    "bare line feeds": (b"HTTP/1.1 200 OK\nContent-Length: %d\n\n%s" % (len(BODY), BODY), len(BODY)),
+    "interim answers before it": (
+        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 2 + HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY),
+        len(BODY),
+    ),
+}
+
+
+def read(sent: list[bytes], length: int | None) -> tuple[bytes, bytes]:
+    """Read one answer from a connection that brings these pieces; return its body and what followed it."""
+    deadline = Deadline()
+    deadline.at = time.monotonic() + 10
+    stream = Stream(httpcore.MockStream(sent), deadline)
+    origin = httpcore.Origin(b"http", b"127.0.0.1", 80)
+    with httpcore.HTTP11Connection(origin, stream) as connection:
+        response = connection.handle_request(httpcore.Request("GET", "http://127.0.0.1:80/", headers=[("Host", "x")]))
+        stream.expect(length)
+        body = b"".join(response.iter_stream())
+        response.close()
+    return body, stream.excess
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 1000])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_ends_where_it_says_however_it_is_cut_in_pieces(name: str, size: int) -> None:
+    whole, length = ANSWERS[name]
+    pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
+    assert read([*pieces[:-1], pieces[-1] + LATER], length) == (BODY, LATER)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_nothing_follows_an_answer_after_which_nothing_came(name: str) -> None:
+    whole, length = ANSWERS[name]
+    assert read([whole], length) == (BODY, b"")
+
+
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
+    assert read([b"HTTP/1.0 200 OK\r\n\r\n", BODY, BODY, b""], WITHOUT_END) == (BODY + BODY, b"")
+
+
+def test_a_connection_that_brought_too_much_is_taken_for_one_that_has_ended() -> None:
+    deadline = Deadline()
+    deadline.at = time.monotonic() + 10
+    stream = Stream(httpcore.MockStream([HEAD + b"Content-Length: 0\r\n\r\n" + LATER]), deadline)
+    with httpcore.HTTP11Connection(httpcore.Origin(b"http", b"127.0.0.1", 80), stream) as connection:
+        connection.request("GET", "http://127.0.0.1:80/", headers=[("Host", "x")])
+        assert connection.is_idle()
+        assert connection.has_expired()
+
+
+def test_a_body_of_nothing_but_empty_lines_is_read_in_time() -> None:
+    """Each may be the end of an answer, so each is looked at by itself."""
+    body = b"\n" * 50_000
+    started = time.monotonic()
+    chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    pieces = [chunked[at : at + 65536] for at in range(0, len(chunked), 65536)]
+    assert read(pieces, None) == (body, b"")
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("encodings", ["gzip", "GZIP", "X-Gzip", " Gzip ", "identity, gZip"])
+def test_the_name_of_a_content_encoding_is_read_in_any_case(encodings: str) -> None:
+    assert unpacked(gzip.compress(BODY), encodings, 1000) == BODY
+
+
+def test_several_content_encodings_are_undone_from_the_last_to_the_first() -> None:
+    assert unpacked(zlib.compress(gzip.compress(BODY)), "gzip, Deflate", 1000) == BODY
+
+
+def test_what_is_packed_in_a_way_that_nobody_asked_for_stays_as_it_is() -> None:
+    assert unpacked(BODY, "br", 1000) == BODY
+
+
+def test_a_body_is_unpacked_up_to_its_bound_and_no_further() -> None:
+    assert len(unpacked(gzip.compress(b" " * 1000), "gzip", 1000)) == 1000
+    with pytest.raises(BodyError, match="longer than 999 bytes when unpacked"):
+        unpacked(gzip.compress(b" " * 1000), "gzip", 999)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        'hunter 2/"x"',
+        quote('hunter 2/"x"'),
+        quote('hunter 2/"x"', safe=""),
+        "hunter+2%2F%22x%22",
+        r"hunter 2/\"x\"",
+        base64.b64encode(b'hunter 2/"x"').decode(),
+    ],
+)
+def test_a_secret_is_left_out_in_whatever_form_it_stands(form: str) -> None:
+    assert Redaction(['hunter 2/"x"', ""]).text(f"said {form}!") == "said [redacted]!"
+
+
+def test_of_two_secrets_of_which_one_begins_the_other_the_longer_one_is_left_out_whole() -> None:
+    assert Redaction(["abc", "abcdef"]).text("abcdef abc") == "[redacted] [redacted]"

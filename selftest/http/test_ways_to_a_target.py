@@ -1,0 +1,243 @@
+"""Proxies, certificates, extra headers and HTTP/2: what a profile may say of the way to its target."""
+
+from __future__ import annotations
+
+import base64
+import select
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract.yaml_files import first_problem
+from conformance.errors import UsageError
+from conformance.http.client import Client
+from conformance.suite.evidence import evidence_of
+from conformance.target.profile import Actor, profile_from
+from selftest.http.certificates import Authority
+from selftest.proof.hostile import GOOD, Answer, Call, Line, redirects, says, serving, whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.http.exchange import Exchange
+
+MAINTAINER = Actor("maintainer", "secret-token")
+GATEWAY_KEY = "key-of-the-gateway"
+REFUSED = whole(b"", status=b"403 Forbidden")
+
+
+def data_of(base_url: str, **settings: Any) -> dict[str, Any]:
+    actors = {MAINTAINER.name: {"token": MAINTAINER.token}}
+    return {"base_url": base_url, "actors": actors, "fixtures": {}, "limits": {"timeout_seconds": 10}, **settings}
+
+
+def client_of(base_url: str, **settings: Any) -> Client:
+    return Client(profile_from(data_of(base_url, **settings), "target.yaml").client_settings())
+
+
+def asked(base_url: str, **settings: Any) -> Exchange:
+    with client_of(base_url, **settings) as client:
+        return client.follow(client.send(MAINTAINER, "GET", "/version"))
+
+
+class Seen:
+    """Answers well, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def __call__(self, line: Line, call: Call) -> bool:
+        self.calls.append(call)
+        line.say(whole(GOOD))
+        return True
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority.make(tmp_path)
+
+
+# -- proxies -----------------------------------------------------------------------------------------------------------
+
+
+def tunnel_to(base_url: str) -> Answer:
+    """Pass on what comes after CONNECT, unread."""
+    port = int(base_url.rpartition(":")[2])
+
+    def answer(line: Line, _: Call) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as far, suppress(OSError):
+            line.say(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            ends = {line.socket: far, far: line.socket}
+            while line.goes_on():
+                for ready in select.select([*ends], [], [], 0.1)[0]:
+                    data = ready.recv(65536)
+                    if not data:
+                        return
+                    ends[ready].sendall(data)
+
+    return answer
+
+
+def test_every_call_goes_through_the_proxy() -> None:
+    seen = Seen()
+    with serving(seen) as proxy:
+        address = proxy.base_url.replace("//", "//user:pass%40word@")
+        assert asked("http://service.invalid", proxy=address).body == GOOD
+    (call,) = seen.calls
+    assert call.path == "http://service.invalid/api/v4/version"
+    assert call.headers["proxy-authorization"] == f"Basic {base64.b64encode(b'user:pass@word').decode()}"
+    assert call.headers["private-token"] == MAINTAINER.token
+
+
+def test_an_https_target_is_reached_through_the_tunnel_of_a_proxy(authority: Authority) -> None:
+    seen = Seen()
+    with serving(seen, authority.server()) as target, serving(tunnel_to(target.base_url)) as proxy:
+        answer = asked(target.base_url, proxy=proxy.base_url, certificates=str(authority.file))
+        assert answer.body == GOOD, answer.problem
+        assert [where.partition(" ")[0] for where in proxy.calls] == ["CONNECT"]
+    assert seen.calls[0].headers["private-token"] == MAINTAINER.token
+
+
+def test_a_tunnel_that_a_proxy_refuses_is_no_answer_of_the_target() -> None:
+    with serving(says(REFUSED)) as proxy:
+        answer = asked("https://service.invalid", proxy=proxy.base_url)
+    assert answer.status is None
+    assert "403" in str(answer.problem)
+
+
+@pytest.mark.parametrize("tunnels", [True, False])
+def test_a_silent_proxy_is_waited_for_no_longer_than_a_silent_target(*, tunnels: bool) -> None:
+    with serving(lambda line, _: line.closing.wait(20) and None) as proxy:
+        target = "https://service.invalid" if tunnels else "http://service.invalid"
+        answer = asked(target, proxy=proxy.base_url, limits={"timeout_seconds": 0.3})
+    assert answer.problem == "no answer within 0.3 s"
+    assert answer.seconds < 5
+
+
+def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with serving(Seen()) as target:
+        assert asked(target.base_url).body == GOOD
+
+
+# -- certificates ------------------------------------------------------------------------------------------------------
+
+
+def test_a_target_that_asks_for_a_certificate_is_shown_the_one_of_the_profile(authority: Authority) -> None:
+    known = {"certificates": str(authority.file)}
+    with serving(Seen(), authority.server(asks_for_certificate=True)) as target:
+        assert asked(target.base_url, **known).status is None
+        shown = asked(target.base_url, **known, client_certificate={"file": str(authority.issue("client"))})
+    assert shown.body == GOOD, shown.problem
+
+
+def test_the_key_of_a_certificate_may_have_a_file_and_a_password_of_its_own(authority: Authority) -> None:
+    certificate, key = authority.issue_apart("client", "open sesame")
+    own = {"file": str(certificate), "key": str(key), "password": "open sesame"}
+    with serving(Seen(), authority.server(asks_for_certificate=True)) as target:
+        shown = asked(target.base_url, certificates=str(authority.file), client_certificate=own)
+    assert shown.body == GOOD, shown.problem
+
+
+@pytest.mark.parametrize("password", [None, "wrong"])
+def test_a_key_that_cannot_be_opened_is_said_before_the_first_call(authority: Authority, password: str | None) -> None:
+    certificate, key = authority.issue_apart("client", "open sesame")
+    own = {"file": str(certificate), "key": str(key)} | ({"password": password} if password else {})
+    with pytest.raises(UsageError, match=r"client\.pem cannot be read"):
+        client_of("https://127.0.0.1:9", client_certificate=own)
+
+
+def test_a_file_of_certificates_that_holds_none_is_said_before_the_first_call(tmp_path: Path) -> None:
+    (tmp_path / "none.pem").write_text("none", encoding="ascii")
+    with pytest.raises(UsageError, match=r"none\.pem cannot be read"):
+        client_of("https://127.0.0.1:9", certificates=str(tmp_path / "none.pem"))
+
+
+def test_a_target_whose_certificate_nobody_vouches_for_is_not_told_the_token(authority: Authority) -> None:
+    seen = Seen()
+    with serving(seen, authority.server()) as target:
+        assert asked(target.base_url).status is None
+        assert seen.calls == []
+        assert asked(target.base_url, certificates=False).body == GOOD
+
+
+def test_a_redirect_to_somebody_nobody_vouches_for_is_not_followed(authority: Authority) -> None:
+    seen = Seen()
+    with serving(seen, authority.server()) as storage, serving(redirects(f"{storage.base_url}/file")) as target:
+        assert asked(target.base_url).status is None
+    assert seen.calls == []
+
+
+# -- headers -----------------------------------------------------------------------------------------------------------
+
+
+def test_headers_of_the_profile_go_with_every_call_to_the_target_and_to_nobody_else() -> None:
+    here, elsewhere = Seen(), Seen()
+
+    def answer(line: Line, call: Call) -> bool | None:
+        here.calls.append(call)
+        return redirects(f"{storage.base_url}/file")(line, call)
+
+    with serving(elsewhere) as storage, serving(answer) as target:
+        headers = {"X-Gateway-Key": GATEWAY_KEY, "user-agent": "a gateway's friend"}
+        assert asked(target.base_url, headers=headers).body == GOOD
+    assert here.calls[0].headers["x-gateway-key"] == GATEWAY_KEY
+    assert "project-automation-conformance" in here.calls[0].headers["user-agent"]
+    assert "x-gateway-key" not in elsewhere.calls[0].headers
+
+
+def test_a_header_of_the_profile_reaches_no_report() -> None:
+    with (
+        serving(says(whole(f'{{"echo":"{GATEWAY_KEY}"}}'.encode()), stays=True)) as target,
+        client_of(target.base_url, headers={"X-Gateway-Key": GATEWAY_KEY}) as client,
+    ):
+        shown = evidence_of(client.send(MAINTAINER, "GET", f"/version?key={GATEWAY_KEY}"), client)
+    assert shown.status == 200
+    assert GATEWAY_KEY not in str(shown)
+
+
+@pytest.mark.parametrize("name", ["PRIVATE-TOKEN", "authorization", "Content-Length", "two words"])
+def test_a_profile_may_not_name_headers_that_the_suite_sets_itself(name: str) -> None:
+    assert first_problem(data_of("http://service.invalid", headers={"X-Key": "1"}), "target.schema.json") is None
+    assert first_problem(data_of("http://service.invalid", headers={name: "1"}), "target.schema.json") is not None
+
+
+# -- HTTP/2 ------------------------------------------------------------------------------------------------------------
+
+
+def speaks_http2(line: Line, seen: list[bool]) -> None:
+    """Answer every request of a connection that has agreed on HTTP/2."""
+    h2_connection = pytest.importorskip("h2.connection")
+    h2_config, h2_events = pytest.importorskip("h2.config"), pytest.importorskip("h2.events")
+    state = h2_connection.H2Connection(h2_config.H2Configuration(client_side=False))
+    state.initiate_connection()
+    line.say(state.data_to_send())
+    while data := line.socket.recv(65536):
+        for event in state.receive_data(data):
+            if isinstance(event, h2_events.RequestReceived):
+                seen.append(True)
+                state.send_headers(event.stream_id, [(":status", "200"), ("content-type", "application/json")])
+                state.send_data(event.stream_id, GOOD * 200, end_stream=True)
+        line.say(state.data_to_send())
+
+
+def test_http2_is_spoken_with_a_target_that_offers_it_where_the_profile_says_so(authority: Authority) -> None:
+    pytest.importorskip("h2")
+    seen: list[bool] = []
+    context = authority.server()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with (
+        serving(Seen(), context, lambda line: speaks_http2(line, seen)) as target,
+        client_of(target.base_url, certificates=str(authority.file), http2=True) as client,
+    ):
+        answers = [client.send(MAINTAINER, "GET", "/version") for _ in range(3)]
+    assert [answer.body == GOOD * 200 for answer in answers] == [True] * 3, answers[0].problem
+    assert len(seen) == 3
+
+
+def test_http2_without_its_library_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conformance.target.profile.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"\[http2\]"):
+        client_of("https://service.invalid", http2=True)
