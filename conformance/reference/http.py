@@ -404,7 +404,7 @@ def encode(answer: Response, choices: Choices) -> tuple[bytes, list[tuple[bytes,
             text = orjson.dumps(reversed_keys(answer.content) if reverse else answer.content)
         body = text
     headers = [(name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
-    if body or answer.chunks:
+    if answer.media_type and (body or answer.chunks):
         headers.append((b"content-type", answer.media_type.encode()))
     if not answer.chunks and (body or answer.status != 204):  # noqa: PLR2004 - 204 is itself
         headers.append((b"content-length", b"%d" % len(body)))
