@@ -74,6 +74,8 @@ class Application:
             if method not in _BODILESS:
                 request.body = await _body(receive, match.route.max_body_bytes or service.choices.max_body_bytes)
                 await _read_multipart(request)
+            if service.interruption is not None:
+                await service.interruption(request)
             answer = self._redirect(request) or self._handle(request)
         except _ClientGoneError:
             raise

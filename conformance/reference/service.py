@@ -33,7 +33,7 @@ from conformance.reference.versions import DEFAULT_VERSION, Version, supported
 from conformance.reference.world import World, build_world
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from conformance.reference.areas.administration import Administration
     from conformance.reference.areas.approval_rules import ApprovalRules
@@ -144,6 +144,8 @@ class Service(Core):
         self.routes = Routes((route for area in AREAS for route in area.routes), version)
         self.transformers: list[Transformer] = []
         self.request_log: Callable[[LogEntry], None] | None = None
+        # What happens between reading a request and acting on it: nothing, unless callers are to meet there.
+        self.interruption: Callable[[Request], Awaitable[None]] | None = None
         self._beginning = self.store.snapshot()
 
     def settle(self, world: World) -> None:
