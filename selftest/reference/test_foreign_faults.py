@@ -52,7 +52,7 @@ class Story:
 
         def send(actor: str, method: str, path: str, body: Any) -> None:
             headers = {"private-token": self.world.actors[actor].token}
-            with httpx.Client(base_url=self.client.base_url, verify=False) as own:
+            with httpx.Client(base_url=self.client.base_url, trust_env=False) as own:
                 together.wait(10)
                 own.request(method, path, json=body, headers=headers)
 
@@ -358,6 +358,10 @@ class Story:
                 self.call("owner", "GET", f"{group}/status?relation={relation}")
                 for batch in batches:
                     self.call("owner", "GET", f"{group}/download?relation={relation}{batch}")
+
+    def _until_finished(self, path: str) -> None:
+        while not all(one["status"] == 1 for one in self.client.get(path, headers=self._owner()).json()):
+            pass
 
     def _owner(self) -> dict[str, str]:
         return {"private-token": self.world.actors["owner"].token}
