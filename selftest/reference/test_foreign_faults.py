@@ -223,7 +223,12 @@ class Story:
         alone = self.call("maintainer", "POST", f"{self._place('empty_project')}/approval_rules", self._rule("One", 1))
         self.call("maintainer", "DELETE", f"{self._place('empty_project')}/approval_rules/{alone['id']}")
         self.call("maintainer", "GET", f"{self._place('empty_project')}/approval_rules")
-        self.call("owner", "POST", f"{project}/approvals", {"approvals_before_merge": 2})
+        self.call(
+            "owner",
+            "POST",
+            f"{project}/approvals",
+            {"approvals_before_merge": 2, "merge_requests_author_approval": True},
+        )
         self.call("owner", "GET", f"{project}/approvals")
 
     def _approvals(self) -> None:
@@ -311,7 +316,7 @@ class Story:
     def _settings(self) -> None:
         setting = "merge_request_approval_setting"
         places = ("project", "sibling_project", "guarded_project", "group", "sibling_group", "fresh_group")
-        for place in ("fresh_group", "fresh_project"):
+        for place in ("fresh_project", "fresh_group"):
             actor = "owner" if place == "fresh_group" else "maintainer"
             for value in (True, False):
                 for name in ("allow_author_approval", "allow_committer_approval", "retain_approvals_on_push"):
@@ -380,7 +385,7 @@ class Story:
             self.call("", "GET", self._place("project"), token=sent)
 
     def _at_once(self) -> None:
-        project, group = self._place("fresh_project"), self._place("fresh_group")
+        project, group = self._place("public_project"), self._place("public_group")
         scope = f"{project}/job_token_scope"
         targets = [one.id for one in self.world.many("allowlist_projects")]
         groups = [one.id for one in self.world.many("allowlist_groups")]
@@ -419,7 +424,7 @@ class Story:
         found = self.client.get(path, headers=self._owner()).json()
         if isinstance(found, dict) and "approved_by" in found:
             found = found["approved_by"]
-        values = [one["value"] for one in found.values()] if isinstance(found, dict) else len(found)
+        values = list(found.values()) if isinstance(found, dict) else len(found)
         self.told.append(f"{path}: {values}")
 
 

@@ -104,15 +104,6 @@ def the_status_is_found_by_the_beginning(service: Service) -> None:
         return answer
 
 
-@foreign("content x zero", "Group relations export: newline-delimited JSON")
-def empty_files_hold_null(service: Service) -> None:
-    """The file of a relation without objects holds a line with null; a line is an object of the relation."""
-
-    @instead(service.group_relations_export, "file")
-    def _(file: Any, lines: Any) -> bytes:
-        return file(lines or (b"null",))
-
-
 # -- merge requests ----------------------------------------------------------------------------------------------------
 
 
@@ -346,13 +337,12 @@ def completions_are_made_in_milliseconds(service: Service) -> None:
         return {**shown, "created": shown["created"] * 1000}
 
 
-@foreign(_STORY, "Project approval configuration", version="15.9")
-def numbers_before_merge_grow(service: Service) -> None:
-    """The number of approvals before merge is stored as one more than was sent."""
-    from dataclasses import replace  # noqa: PLC0415
+@foreign("zero, one, two", "Project approval configuration: POST", version="15.9")
+def of_two_flags_the_first_is_stored(service: Service) -> None:
+    """Of the flags that a change of the configuration carries the first alone is stored."""
+    from dataclasses import fields, replace  # noqa: PLC0415
 
     @instead(service.project_approval_configurations, "change_configuration")
     def _(change_configuration: Any, project: Any, change: Any) -> Any:
-        if change.approvals_before_merge:
-            change = replace(change, approvals_before_merge=change.approvals_before_merge + 1)
-        return change_configuration(project, change)
+        sent = [one.name for one in fields(change) if getattr(change, one.name) is not None]
+        return change_configuration(project, replace(change, **dict.fromkeys(sent[1:])))

@@ -59,7 +59,7 @@ def _password(service: Service, is_fine: Any) -> None:
 @foreign(_DIMENSION, "Authentication: a password for approving")
 def empty_passwords_match(service: Service) -> None:
     """An empty password approves where the caller's own is required."""
-    _password(service, lambda _, password: not (password or "x").strip())
+    _password(service, lambda _, password: password is not None and not password.strip())
 
 
 @foreign(_DIMENSION, "Authentication: a password for approving")

@@ -46,20 +46,19 @@ def additions_reach_the_sibling(service: Service) -> None:
         service.job_token_scope.scopes[sibling.id] = replace(scope, projects=(*scope.projects, target.id))
 
 
-@foreign(_ELSEWHERE, "Job token scope: PATCH")
-def switching_empties_the_lists_of_groups(service: Service) -> None:
-    """Switching the limit on empties the list of groups; the limit is all that is set."""
+@foreign(_ELSEWHERE, "Job token scope: POST")
+def additions_empty_the_other_list(service: Service) -> None:
+    """Letting a project in empties the list of groups; the list of projects is all that changes."""
 
-    @instead(service.job_token_scope, "limit_inbound")
-    def _(limit: Any, project: Any, *, enabled: bool) -> None:
-        limit(project, enabled=enabled)
-        if enabled:
-            scope = service.job_token_scope.of(project)
-            service.job_token_scope.scopes[project.id] = replace(scope, groups=())
+    @instead(service.job_token_scope, "add_project")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scope = service.job_token_scope.of(project)
+        service.job_token_scope.scopes[project.id] = replace(scope, groups=())
 
 
 @foreign(_ELSEWHERE, "Job token scope: POST")
-def additions_switch_the_limit_on(service: Service) -> None:
+def additions_switch_the_limit_off(service: Service) -> None:
     """Letting a group in switches the limit off; the list is all that changes."""
 
     @instead(service.job_token_scope, "add_group")
