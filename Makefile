@@ -39,6 +39,7 @@ check: $(READY) ## lint, format, types, and the contract's own consistency
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/yamllint --strict .
 	@$(BIN)/python -m conformance.contract
 

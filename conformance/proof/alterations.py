@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof import approval_alterations
+from conformance.proof import approval_alterations, area_alterations, rule_alterations, wire_alterations
+from conformance.proof.wire_alterations import Alteration, transform
 from conformance.reference.areas.group_relations_export import RelationExport, Status
 from conformance.reference.areas.integrations import Integrations
 from conformance.reference.errors import ForbiddenError, InvalidError, RepeatedError
@@ -17,11 +17,11 @@ from conformance.reference.identity import Role
 from conformance.reference.routing import Route
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.reference import Service
     from conformance.reference.http import Request
     from conformance.reference.store import Snapshot
-
-Alteration = Callable[["Service"], None]
 
 #: How long reads lag behind writes where they do, in seconds.
 LAG_SECONDS = 0.02
@@ -35,17 +35,17 @@ _ADDITIONS = {
 
 def adds_fields_everywhere(service: Service) -> None:
     """Give every object of every answer two fields that nobody described."""
-    _transform(service, lambda _, __, answer: _replace_content(answer, _with_extra(answer.content)))
+    transform(service, lambda _, __, answer: _replace_content(answer, _with_extra(answer.content)))
 
 
 def shows_fields_of_other_records(service: Service) -> None:
     """Show the field of the other kind of target, without a value, in what an allowlist addition answers."""
 
-    def transform(route: Route, _: Request, answer: Response) -> None:
+    def change(route: Route, _: Request, answer: Response) -> None:
         if route.key in _ADDITIONS and isinstance(answer.content, dict) and answer.status < 300:  # noqa: PLR2004
             answer.content = {**answer.content, _ADDITIONS[route.key]: None}
 
-    _transform(service, transform)
+    transform(service, change)
 
 
 def leaves_values_null(service: Service) -> None:
@@ -203,22 +203,22 @@ def withholds_the_check_of_completions(service: Service) -> None:
 def sends_strangers_to_a_login(service: Service) -> None:
     """Name the page to which callers without a token are redirected; goes with a status of 302 for them."""
 
-    def transform(_: Route, __: Request, answer: Response) -> None:
+    def change(_: Route, __: Request, answer: Response) -> None:
         if answer.status == service.choices.anonymous_code:
             answer.headers.setdefault("location", "/users/sign_in")
 
-    _transform(service, transform)
+    transform(service, change)
 
 
 def encodes_downloads(service: Service) -> None:
     """Send exports as text that is compressed on the way, not as a compressed file."""
 
-    def transform(route: Route, _: Request, answer: Response) -> None:
+    def change(route: Route, _: Request, answer: Response) -> None:
         if route.key == _DOWNLOAD and answer.raw and answer.status < 300:  # noqa: PLR2004 - HTTP's own number
             answer.headers["content-encoding"] = "gzip"
             answer.media_type = "application/x-ndjson"
 
-    _transform(service, transform)
+    transform(service, change)
 
 
 def keeps_downloads_in_a_storage(service: Service) -> None:
@@ -228,14 +228,14 @@ def keeps_downloads_in_a_storage(service: Service) -> None:
     def fetch(request: Request) -> Response:
         return Response(raw=stored[request.path["key"]], media_type="application/gzip")
 
-    def transform(route: Route, _: Request, answer: Response) -> None:
+    def change(route: Route, _: Request, answer: Response) -> None:
         if route.key == _DOWNLOAD and answer.raw and answer.status < 300:  # noqa: PLR2004 - HTTP's own number
             key = str(len(stored))
             stored[key], answer.raw, answer.status = answer.raw, b"", 302
             answer.headers = {"location": _STORAGE.replace(":key", key) + "?signature=0a1b2c"}
 
     service.routes.put(Route("GET", _STORAGE, fetch, anonymous=True, prefixed=False))
-    _transform(service, transform)
+    transform(service, change)
 
 
 def refuses_exports_meanwhile(service: Service) -> None:
@@ -331,14 +331,6 @@ def lets_reads_lag(service: Service) -> None:
 # -- small steps ---------------------------------------------------------------------------------------------------
 
 
-def _transform(service: Service, change: Callable[[Route, Request, Response], None]) -> None:
-    def transform(route: Route, request: Request, answer: Response) -> Response:
-        change(route, request, answer)
-        return answer
-
-    service.transformers.append(transform)
-
-
 def _replace_content(answer: Response, content: object) -> None:
     if answer.has_content:
         answer.content = content
@@ -389,6 +381,47 @@ ALTERATIONS: dict[str, Alteration] = {
         approval_alterations.lets_maintainers_use_group_rules,
         approval_alterations.keeps_owners_out_of_project_settings,
         approval_alterations.shows_strangers_approvals,
+        area_alterations.manages_entries_only_while_limited,
+        area_alterations.lists_the_own_group,
+        area_alterations.finishes_relations_one_by_one,
+        area_alterations.begins_exports_later,
+        area_alterations.lists_batches_as_they_come,
+        area_alterations.has_no_status_before_the_first_export,
+        area_alterations.shows_settings_as_pairs,
+        area_alterations.replaces_settings,
+        area_alterations.refuses_empty_settings,
+        rule_alterations.makes_rules_that_name_nobody_default,
+        rule_alterations.replaces_rules_of_groups,
+        rule_alterations.fixes_the_name_of_default_rules,
+        rule_alterations.makes_no_default_rules,
+        rule_alterations.asks_regular_rules_for_approvals,
+        rule_alterations.asks_for_no_less_than_the_project,
+        rule_alterations.ignores_empty_lists,
+        rule_alterations.keeps_branches_of_rules_for_all,
+        rule_alterations.finds_every_member_eligible,
+        rule_alterations.deletes_absent_rules,
+        rule_alterations.refuses_empty_updates,
+        rule_alterations.shows_fields_of_other_levels,
+        rule_alterations.resets_in_the_background,
+        rule_alterations.stays_overwritten,
+        rule_alterations.calls_no_rule_approved,
+        rule_alterations.reads_shas_in_any_case,
+        rule_alterations.ignores_a_sha_it_cannot_read,
+        rule_alterations.drops_approvals_when_settings_change,
+        rule_alterations.maps_approvals_before_merge,
+        rule_alterations.binds_configurations_by_settings,
+        rule_alterations.locks_one_setting_everywhere,
+        rule_alterations.has_no_settings_of_subgroups,
+        wire_alterations.writes_integers_with_a_point,
+        wire_alterations.writes_other_iso_dates,
+        wire_alterations.shows_relative_pictures,
+        wire_alterations.moves_values_by_itself,
+        wire_alterations.shuffles_arrays,
+        wire_alterations.writes_headers_in_capitals,
+        wire_alterations.sends_a_vendors_media_type,
+        wire_alterations.says_how_long_nothing_is,
+        wire_alterations.names_no_media_type,
+        wire_alterations.stands_behind_a_bad_gateway,
     )
 }
 """What any service may be altered by, whatever its choices; by name."""

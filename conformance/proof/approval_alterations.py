@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.reference.areas.approval_rule_records import Home, Level, RuleRequest
 from conformance.reference.areas.approval_settings import Setting
-from conformance.reference.errors import ForbiddenError, RejectedError, RepeatedError
-from conformance.reference.http import not_found
+from conformance.reference.errors import ForbiddenError, RejectedError, RepeatedError, not_found
 from conformance.reference.identity import Role
 from conformance.reference.repositories import AccessLevel
 

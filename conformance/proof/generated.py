@@ -246,7 +246,7 @@ def _keeping_out(key: str, actor: str) -> Callable[[Service], None]:
             if is_route(request.route, key) and service.access.token_text(request) == actors[actor].token:
                 raise ForbiddenError
 
-        service.access.admit = strict  # type: ignore[method-assign]
+        service.access.admit = strict  # type: ignore[assignment, method-assign]
 
     return apply
 
@@ -364,6 +364,6 @@ def _paging(key: str, read: Callable[[bytes], bytes]) -> Callable[[Service], Non
                 request.query = read(request.query)
             admit(request)
 
-        service.access.admit = rewriting  # type: ignore[method-assign]
+        service.access.admit = rewriting  # type: ignore[assignment, method-assign]
 
     return apply

@@ -187,7 +187,7 @@ def let_in(service: Service, when: Holds, actor: str) -> None:
             request.headers[b"private-token"] = token
         admit(request)
 
-    service.access.admit = lenient  # type: ignore[method-assign] # that is what a fault does
+    service.access.admit = lenient  # type: ignore[assignment, method-assign] # that is what a fault does
 
 
 def done_and_refused(service: Service, key: str, when: Holds, status: int = 403) -> None:

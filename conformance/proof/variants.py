@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.proof import alterations, approval_alterations
+from conformance.proof import alterations, approval_alterations, silent_variants
+from conformance.proof.personality import Variant
 from conformance.proof.rounds import UNKNOWN, Round
 from conformance.reference.choices import (
     Choices,
@@ -22,29 +23,13 @@ from conformance.reference.choices import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from conformance.proof.alterations import Alteration
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One legal difference, or several that go together."""
-
-    name: str
-    says: str
-    choices: Choices
-    features: Mapping[str, bool] = field(default_factory=dict)
-    """Where it declares other features than the reference does by itself."""
-    limits: Mapping[str, float] = field(default_factory=dict)
-    """What its profile says of patience."""
-    alterations: tuple[Alteration, ...] = ()
-    """What makes it differ where the reference itself leaves no choice."""
-
+__all__ = ["VARIANTS", "Variant", "legal_at", "rounds_of"]
 
 _PLAIN = Choices()
 
-VARIANTS = (
+VARIANTS: tuple[Variant, ...] = (
     Variant(
         "hides-what-it-refuses",
         "Every refusal is a 404, as if nothing were there.",
@@ -418,6 +403,7 @@ VARIANTS = (
         limits={"settle_seconds": 1.5 * alterations.LAG_SECONDS},
         alterations=(alterations.lets_reads_lag,),
     ),
+    *silent_variants.VARIANTS,
 )
 
 

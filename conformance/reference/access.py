@@ -2,23 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from conformance.reference.errors import ForbiddenError, UnauthorizedError
-from conformance.reference.http import hidden, not_found
+from conformance.reference.errors import ForbiddenError, UnauthorizedError, hidden, not_found
 from conformance.reference.identity import Kind, Role
 from conformance.reference.parameters import read_query
 
 if TYPE_CHECKING:
-    from conformance.reference.http import Request
+    from collections.abc import Mapping
+
+    from conformance.reference.foundation import Foundation
     from conformance.reference.identity import Group, Project, Subject, Token, User
-    from conformance.reference.routing import Route
-    from conformance.reference.service import Service
 
 _READING = frozenset({"GET", "HEAD"})
 _SCOPES_TO_READ = frozenset({"api", "read_api"})
 _SCOPES_TO_WRITE = frozenset({"api"})
 _BEARER = "bearer "
+
+
+class Guarded(Protocol):
+    """What of an operation decides who may call it; `http.Route` is one."""
+
+    @property
+    def subject(self) -> Kind | None:
+        """What `:id` of the path names."""
+
+    @property
+    def least_role(self) -> Role:
+        """The role that the caller needs in it."""
+
+    @property
+    def admin_only(self) -> bool:
+        """Whether only administrators of the installation may call it."""
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether no token is needed."""
+
+    @property
+    def takes_bearer(self) -> bool:
+        """Whether the token may be a bearer's, whatever the choices say."""
+
+
+class Call(Protocol):
+    """What of a request tells who calls what; `http.Request` is one."""
+
+    method: str
+    query: bytes
+
+    @property
+    def route(self) -> Guarded:
+        """The operation that is called."""
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The decoded parameters of the path."""
+
+    def header(self, name: str) -> str:
+        """Return a header by its lower-case name, or an empty string."""
+
+    def admit(self, caller: User, subject: Subject | None) -> None:
+        """Note who calls, and which project or group the path names."""
 
 
 class Access:
@@ -27,10 +71,10 @@ class Access:
     Specification: Authentication.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Foundation) -> None:
         self._service = service
 
-    def admit(self, request: Request) -> None:
+    def admit(self, request: Call) -> None:
         """Authenticate the caller, find the subject of the path and require the role, in this order.
 
         Raise UnauthorizedError, NotFoundError or HiddenError, and ForbiddenError respectively.
@@ -42,7 +86,7 @@ class Access:
         self.require(request.route, caller, subject)
         request.admit(caller, subject)
 
-    def authenticate(self, request: Request) -> User:
+    def authenticate(self, request: Call) -> User:
         """Return the user whose token the request carries. Raise UnauthorizedError when there is none."""
         identities = self._service.identities
         token = identities.tokens.get(self.token_text(request))
@@ -52,7 +96,7 @@ class Access:
         self.require_scope(token, request.method)
         return user
 
-    def token_text(self, request: Request) -> str:
+    def token_text(self, request: Call) -> str:
         """Return the token that was sent, from the first place that holds one, or an empty string."""
         choices = self._service.choices
         private = request.header("private-token")
@@ -72,7 +116,7 @@ class Access:
         if enough.isdisjoint(token.scopes):
             raise ForbiddenError("insufficient_scope")
 
-    def subject(self, route: Route, caller: User, reference: str) -> Subject | None:
+    def subject(self, route: Guarded, caller: User, reference: str) -> Subject | None:
         """Return the project or group that a path names by id or full path; None for routes without one."""
         if route.subject is Kind.PROJECT:
             return self.visible_project(caller, reference)
@@ -99,7 +143,7 @@ class Access:
             raise hidden("Group")
         return group
 
-    def require(self, route: Route, caller: User, subject: Subject | None) -> None:
+    def require(self, route: Guarded, caller: User, subject: Subject | None) -> None:
         """Require the route's least role of the caller. Raise ForbiddenError."""
         if route.admin_only and not caller.admin:
             raise ForbiddenError

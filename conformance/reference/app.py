@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.reference.errors import ApiError, InvalidError, ThrottledError, TooLargeError
 from conformance.reference.http import Request, Response, encode, error_response, ok
 from conformance.reference.parameters import MULTIPART, collect
+from conformance.reference.service import LogEntry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -19,21 +19,12 @@ if TYPE_CHECKING:
 
     from conformance.reference.service import Service
 
+__all__ = ["Application", "LogEntry", "create_app"]
+
 _LOG = logging.getLogger("conformance.reference")
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
 # A body above the limit is read to its end, up to here, so that the client gets to see the refusal.
 _READ_AT_MOST = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One answered request, for a log. `caller` is the username, or empty."""
-
-    method: str
-    path: str
-    status: int
-    seconds: float
-    caller: str
 
 
 def create_app(service: Service, latency_ms: float = 0) -> ASGIApp:
@@ -83,6 +74,8 @@ class Application:
             if method not in _BODILESS:
                 request.body = await _body(receive, match.route.max_body_bytes or service.choices.max_body_bytes)
                 await _read_multipart(request)
+            if service.interruption is not None:
+                await service.interruption(request)
             answer = self._redirect(request) or self._handle(request)
         except _ClientGoneError:
             raise

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.reference.routing import Route
-    from conformance.reference.service import Service
+    from conformance.reference.core import Core
+    from conformance.reference.http import Route
     from conformance.reference.world import Fixture, World
 
 
@@ -22,7 +22,7 @@ class Behaviour:
 
     name: ClassVar[str]
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         self.service = service
 
     def seed(self, world: World) -> Mapping[str, Fixture | tuple[Fixture, ...]]:  # noqa: ARG002 - for areas

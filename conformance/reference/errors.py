@@ -137,3 +137,13 @@ class StatedError(ApiError):
     def status(self, choices: Choices) -> int:  # noqa: ARG002 - the specification decides, not the choices
         """Return the stated HTTP status."""
         return self.code
+
+
+def not_found(what: str) -> NotFoundError:
+    """Return the refusal for something that does not exist, e.g. "Project"."""
+    return NotFoundError(f"404 {what} Not Found")
+
+
+def hidden(what: str) -> HiddenError:
+    """Return the refusal for something that the caller may not see; it reads like `not_found`."""
+    return HiddenError(f"404 {what} Not Found")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
@@ -11,25 +12,23 @@ import orjson
 from conformance.reference.choices import ErrorShape, Order, OutOfRange
 from conformance.reference.errors import (
     ApiError,
-    HiddenError,
     InvalidError,
     NotFoundError,
     RejectedError,
     ThrottledError,
 )
-from conformance.reference.identity import Group, Project, User
+from conformance.reference.identity import Group, Kind, Project, Role, User
 from conformance.reference.parameters import Parameters, Text, read_body, read_query
+from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from conformance.reference.area import Behaviour
     from conformance.reference.choices import Choices
+    from conformance.reference.core import Core, Named
     from conformance.reference.identity import Subject
-    from conformance.reference.routing import Match, Route
-    from conformance.reference.service import Service
 
-    AreaT = TypeVar("AreaT", bound=Behaviour)
+    AreaT = TypeVar("AreaT", bound=Named)
 
 T = TypeVar("T")
 
@@ -114,6 +113,54 @@ def file(content: bytes, name: str) -> Response:
     )
 
 
+Handler = Callable[["Request"], Response]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One operation: how it is reached, who may call it, when it exists and who answers it.
+
+    `path` is the template as the specification writes it, below the prefix, e.g. "/projects/:id/approvals".
+    `subject` says what `:id` names; the caller must be able to see it and hold `least_role` in it.
+    `paginated` is the first version with pagination, or None for a list that is never paged.
+    `alias_of` is the template of the newer name of the same operation.
+    `anonymous` routes need no token and have no caller; paths that are not `prefixed` lie outside /api/v4.
+    """
+
+    method: str
+    path: str
+    handler: Handler = field(repr=False)
+    subject: Kind | None = None
+    least_role: Role = Role.NONE
+    admin_only: bool = False
+    introduced: Version = SUPPORTED_VERSIONS.first
+    removed: Version | None = None
+    paginated: Version | None = None
+    alias_of: str | None = None
+    takes_bearer: bool = False  # whatever the choices say
+    takes_query: bool = False  # parameters of a writing call may be in the query, whatever the choices say
+    max_body_bytes: int | None = None  # None: as the choices say
+    anonymous: bool = False
+    prefixed: bool = True
+
+    @property
+    def key(self) -> str:
+        """The operation's name: method and path template."""
+        return f"{self.method} {self.path}"
+
+    def exists_at(self, version: Version) -> bool:
+        """Say whether the service has this operation at that version."""
+        return self.introduced <= version and (self.removed is None or version < self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A route and the decoded path parameters of one request."""
+
+    route: Route
+    path: dict[str, str]
+
+
 class Request:
     """One request whose route is known, with its caller and subject once access was granted."""
 
@@ -132,7 +179,7 @@ class Request:
         "service",
     )
 
-    def __init__(self, service: Service, method: str, match: Match, scope: Mapping[str, object]) -> None:
+    def __init__(self, service: Core, method: str, match: Match, scope: Mapping[str, object]) -> None:
         """Hold a request as the server handed it over; `scope` is that of ASGI."""
         self.service = service
         self.method = method
@@ -347,16 +394,6 @@ def _error_body(error: ApiError, status: int, shape: ErrorShape) -> Response:
     return ok({"message": message}, status)
 
 
-def not_found(what: str) -> NotFoundError:
-    """Return the refusal for something that does not exist, e.g. "Project"."""
-    return NotFoundError(f"404 {what} Not Found")
-
-
-def hidden(what: str) -> HiddenError:
-    """Return the refusal for something that the caller may not see; it reads like `not_found`."""
-    return HiddenError(f"404 {what} Not Found")
-
-
 def encode(answer: Response, choices: Choices) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     """Return the body of a response as bytes, and its headers as ASGI wants them."""
     body = answer.raw
@@ -367,7 +404,7 @@ def encode(answer: Response, choices: Choices) -> tuple[bytes, list[tuple[bytes,
             text = orjson.dumps(reversed_keys(answer.content) if reverse else answer.content)
         body = text
     headers = [(name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
-    if body or answer.chunks:
+    if answer.media_type and (body or answer.chunks):
         headers.append((b"content-type", answer.media_type.encode()))
     if not answer.chunks and (body or answer.status != 204):  # noqa: PLR2004 - 204 is itself
         headers.append((b"content-length", b"%d" % len(body)))

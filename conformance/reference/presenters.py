@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from conformance.reference.choices import Choices
+    from conformance.reference.foundation import Foundation
     from conformance.reference.identity import Group, Project, User
     from conformance.reference.repositories import AccessLevel, ProtectedBranch
-    from conformance.reference.service import Service
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -47,7 +47,7 @@ class Presenter:
     _moments: dict[tuple[datetime, TimestampStyle], str]
     _projects: dict[int, _ShownProject]
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Foundation) -> None:
         self._service = service
         self._forget()
 

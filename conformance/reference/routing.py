@@ -2,62 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from conformance.reference.errors import NoRouteError, WrongMethodError
-from conformance.reference.identity import Kind, Role
-from conformance.reference.versions import SUPPORTED_VERSIONS, Version
+from conformance.reference.http import Match, Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from conformance.reference.http import Request, Response
+    from conformance.reference.versions import Version
+
+__all__ = ["PREFIX", "Match", "Route", "Routes"]
 
 PREFIX = "/api/v4"
 _PREFIX_SEGMENTS = PREFIX.split("/")
-_FIRST = SUPPORTED_VERSIONS.first
-
-Handler = Callable[["Request"], "Response"]
-
-
-@dataclass(frozen=True)
-class Route:
-    """One operation: how it is reached, who may call it, when it exists and who answers it.
-
-    `path` is the template as the specification writes it, below the prefix, e.g. "/projects/:id/approvals".
-    `subject` says what `:id` names; the caller must be able to see it and hold `least_role` in it.
-    `paginated` is the first version with pagination, or None for a list that is never paged.
-    `alias_of` is the template of the newer name of the same operation.
-    `anonymous` routes need no token and have no caller; paths that are not `prefixed` lie outside /api/v4.
-    """
-
-    method: str
-    path: str
-    handler: Handler = field(repr=False)
-    subject: Kind | None = None
-    least_role: Role = Role.NONE
-    admin_only: bool = False
-    introduced: Version = _FIRST
-    removed: Version | None = None
-    paginated: Version | None = None
-    alias_of: str | None = None
-    takes_bearer: bool = False  # whatever the choices say
-    takes_query: bool = False  # parameters of a writing call may be in the query, whatever the choices say
-    max_body_bytes: int | None = None  # None: as the choices say
-    anonymous: bool = False
-    prefixed: bool = True
-
-    @property
-    def key(self) -> str:
-        """The operation's name: method and path template."""
-        return f"{self.method} {self.path}"
-
-    def exists_at(self, version: Version) -> bool:
-        """Say whether the service has this operation at that version."""
-        return self.introduced <= version and (self.removed is None or version < self.removed)
 
 
 class _Node:
@@ -71,14 +31,6 @@ class _Node:
         self.routes: dict[str, Route] = {}  # by method
         self.absent: set[str] = set()  # methods that other versions have here
         self.names: tuple[str, ...] = ()  # of the parameters on the way here
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A route and the decoded path parameters of one request."""
-
-    route: Route
-    path: dict[str, str]
 
 
 class Routes:

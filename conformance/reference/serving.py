@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from conformance.reference.app import LogEntry
+    from conformance.reference.service import LogEntry
     from conformance.reference.world import Fixture
 
 _BACKLOG = 2048

@@ -11,8 +11,8 @@ from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit, NewMer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.reference.foundation import Foundation
     from conformance.reference.repositories import MergeRequest
-    from conformance.reference.service import Service
 
 # The people, with the role they hold in every place of the staff.
 _STAFF = {
@@ -80,7 +80,7 @@ class World:
         return found if isinstance(found, tuple) else (found,)
 
 
-def build_world(service: Service, suffix: str = "", sets_aside: int = 1) -> World:
+def build_world(service: Foundation, suffix: str = "", sets_aside: int = 1) -> World:
     """Fill the memory of a service and return the names of what was made.
 
     Worlds with different suffixes, which usernames and top-level paths end in, stand beside each other. More sets of
@@ -92,7 +92,7 @@ def build_world(service: Service, suffix: str = "", sets_aside: int = 1) -> Worl
 class _Builder:
     """Builds the world step by step; every step names what it made."""
 
-    def __init__(self, service: Service, suffix: str, sets_aside: int) -> None:
+    def __init__(self, service: Foundation, suffix: str, sets_aside: int) -> None:
         self._service = service
         self._suffix = suffix
         self._more_aside = range(2, sets_aside + 1)

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from conformance.reference import Choices, EmbeddedServer, Service, UnknownVersionError, Version, create_service
-from conformance.reference.areas import AREAS
 from conformance.reference.choices import Coercion, ErrorShape, Order, OutOfRange, TimestampStyle
 from conformance.reference.http import Response
+from conformance.reference.service import AREAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,19 +10,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import InvalidError
-from conformance.reference.http import created, no_content, not_found, ok
+from conformance.reference.errors import InvalidError, not_found
+from conformance.reference.http import Route, created, no_content, ok
 from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Group
     from conformance.reference.parameters import Parameters
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
 
 SETTINGS_DEPRECATED = Version(17, 0)
 ROLES_OF_THE_INSTANCE = Version(17, 0)
@@ -65,7 +64,7 @@ class Administration(Behaviour):
 
     name = "administration"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self._settings: Table[str, Settings] = Table(service.store)
         self._appearance: Table[str, Appearance] = Table(service.store)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.areas.approval_rule_records import ALL_BRANCHES_INTRODUCED, ApprovalRule, Level, RuleType
 from conformance.reference.choices import Repeat, Unfit
-from conformance.reference.errors import ForbiddenError, RejectedError
-from conformance.reference.http import Response, no_content, not_found, ok
+from conformance.reference.errors import ForbiddenError, RejectedError, not_found
+from conformance.reference.http import Response, no_content, ok
 from conformance.reference.identity import Project, Role, Visibility
 from conformance.reference.store import Table
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from conformance.reference.areas.approval_rule_records import Home, RuleRequest
     from conformance.reference.choices import Choices
+    from conformance.reference.core import Core
     from conformance.reference.identity import Group, Subject, User
     from conformance.reference.presenters import Json
     from conformance.reference.repositories import ProtectedBranch
-    from conformance.reference.service import Service
 
 
 class _Identified(Protocol):
@@ -42,7 +42,7 @@ class ApprovalRules(Behaviour):
 
     name = "approval_rules"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.rules: Table[int, ApprovalRule] = Table(service.store)
         self._defaults_made: Table[Home, int] = Table(service.store)  # the id that the default rule got

@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.choices import Handing, Repeat, Unfit
 from conformance.reference.errors import InvalidError, RejectedError
-from conformance.reference.http import Response, ok
+from conformance.reference.http import Response, Route, ok
 from conformance.reference.identity import Group, Kind, Role, kind_of
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request
     from conformance.reference.identity import Project, Subject
     from conformance.reference.parameters import Parameters
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
 
 REAUTHENTICATION_INTRODUCED = Version(17, 1)
 
@@ -61,7 +60,7 @@ class ApprovalSettings(Behaviour):
 
     name = "approval_settings"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.values: Table[tuple[Kind, int, Setting], bool] = Table(service.store)
 

@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.http import not_found, ok
+from conformance.reference.errors import not_found
+from conformance.reference.http import Route, ok
 from conformance.reference.identity import Kind, Role
 from conformance.reference.keyset import by_keyset
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Subject
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
     from conformance.reference.world import Fixture, World
 
 KEYSET_ONLY = Version(18, 0)
@@ -48,7 +48,7 @@ class AuditEvents(Behaviour):
 
     name = "audit_events"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.events: Table[int, AuditEvent] = Table(service.store)
 

@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.choices import Window
-from conformance.reference.errors import ApiError, InvalidError, NoRouteError, StatedError, ThrottledError
-from conformance.reference.http import Response, hidden, ok
+from conformance.reference.errors import ApiError, InvalidError, NoRouteError, StatedError, ThrottledError, hidden
+from conformance.reference.http import Response, Route, ok
 from conformance.reference.identity import Group, Kind, Project, kind_of
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request
     from conformance.reference.identity import Subject, User
     from conformance.reference.parameters import Parameters
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
     from conformance.reference.world import World
 
 REQUESTS_PER_WINDOW = 60
@@ -60,7 +59,7 @@ class CodeCompletion(Behaviour):
 
     name = "code_completion"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.switches: Table[tuple[Kind, int], bool] = Table(service.store)
         self.requests: Table[int, tuple[float, ...]] = Table(service.store)  # seconds, by user

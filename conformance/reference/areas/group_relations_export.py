@@ -17,10 +17,9 @@ import orjson
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.choices import Repeat
 from conformance.reference.errors import InvalidError, NotFoundError, RejectedError
-from conformance.reference.http import file, ok
+from conformance.reference.http import Route, file, ok
 from conformance.reference.identity import Kind, Role
 from conformance.reference.planning import Board, Label, Milestone
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.world import Fixture
 
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Group
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
     from conformance.reference.world import World
 
 Owned = TypeVar("Owned", Label, Milestone, Board)
@@ -72,7 +71,7 @@ class GroupRelationsExports(Behaviour):
 
     name = "group_relations_export"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.exports: Table[tuple[int, str], RelationExport] = Table(service.store)
 

@@ -19,10 +19,9 @@ from conformance.reference.areas.integration_catalogue import (
     ValueType,
 )
 from conformance.reference.choices import Repeat
-from conformance.reference.errors import InvalidError, RejectedError
-from conformance.reference.http import Response, not_found, ok
+from conformance.reference.errors import InvalidError, RejectedError, not_found
+from conformance.reference.http import Response, Route, ok
 from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
 from conformance.reference.world import Fixture
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from conformance.reference.areas.integration_catalogue import IntegrationKind, Parameter, Value
+    from conformance.reference.core import Core
     from conformance.reference.http import Request
     from conformance.reference.identity import Project
     from conformance.reference.parameters import Parameters
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
     from conformance.reference.world import World
 
 RENAMED = Version(14, 4)
@@ -85,7 +84,7 @@ class Integrations(Behaviour):
 
     name = "integrations"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.known: Table[tuple[int, str], Integration] = Table(service.store)
 

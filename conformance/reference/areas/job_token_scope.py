@@ -16,10 +16,9 @@ import orjson
 
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.choices import Repeat
-from conformance.reference.errors import RejectedError, RepeatedError
-from conformance.reference.http import created, hidden, no_content, not_found, ok
+from conformance.reference.errors import RejectedError, RepeatedError, hidden, not_found
+from conformance.reference.http import Route, created, no_content, ok
 from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
 from conformance.reference.world import Fixture
@@ -27,10 +26,10 @@ from conformance.reference.world import Fixture
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Group, Project, User
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
     from conformance.reference.world import World
 
 INTRODUCED = Version(16, 1)
@@ -52,7 +51,7 @@ class JobTokenScopes(Behaviour):
 
     name = "job_token_scope"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.scopes: Table[int, JobTokenScope] = Table(service.store)
 

@@ -20,11 +20,12 @@ from conformance.reference.areas.approval_rule_records import (
     read_rule,
 )
 from conformance.reference.areas.approval_rules import ApprovalRules, answer, answer_unshown
-from conformance.reference.errors import ForbiddenError
-from conformance.reference.http import not_found, ok
+from conformance.reference.areas.project_approval_configuration import ProjectApprovalConfigurations
+from conformance.reference.areas.project_approval_rules import ProjectApprovalRules
+from conformance.reference.errors import ForbiddenError, not_found
+from conformance.reference.http import Route, ok
 from conformance.reference.identity import Kind, Role
 from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit, NewMergeRequest
-from conformance.reference.routing import Route
 from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class MergeRequestApprovalRules(Behaviour):
     def project_rules(self, merge_request: MergeRequest) -> list[ApprovalRule]:
         """Return the rules of the project that apply to the target branch."""
         project = self.project_of(merge_request)
-        rules = self.service.project_approval_rules.rules(project)
+        rules = self.service.area(ProjectApprovalRules).rules(project)
         target = merge_request.target_branch
         return [rule for rule in rules if self._all.applies_to_branch(rule, project, target)]
 
@@ -117,7 +118,7 @@ class MergeRequestApprovalRules(Behaviour):
         project = self.project_of(merge_request)
         self.require_overriding(project)
         if source_id is not None:
-            source = self.service.project_approval_rules.find(project, source_id)
+            source = self.service.area(ProjectApprovalRules).find(project, source_id)
             return self._all.add_rule(self.copied_project_rule(merge_request, source, wanted))
         return self._all.create_rule(project, home_of(merge_request), wanted, caller)
 
@@ -159,7 +160,7 @@ class MergeRequestApprovalRules(Behaviour):
 
     def require_overriding(self, project: Project) -> None:
         """Raise ForbiddenError when the project wants its merge requests to have no rules of their own."""
-        configuration = self.service.project_approval_configurations.configuration(project)
+        configuration = self.service.area(ProjectApprovalConfigurations).configuration(project)
         disabled = configuration.disable_overriding_approvers_per_merge_request
         if disabled and self.service.choices.overriding_enforced:
             raise ForbiddenError
@@ -177,7 +178,7 @@ class MergeRequestApprovalRules(Behaviour):
         Authors may not approve unless it lets them; committers may unless it bars them.
         """
         project = self.project_of(merge_request)
-        configuration = self.service.project_approval_configurations.configuration(project)
+        configuration = self.service.area(ProjectApprovalConfigurations).configuration(project)
         barred: set[int] = set()
         if not configuration.merge_requests_author_approval:
             barred.add(merge_request.author_id)
@@ -261,7 +262,7 @@ class MergeRequestApprovalRules(Behaviour):
 
     @property
     def _all(self) -> ApprovalRules:
-        return self.service.approval_rules
+        return self.service.area(ApprovalRules)
 
 
 def merge_request_of(request: Request) -> MergeRequest:

@@ -13,31 +13,32 @@ from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.areas.approval_rule_records import ApprovalRule, RuleType
-from conformance.reference.areas.approval_rules import answer, answer_unshown
+from conformance.reference.areas.approval_rules import ApprovalRules, answer, answer_unshown
 from conformance.reference.areas.approval_settings import ApprovalSettings
 from conformance.reference.areas.merge_request_approval_rules import (
+    MergeRequestApprovalRules,
     merge_request_of,
     require_reader,
 )
 from conformance.reference.areas.project_approval_configuration import (
     ConfigurationChange,
+    ProjectApprovalConfigurations,
 )
 from conformance.reference.choices import Counting, Repeat
 from conformance.reference.errors import ApiError, StatedError
-from conformance.reference.http import ok
+from conformance.reference.http import Route, ok
 from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import User
     from conformance.reference.presenters import Json
     from conformance.reference.repositories import MergeRequest
-    from conformance.reference.service import Service
     from conformance.reference.world import Fixture, World
 
 
@@ -71,7 +72,7 @@ class MergeRequestApprovals(Behaviour):
 
     name = "merge_request_approvals"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.approvals: Table[int, tuple[Approval, ...]] = Table(service.store)  # by merge request
 
@@ -94,7 +95,7 @@ class MergeRequestApprovals(Behaviour):
         given = tuple([approval.user_id for approval in self.approvals_of(merge_request)])
         if not given or rule.rule_type is RuleType.ANY_APPROVER:
             return given
-        eligible = set(self.service.approval_rules.eligible_approvers(rule))
+        eligible = set(self.service.area(ApprovalRules).eligible_approvers(rule))
         return tuple(number for number in given if number in eligible)
 
     def missing(self, rule: ApprovalRule, merge_request: MergeRequest) -> int:
@@ -105,7 +106,7 @@ class MergeRequestApprovals(Behaviour):
 
     def rules(self, merge_request: MergeRequest) -> list[ApprovalRule]:
         """Return the rules that a merge request has to satisfy."""
-        return self.service.merge_request_approval_rules.effective_rules(merge_request)
+        return self.service.area(MergeRequestApprovalRules).effective_rules(merge_request)
 
     def approvals_required(self, merge_request: MergeRequest, rules: Rules | None = None) -> int:
         """Return how many approvals the rules require together; `rules` are those of the merge request, if known."""
@@ -168,13 +169,13 @@ class MergeRequestApprovals(Behaviour):
 
     def may_approve(self, user: User, merge_request: MergeRequest) -> bool:
         """Say whether a user may approve: one whom a rule names or, by choice, any developer, if not barred."""
-        rules = self.service.merge_request_approval_rules
+        rules = self.service.area(MergeRequestApprovalRules)
         if user.id in rules.barred(merge_request):
             return False
         role = self.service.identities.role_in(user, rules.project_of(merge_request))
         if role >= Role.DEVELOPER and self.service.choices.approval_outside_rules:
             return True
-        eligible = self.service.approval_rules.eligible_approvers
+        eligible = self.service.area(ApprovalRules).eligible_approvers
         return any(user.id in eligible(rule) for rule in self.rules(merge_request))
 
     def require_allowed(self, caller: User, merge_request: MergeRequest) -> None:
@@ -195,8 +196,8 @@ class MergeRequestApprovals(Behaviour):
 
     def password_required(self, merge_request: MergeRequest) -> bool:
         """Say whether approving needs a password: the configuration or the approval settings require it."""
-        project = self.service.merge_request_approval_rules.project_of(merge_request)
-        if self.service.project_approval_configurations.own_configuration(project).require_password_to_approve:
+        project = self.service.area(MergeRequestApprovalRules).project_of(merge_request)
+        if self.service.area(ProjectApprovalConfigurations).own_configuration(project).require_password_to_approve:
             return True
         # A service may be put together without the settings.
         settings: ApprovalSettings | None = getattr(self.service, ApprovalSettings.name, None)
@@ -208,7 +209,7 @@ class MergeRequestApprovals(Behaviour):
 
     def require_bot(self, caller: User, merge_request: MergeRequest) -> None:
         """Raise StatedError with 401 unless the caller is a bot of the project or of a group around it."""
-        project = self.service.merge_request_approval_rules.project_of(merge_request)
+        project = self.service.area(MergeRequestApprovalRules).project_of(merge_request)
         around = {(Kind.GROUP, group.id) for group in self.service.identities.lineage(project)}
         around.add((Kind.PROJECT, project.id))
         if caller.bot is None or (caller.bot.kind, caller.bot.subject_id) not in around:
@@ -267,13 +268,13 @@ class MergeRequestApprovals(Behaviour):
     def state(self, merge_request: MergeRequest, viewer: User) -> Json:
         """Present the merge request approval state."""
         return {
-            "approval_rules_overwritten": self.service.merge_request_approval_rules.overwritten(merge_request),
+            "approval_rules_overwritten": self.service.area(MergeRequestApprovalRules).overwritten(merge_request),
             "rules": [self.present_state_rule(rule, merge_request, viewer) for rule in self.rules(merge_request)],
         }
 
     def present_state_rule(self, rule: ApprovalRule, merge_request: MergeRequest, viewer: User) -> Json:
         """Present a rule of the state: here approved_by holds the users themselves."""
-        rules = self.service.merge_request_approval_rules
+        rules = self.service.area(MergeRequestApprovalRules)
         shown = {
             **rules.present(rule, merge_request, viewer),
             "approved_by": self.service.present.users(self.approvers(rule, merge_request)),
@@ -289,7 +290,7 @@ class MergeRequestApprovals(Behaviour):
         """Let one project ask for the password of those who approve."""
         project = self.service.identities.projects[world.one("guarded_project").id]
         change = ConfigurationChange(require_password_to_approve=True)
-        self.service.project_approval_configurations.change_configuration(project, change)
+        self.service.area(ProjectApprovalConfigurations).change_configuration(project, change)
         return {}
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.http import ok
-from conformance.reference.routing import Route
+from conformance.reference.http import Route, ok
 
 if TYPE_CHECKING:
     from conformance.reference.http import Request, Response

@@ -10,10 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import ApiError, ForbiddenError, InvalidError
-from conformance.reference.http import created, no_content, not_found, ok
+from conformance.reference.errors import ApiError, ForbiddenError, InvalidError, not_found
+from conformance.reference.http import Route, created, no_content, ok
 from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 from conformance.reference.world import Fixture
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Project, User
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
     from conformance.reference.world import World
 
 TOGGLE_UNSUPPORTED = Version(18, 0)
@@ -73,7 +72,7 @@ class Notes(Behaviour):
 
     name = "notes"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.issues: Table[tuple[int, int], Issue] = Table(service.store)  # by project id and iid
         self.notes: Table[int, Note] = Table(service.store)

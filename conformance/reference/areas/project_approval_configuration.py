@@ -14,18 +14,17 @@ from conformance.reference.areas.approval_rules import ApprovalRules, answer
 from conformance.reference.areas.approval_settings import ApprovalSettings, Setting
 from conformance.reference.choices import Unfit
 from conformance.reference.errors import NoRouteError, RejectedError
-from conformance.reference.http import ok
+from conformance.reference.http import Route, ok
 from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Project, User
     from conformance.reference.parameters import Parameters
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
 
 CHANGING_REMOVED = Version(16, 0)
 
@@ -76,7 +75,7 @@ class ProjectApprovalConfigurations(Behaviour):
 
     name = "project_approval_configurations"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.configurations: Table[int, ProjectApprovalConfiguration] = Table(service.store)
 

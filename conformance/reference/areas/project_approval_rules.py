@@ -22,8 +22,8 @@ from conformance.reference.areas.approval_rule_records import (
 )
 from conformance.reference.areas.approval_rules import ApprovalRules, answer, answer_unshown
 from conformance.reference.errors import RejectedError
+from conformance.reference.http import Route
 from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
 from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class ProjectApprovalRules(Behaviour):
 
     @property
     def _all(self) -> ApprovalRules:
-        return self.service.approval_rules
+        return self.service.area(ApprovalRules)
 
 
 def _list(request: Request) -> Response:

@@ -11,10 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import InvalidError, RejectedError, RepeatedError
-from conformance.reference.http import created, no_content, not_found, ok
+from conformance.reference.errors import InvalidError, RejectedError, RepeatedError, not_found
+from conformance.reference.http import Route, created, no_content, ok
 from conformance.reference.identity import Kind, Role
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 from conformance.reference.world import Fixture
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Project
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
     from conformance.reference.world import World
 
 FLAG_VERSION_REMOVED = Version(17, 0)
@@ -65,7 +64,7 @@ class ProjectContent(Behaviour):
 
     name = "project_content"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.flags: Table[tuple[int, str], FeatureFlag] = Table(service.store)  # by project id and name
         self.packages: Table[int, Package] = Table(service.store)

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.errors import ForbiddenError, InvalidError, StatedError
-from conformance.reference.http import created, ok
+from conformance.reference.http import Route, created, ok
 from conformance.reference.identity import Kind, Role, kind_of
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Subject, Token
-    from conformance.reference.service import Service
 
 PASSWORD_GRANT_REMOVED = Version(19, 0)
 _SECONDS = 7200
@@ -46,7 +45,7 @@ class Registration(Behaviour):
 
     name = "registration"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.runners: Table[int, Runner] = Table(service.store)
         self._resets: Table[Owner, int] = Table(service.store)

@@ -10,19 +10,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import InvalidError, RejectedError, RepeatedError
-from conformance.reference.http import created, not_found, ok
-from conformance.reference.routing import Route
+from conformance.reference.errors import InvalidError, RejectedError, RepeatedError, not_found
+from conformance.reference.http import Route, created, ok
 from conformance.reference.store import Table
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Group
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
 
 REMOVED = Version(19, 0)
 PLANS = ("free", "bronze", "silver", "premium", "gold", "ultimate")
@@ -44,7 +43,7 @@ class Subscriptions(Behaviour):
 
     name = "subscriptions"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.subscriptions: Table[int, Subscription] = Table(service.store)
         self.validated_cards: Table[int, str] = Table(service.store)  # by user id: the name on the card

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
 from conformance.reference.areas.audit_events import AuditEvents
-from conformance.reference.errors import ForbiddenError, InvalidError
-from conformance.reference.http import created, no_content, not_found, ok
+from conformance.reference.errors import ForbiddenError, InvalidError, not_found
+from conformance.reference.http import Route, created, no_content, ok
 from conformance.reference.identity import Kind, Role, kind_of
 from conformance.reference.provisioning import fields
-from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS
 
 if TYPE_CHECKING:

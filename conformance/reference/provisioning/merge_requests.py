@@ -7,12 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import RejectedError
-from conformance.reference.http import created, not_found, ok
+from conformance.reference.errors import RejectedError, not_found
+from conformance.reference.http import Route, created, ok
 from conformance.reference.identity import Kind, Role
 from conformance.reference.provisioning import fields
 from conformance.reference.repositories import NewMergeRequest
-from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import RejectedError
-from conformance.reference.http import created, no_content, not_found, ok
+from conformance.reference.errors import RejectedError, not_found
+from conformance.reference.http import Route, created, no_content, ok
 from conformance.reference.identity import NewUser
 from conformance.reference.keyset import by_keyset
 from conformance.reference.provisioning import fields
-from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 
 if TYPE_CHECKING:

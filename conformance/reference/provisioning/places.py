@@ -10,12 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError
-from conformance.reference.http import created, hidden, not_found, ok
+from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError, hidden, not_found
+from conformance.reference.http import Route, created, ok
 from conformance.reference.identity import Kind, NewSubject, Role, Visibility
 from conformance.reference.provisioning import fields
 from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit
-from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError, StatedError
-from conformance.reference.http import created, no_content, not_found, ok
+from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError, StatedError, not_found
+from conformance.reference.http import Route, created, no_content, ok
 from conformance.reference.identity import Kind, Role
 from conformance.reference.provisioning import fields
 from conformance.reference.repositories import NewCommit
-from conformance.reference.routing import Route
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 
 if TYPE_CHECKING:

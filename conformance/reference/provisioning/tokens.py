@@ -10,22 +10,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
-from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError
-from conformance.reference.http import created, no_content, not_found
+from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError, not_found
+from conformance.reference.http import Route, created, no_content
 from conformance.reference.identity import Kind, Role, kind_of
 from conformance.reference.provisioning import fields
 from conformance.reference.provisioning.people import People
-from conformance.reference.routing import Route
 from conformance.reference.store import Table
 from conformance.reference.versions import SUPPORTED_VERSIONS
 
 if TYPE_CHECKING:
     from datetime import date, datetime
 
+    from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Subject, User
     from conformance.reference.presenters import Json
-    from conformance.reference.service import Service
 
 SCOPES = (
     "api",
@@ -70,7 +69,7 @@ class AccessTokens(Behaviour):
 
     name = "access_tokens"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.issued: Table[int, AccessToken] = Table(service.store)
 

@@ -1,0 +1,17 @@
+"""Foreign faults: small deviations of the reference, written by whoever knows the specification and not the tests.
+
+They belong to no requirement. A run of the whole suite against each, as operators run it, shows what the suite sees
+that nobody tuned it to: `faults` returns them.
+"""
+
+from __future__ import annotations
+
+from conformance.proof.foreign import callers, content, counts, levels, neighbours, races, writes
+from conformance.proof.foreign.registry import FOREIGN, ForeignFault
+
+__all__ = ["ForeignFault", "callers", "content", "counts", "faults", "levels", "neighbours", "races", "writes"]
+
+
+def faults() -> tuple[ForeignFault, ...]:
+    """Return all foreign faults, in the order in which they were written."""
+    return tuple(FOREIGN.values())

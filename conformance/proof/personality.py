@@ -1,0 +1,30 @@
+"""A legal personality of the reference: how it differs, and what lets it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from conformance.reference.choices import Choices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.proof.wire_alterations import Alteration
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One legal difference, or several that go together."""
+
+    name: str
+    says: str
+    choices: Choices = field(default_factory=Choices)
+    features: Mapping[str, bool] = field(default_factory=dict)
+    """Where it declares other features than the reference does by itself."""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """What its profile says of patience."""
+    alterations: tuple[Alteration, ...] = ()
+    """What makes it differ where the reference itself leaves no choice."""
+    basis: str = ""
+    """Which items of AMBIGUITIES.md allow it."""

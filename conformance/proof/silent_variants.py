@@ -1,0 +1,197 @@
+"""Legal personalities for what the specification is silent about, each with the items of AMBIGUITIES.md it rests on."""
+
+from __future__ import annotations
+
+from conformance.proof import alterations, area_alterations, rule_alterations, wire_alterations
+from conformance.proof.personality import Variant
+from conformance.reference.choices import Choices, Handing, Unfit
+
+VARIANTS = (
+    Variant(
+        "unnamed-rules-are-default",
+        "A rule that names nobody becomes the one that anybody satisfies, and a second such rule is refused.",
+        alterations=(rule_alterations.makes_rules_that_name_nobody_default,),
+        basis="L7, D3, D6",
+    ),
+    Variant(
+        "default-rules-are-fixed",
+        "The rule that anybody satisfies is there from the start, cannot be made anew, and others require somebody.",
+        alterations=(rule_alterations.makes_no_default_rules, rule_alterations.asks_regular_rules_for_approvals),
+        basis="D3, D10, F9",
+    ),
+    Variant(
+        "default-rules-keep-their-name",
+        "The rule that anybody satisfies has its own name whatever is sent, and carries the deprecated number.",
+        alterations=(
+            rule_alterations.fixes_the_name_of_default_rules,
+            rule_alterations.maps_approvals_before_merge,
+            alterations.still_changes_configurations,
+        ),
+        basis="D3, F9, E6, E1",
+    ),
+    Variant(
+        "group-rules-are-replaced",
+        "An update of a rule of a group replaces it; empty lists elsewhere are as if not sent.",
+        alterations=(rule_alterations.replaces_rules_of_groups, rule_alterations.ignores_empty_lists),
+        basis="D4, F2",
+    ),
+    Variant(
+        "absent-rules-are-gone",
+        "Deleting a rule that never was there succeeds, and updates that say nothing are refused.",
+        alterations=(
+            rule_alterations.deletes_absent_rules,
+            rule_alterations.refuses_empty_updates,
+            area_alterations.refuses_empty_settings,
+        ),
+        basis="A4, A6",
+    ),
+    Variant(
+        "all-levels-look-alike",
+        "Rules of all levels show all fields, inert branches among them, and every member is eligible.",
+        alterations=(
+            rule_alterations.shows_fields_of_other_levels,
+            rule_alterations.keeps_branches_of_rules_for_all,
+            rule_alterations.finds_every_member_eligible,
+        ),
+        basis="A8, F4, F11",
+    ),
+    Variant(
+        "merge-requests-ask-for-more",
+        "A rule of a merge request requires no less than its project, and says that it is approved only when merged.",
+        alterations=(
+            rule_alterations.asks_for_no_less_than_the_project,
+            rule_alterations.calls_no_rule_approved,
+            rule_alterations.stays_overwritten,
+        ),
+        basis="G8, G9, G11",
+    ),
+    Variant(
+        "approvals-take-their-time",
+        "A reset takes effect a moment later, a change of settings takes approvals back, a sha is read in any case.",
+        alterations=(
+            rule_alterations.resets_in_the_background,
+            rule_alterations.drops_approvals_when_settings_change,
+            rule_alterations.reads_shas_in_any_case,
+            rule_alterations.ignores_a_sha_it_cannot_read,
+        ),
+        basis="G7, G15, L10, A5",
+    ),
+    Variant(
+        "locks-reach-everywhere",
+        "What a group ever set binds the configurations and settings below it, and is refused there.",
+        Choices(group_settings_bind=Handing.ALL, locked_setting_written=Unfit.REFUSE),
+        alterations=(rule_alterations.binds_configurations_by_settings,),
+        basis="E7, H4, L8",
+    ),
+    Variant(
+        "one-setting-is-locked",
+        "The installation decides one setting for all; subgroups have none; selective removals go the other way round.",
+        alterations=(
+            rule_alterations.locks_one_setting_everywhere,
+            rule_alterations.has_no_settings_of_subgroups,
+            rule_alterations.removes_selectively_while_retaining,
+        ),
+        basis="H1, H4, H8, L8",
+    ),
+    Variant(
+        "entries-belong-to-the-limit",
+        "Allowlists are managed while the limit is on, which is off at first, and hold the project's own group.",
+        Choices(inbound_enabled_initially=False),
+        alterations=(
+            area_alterations.manages_entries_only_while_limited,
+            area_alterations.lists_the_own_group,
+        ),
+        basis="B3, B7",
+    ),
+    Variant(
+        "exports-one-by-one",
+        "The relations of an export are taken up one after the other, and its batches show as they come.",
+        Choices(export_delay_seconds=0.06),
+        alterations=(
+            area_alterations.finishes_relations_one_by_one,
+            area_alterations.lists_batches_as_they_come,
+        ),
+        basis="I2, I3, I4",
+    ),
+    Variant(
+        "exports-begin-later",
+        "An export begins a moment after it was accepted; before the first one there is no status.",
+        alterations=(
+            area_alterations.begins_exports_later,
+            area_alterations.has_no_status_before_the_first_export,
+        ),
+        basis="I4, L6",
+    ),
+    Variant(
+        "settings-in-pairs",
+        "Settings of integrations are shown as names and values, and an update replaces them.",
+        alterations=(area_alterations.shows_settings_as_pairs, area_alterations.replaces_settings),
+        basis="J2, J5",
+    ),
+    Variant(
+        "values-move",
+        "Merge status, stars and times of last changes move between two reads.",
+        alterations=(wire_alterations.moves_values_by_itself,),
+        basis="L1",
+    ),
+    Variant(
+        "no-order",
+        "Arrays are in another order in each answer.",
+        alterations=(wire_alterations.shuffles_arrays,),
+        basis="L2",
+    ),
+    Variant(
+        "pages-with-gaps",
+        "Pages are shorter than asked for, before the last one too.",
+        Choices(max_per_page=1_000_000, pagination_headers=False),
+        alterations=(wire_alterations.filters_pages_afterwards,),
+        basis="A17",
+    ),
+    Variant(
+        "pages-of-two",
+        "No page holds more than two entries, whatever is asked for.",
+        Choices(max_per_page=2, default_per_page=2),
+        basis="A17",
+    ),
+    Variant(
+        "other-numbers-and-dates",
+        "Integers have a point, dates come in the basic and the week form, pictures lie at the same host.",
+        alterations=(
+            wire_alterations.writes_other_iso_dates,
+            wire_alterations.shows_relative_pictures,
+            wire_alterations.writes_integers_with_a_point,
+        ),
+        basis="A19, L3",
+    ),
+    Variant(
+        "capitals-on-the-wire",
+        "Header names, media types and content codings are in capitals; nothing is said to be long.",
+        alterations=(wire_alterations.writes_headers_in_capitals, wire_alterations.says_how_long_nothing_is),
+        basis="A15, L4",
+    ),
+    Variant(
+        "vendor-on-the-wire",
+        "JSON is of a vendor's media type and comes in chunks, with cookies.",
+        alterations=(wire_alterations.sends_a_vendors_media_type,),
+        basis="L4",
+    ),
+    Variant(
+        "nameless-on-the-wire",
+        "Nothing is said about the type of JSON; other statuses of success are used where none is stated.",
+        Choices(
+            unapproved_code=203,
+            approvals_reset_code=208,
+            rule_deleted_code=205,
+            integration_deleted_code=205,
+            unshown_bodies=False,
+        ),
+        alterations=(wire_alterations.names_no_media_type,),
+        basis="A1, L4",
+    ),
+    Variant(
+        "bad-gateway",
+        "A gateway loses some calls and answers with a page of its own.",
+        alterations=(wire_alterations.stands_behind_a_bad_gateway,),
+        basis="L4, K7",
+    ),
+)
