@@ -23,11 +23,13 @@ _OPERATION_EXTENSIONS = {
     "x-unsafe",
     "x-streams",
     "x-gateway",
+    "x-parameter-requirements",
+    "x-body-in-query",
 }
 EXTENSIONS = frozenset(
     _OPERATION_EXTENSIONS
     | {"x-enum-versions", "x-optional-from", "x-requirement", "x-requirement-required"}
-    | {"x-tolerates", "x-fixture"},
+    | {"x-tolerates", "x-fixture", "x-draw", "x-streamed", "x-not-described"},
 )
 _TIED_KINDS = frozenset({Kind.SCHEMA, Kind.STATUS, Kind.PAGINATION})
 
@@ -70,7 +72,7 @@ def _extension_problems(node: Any, place: str) -> Iterator[str]:
         for key, value in node.items():
             if str(key).startswith("x-") and key not in EXTENSIONS:
                 yield f"{place}: unknown extension {key}"
-            elif key != "example":
+            elif key != "examples":
                 yield from _extension_problems(value, f"{place}/{key}")
 
 
