@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from conformance.contract.as_of import at_version, without_extensions
+from conformance.contract.at_version import at_version
 from conformance.contract.bundle import Json, bundle
 from conformance.contract.changes import Change, ChangeKind, load_changes
 from conformance.contract.open_places import OpenPlace, load_open_places
 from conformance.contract.operations import DocumentedResponse, Operation, Parameter, read_operations
+from conformance.contract.published import for_drawing, published
 from conformance.contract.requirements import Kind, Level, Requirement, load_requirements
 from conformance.contract.resources import CONTRACT_FOLDER
 from conformance.contract.versions import NEWEST, OLDEST, TABLE, Version
@@ -68,10 +69,11 @@ class Contract:
     def as_of(self, version: str | Version) -> Json:
         """Return the plain OpenAPI document that a service of this version must meet."""
         known = Version.parse_known(version) if isinstance(version, str) else version
-        plain: Json = without_extensions(self.at(known))
-        plain["info"]["version"] = str(known or "4")
-        plain["info"]["description"] = f"What a service of version {known or 'unknown'} must meet."
-        return plain
+        return published(self.at(known), known)
+
+    def for_drawing(self, version: Version | None) -> Json:
+        """Return the plain OpenAPI document of a version with the limits within which calls are drawn."""
+        return for_drawing(self.at(version))
 
     def operations(self, version: Version | None) -> tuple[Operation, ...]:
         """Return the operations of a version in the document's order."""

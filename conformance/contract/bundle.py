@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from conformance.contract.shorthand import at_levels, authorization, same_as
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ContractError
 
@@ -18,8 +19,9 @@ def bundle(index: Path) -> Json:
     """
     Gather `openapi.yaml` and all files that it refers to into one document.
 
-    Path items are put in place, records become `#/components/schemas/<Name>`. Extensions stay.
-    Raise ContractError on a reference that leads nowhere or a record name used in two files.
+    Path items are put in place, records become `#/components/schemas/<Name>`, and examples
+    `#/components/examples/<Name>`. What the files write once for several places is written out; see `shorthand`.
+    Extensions stay. Raise ContractError on a reference that leads nowhere or a name that two files define.
     """
     return _Bundler(index.resolve()).run()
 
@@ -28,27 +30,33 @@ def bundle(index: Path) -> Json:
 class _Bundler:
     index: Path
     files: dict[Path, Json] = field(default_factory=dict)
-    origins: dict[str, Path] = field(default_factory=dict)
-    schemas: Json = field(default_factory=dict)
+    origins: dict[tuple[str, str], Path] = field(default_factory=dict)
+    components: Json = field(default_factory=lambda: {"schemas": {}, "examples": {}})
 
     def run(self) -> Json:
         root = self._file(self.index)
         document = {key: self._walk(value, self.index) for key, value in root.items() if key != "paths"}
         document["paths"] = {path: self._path_item(item) for path, item in root["paths"].items()}
-        components = document.setdefault("components", {})
-        components["schemas"] = dict(sorted(self.schemas.items()))
+        own = document.setdefault("components", {})
+        for section, entries in self.components.items():
+            own[section] = dict(sorted(entries.items()))
         return document
 
     def _file(self, file: Path) -> Json:
         if file not in self.files:
-            self.files[file] = read_yaml(file)
+            read = read_yaml(file)
+            self.files[file] = at_levels(read) if file.parent.name == "schemas" else read
         return self.files[file]
 
     def _path_item(self, item: Json) -> Any:
-        if set(item) != {"$ref"}:
-            return self._walk(item, self.index)
         file, name = self._locate(item["$ref"], self.index)
-        return self._walk(self._entry(file, name, item["$ref"]), file)
+        whole = same_as(self._entry(file, name, item["$ref"]), self._file(file))
+        found: Json = self._walk(whole, file)
+        for method, node in found.items():
+            if isinstance(node, dict) and "set" in node.get("x-authorization", {}):
+                sets = self._file(self.index.parent / "authorization.yaml")
+                node["x-authorization"] = authorization(node["x-authorization"], sets, method)
+        return found
 
     def _locate(self, reference: str, base: Path) -> tuple[Path, str]:
         file, _, pointer = reference.partition("#")
@@ -71,16 +79,19 @@ class _Bundler:
         return walked
 
     def _component(self, reference: str, base: Path) -> str:
-        file, pointer = self._locate(reference, base)
+        file, name = self._locate(reference, base)
         if file == self.index:
-            return f"#/{pointer}"
-        if self.origins.setdefault(pointer, file) != file:
-            raise ContractError(f"Two files have a record {pointer}: {self.origins[pointer].name}, {file.name}.")
-        if pointer not in self.schemas:
-            entry = self._entry(file, pointer, reference)
-            self.schemas[pointer] = {}  # a record may refer to itself
-            self.schemas[pointer] = self._walk(entry, file)
-        return f"#/components/schemas/{pointer}"
+            return f"#/{name}"
+        section = "examples" if file.parent.name == "examples" else "schemas"
+        origin = self.origins.setdefault((section, name), file)
+        if origin != file:
+            raise ContractError(f"Two files define {name}: {origin.name} and {file.name}.")
+        entries = self.components[section]
+        if name not in entries:
+            entry = self._entry(file, name, reference)
+            entries[name] = {}  # a record may refer to itself
+            entries[name] = self._walk(entry, file)
+        return f"#/components/{section}/{name}"
 
 
 def resolve(document: Json, node: Any) -> Any:

@@ -23,11 +23,19 @@ _OPERATION_EXTENSIONS = {
     "x-unsafe",
     "x-streams",
     "x-gateway",
+    "x-parameter-requirements",
+    "x-body-in-query",
 }
 EXTENSIONS = frozenset(
     _OPERATION_EXTENSIONS
     | {"x-enum-versions", "x-optional-from", "x-requirement", "x-requirement-required"}
-    | {"x-tolerates", "x-fixture"},
+    | {"x-tolerates", "x-fixture", "x-draw", "x-streamed", "x-not-described"},
+)
+#: The keywords that schemas of the contract use. What is none of them is a slip, such as a comma in an unquoted text.
+_KEYWORDS = frozenset(
+    {"$ref", "type", "description", "properties", "required", "additionalProperties", "items", "enum", "const"}
+    | {"default", "deprecated", "anyOf", "oneOf", "not", "if", "then", "pattern"}
+    | {"minimum", "minLength", "maxItems"},
 )
 _TIED_KINDS = frozenset({Kind.SCHEMA, Kind.STATUS, Kind.PAGINATION})
 
@@ -35,6 +43,8 @@ _TIED_KINDS = frozenset({Kind.SCHEMA, Kind.STATUS, Kind.PAGINATION})
 def problems(contract: Contract) -> Iterator[str]:
     """Yield everything that is wrong with the contract, a sentence each."""
     yield from _extension_problems(contract.document, "")
+    for name, schema in contract.document["components"]["schemas"].items():
+        yield from _keyword_problems(schema, name)
     yield from _id_problems(contract)
     yield from _change_problems(contract)
     yield from _open_place_problems(contract)
@@ -70,8 +80,24 @@ def _extension_problems(node: Any, place: str) -> Iterator[str]:
         for key, value in node.items():
             if str(key).startswith("x-") and key not in EXTENSIONS:
                 yield f"{place}: unknown extension {key}"
-            elif key != "example":
+            elif key != "examples":
                 yield from _extension_problems(value, f"{place}/{key}")
+
+
+def _keyword_problems(schema: Any, place: str) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        return
+    for key, value in schema.items():
+        if key == "properties":
+            for name, node in value.items():
+                yield from _keyword_problems(node, f"{place}/{name}")
+        elif key not in _KEYWORDS and key not in EXTENSIONS:
+            yield f"{place}: unknown keyword {key}"
+        elif key in ("items", "not", "if", "then"):
+            yield from _keyword_problems(value, f"{place} {key}")
+        elif key in ("anyOf", "oneOf"):
+            for part in value:
+                yield from _keyword_problems(part, f"{place} {key}")
 
 
 def _id_problems(contract: Contract) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.contract.as_of import METHODS
+from conformance.contract.at_version import METHODS
 from conformance.contract.bundle import Json, resolve
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ def _operation(document: Json, path: str, method: str, item: Json) -> Operation:
     authorization = node.get("x-authorization", {})
     media = _media(document, node.get("requestBody"))
     body = media.get("schema") if media else None
+    stated = node.get("x-parameter-requirements", {})
     listed = [resolve(document, entry) for entry in [*item.get("parameters", []), *node.get("parameters", [])]]
     return Operation(
         id=node["operationId"],
@@ -150,11 +151,11 @@ def _operation(document: Json, path: str, method: str, item: Json) -> Operation:
         streams=node.get("x-streams"),
         has_gateway=bool(node.get("x-gateway")),
         parameters=(
-            *(_parameter(document, entry) for entry in listed),
+            *(_parameter(document, entry, stated.get(entry["name"])) for entry in listed),
             *(_body_parameters(document, body) if body else ()),
         ),
         body=body,
-        body_example=media.get("example") if media else None,
+        body_example=_example(document, media) if media else None,
         responses=tuple(_response(document, str(status), response) for status, response in node["responses"].items()),
         document=document,
     )
@@ -165,13 +166,18 @@ def _media(document: Json, body: Any) -> Json | None:
     return next(iter(content.values()), None)
 
 
-def _parameter(document: Json, node: Json) -> Parameter:
+def _example(document: Json, media: Json) -> Any:
+    """Return the first named example of a media type, None without any."""
+    return next((resolve(document, entry)["value"] for entry in media.get("examples", {}).values()), None)
+
+
+def _parameter(document: Json, node: Json, requirement: str | None) -> Parameter:
     return Parameter(
         name=node["name"],
         place=node["in"],
         required=bool(node.get("required")),
         schema=resolve(document, node.get("schema", {})),
-        requirement=node.get("x-requirement"),
+        requirement=requirement or node.get("x-requirement"),
         requirement_required=node.get("x-requirement-required"),
         fixture=node.get("x-fixture"),
     )
@@ -201,7 +207,7 @@ def _response(document: Json, status: str, node: Json) -> DocumentedResponse:
         requirement=resolved.get("x-requirement"),
         media_types=tuple(content),
         schema=media.get("schema"),
-        example=media.get("example"),
+        example=_example(document, media),
     )
 
 
@@ -217,5 +223,5 @@ def _requirements_in(document: Json, node: Any, seen: set[str]) -> Iterator[str]
             seen.add(reference)
             yield from _requirements_in(document, resolve(document, {"$ref": reference}), seen)
         for key, value in node.items():
-            if key not in ("example", "x-requirement"):
+            if key not in ("examples", "x-requirement"):
                 yield from _requirements_in(document, value, seen)

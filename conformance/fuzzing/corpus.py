@@ -349,7 +349,7 @@ def _without_prose(node: Any) -> Any:
             key: value if key in _LITERAL else _without_prose(value)
             for key, value in node.items()
             # A property may be called `title`; its schema is an object, and a title is none.
-            if not str(key).startswith("x-") and (key not in _PROSE or isinstance(value, dict))
+            if (key == "x-draw" or not str(key).startswith("x-")) and (key not in _PROSE or isinstance(value, dict))
         }
     return node
 

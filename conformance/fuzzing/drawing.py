@@ -67,7 +67,7 @@ def load(contract: Contract, version: Version | None) -> Source:
 
     Security is left out: who calls is decided by whoever sends a case, and wrong tokens are tested elsewhere.
     """
-    document = contract.as_of(str(version or "unknown"))
+    document = contract.for_drawing(version)
     document.pop("security", None)
     for item in document["paths"].values():
         for node in item.values():

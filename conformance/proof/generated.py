@@ -92,8 +92,9 @@ def _places(document: Json, response: DocumentedResponse) -> Iterator[tuple[Plac
         own = schema.get("x-requirement", above)
         if depth > _DEEPEST:
             return
+        # Where the contract also allows a bare entry in place of a list of them, the reference answers the list.
+        schema = next((part for part in schema.get("anyOf", ()) if "items" in part), schema)
         if "items" in schema:
-            # Where the contract also allows a bare entry in place of a list of them, the reference answers the list.
             yield from walk(schema["items"], (*place, _ANY_ENTRY), own, depth + 1)
             return
         for part in schema.get("allOf", ()):

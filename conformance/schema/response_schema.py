@@ -260,6 +260,11 @@ class _Branch:
     names: frozenset[str]
     items: _Place | None
 
+    def is_about(self, value: Any) -> bool:
+        """Tell whether this alternative may be meant by a value: a list is no record, and a record is no list."""
+        kind = "array" if isinstance(value, list) else "object" if isinstance(value, dict) else None
+        return kind is None or not self.kinds or kind in self.kinds
+
 
 @dataclass(frozen=True, slots=True)
 class _Property:
@@ -317,6 +322,8 @@ def _walk(place: _Place, value: Any, around: str, exercised: set[str], tolerated
     `around` is the requirement of what the value is part of.
     """
     for branch in place.branches:
+        if not branch.is_about(value):
+            continue
         own = branch.requirement or around
         if branch.requirement:
             exercised.add(branch.requirement)

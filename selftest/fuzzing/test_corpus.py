@@ -174,7 +174,8 @@ def changed(operation: Operation, change: Callable[[dict[str, Any]], None]) -> s
 
 def body_schema(document: dict[str, Any], operation: Operation) -> dict[str, Any]:
     node = document["paths"][operation.path][operation.method.lower()]
-    schema: dict[str, Any] = node["requestBody"]["content"]["application/json"]["schema"]
+    name = node["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    schema: dict[str, Any] = document["components"]["schemas"][name]
     return schema
 
 

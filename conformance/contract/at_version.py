@@ -19,27 +19,23 @@ def at_version(document: Json, version: Version | None) -> Json:
     with a version is required.
     """
     gone: set[str] = set()
+    parameters = document["components"].get("parameters", {})
+    absent = {f"#/components/parameters/{name}" for name, node in parameters.items() if not _exists(node, version)}
     pruned: Json = _prune(document, version, gone)
+    for item in pruned["paths"].values():
+        for node in (item, *(item[method] for method in METHODS if method in item)):
+            if "parameters" in node:
+                node["parameters"] = [entry for entry in node["parameters"] if entry.get("$ref") not in absent]
     pruned["paths"] = {
         path: item for path, item in pruned["paths"].items() if any(method in item for method in METHODS)
     }
-    alive = _property_names(pruned)
-    _strip_examples(pruned, gone - alive)
-    _drop_unused_components(pruned)
+    drop_unused_components(pruned)
+    names = gone - _property_names(pruned)
+    examples: Json = pruned["components"].get("examples", {})
+    pruned["components"]["examples"] = {
+        name: {**example, "value": _without(example["value"], names)} for name, example in examples.items()
+    }
     return pruned
-
-
-def without_extensions(node: Any) -> Any:
-    """Return plain OpenAPI: the same without any `x-` key."""
-    if isinstance(node, list):
-        return [without_extensions(entry) for entry in node]
-    if isinstance(node, dict):
-        return {
-            key: value if key in ("example", "default", "enum") else without_extensions(value)
-            for key, value in node.items()
-            if not str(key).startswith("x-")
-        }
-    return node
 
 
 def _tag(node: Any, name: str) -> Version | None:
@@ -60,7 +56,7 @@ def _prune(node: Any, version: Version | None, gone: set[str]) -> Any:
     if not isinstance(node, dict):
         return node
     result = {
-        key: _prune(value, version, gone) if key not in ("example", "default", "enum") else value
+        key: value if key in ("examples", "default", "enum") else _prune(value, version, gone)
         for key, value in node.items()
         if _exists(value, version)
     }
@@ -132,19 +128,8 @@ def _property_names(node: Any) -> set[str]:
     return names
 
 
-def _strip_examples(node: Any, names: set[str]) -> None:
-    """Take out of examples what this version does not have."""
-    if isinstance(node, list):
-        for entry in node:
-            _strip_examples(entry, names)
-    elif isinstance(node, dict):
-        if "example" in node and not isinstance(node.get("properties"), dict):
-            node["example"] = _without(node["example"], names)
-        for value in node.values():
-            _strip_examples(value, names)
-
-
 def _without(example: Any, names: set[str]) -> Any:
+    """Take out of an example what a version does not have."""
     if isinstance(example, list):
         return [_without(entry, names) for entry in example]
     if isinstance(example, dict):
@@ -152,7 +137,7 @@ def _without(example: Any, names: set[str]) -> Any:
     return example
 
 
-def _drop_unused_components(document: Json) -> None:
+def drop_unused_components(document: Json) -> None:
     """Keep the components that the paths reach."""
     components: Json = document.get("components", {})
     reached: set[str] = set()
