@@ -254,23 +254,26 @@ def must_not_store_both(configuration: Configuration) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "wrong"),
+    ("requirement", "wrong"),
     [
-        ("approvals-before-merge-is-integer", {NUMBER: "abc"}),
-        *(("settings-are-boolean", {name: "maybe"}) for name in SETTINGS),
-        *(("settings-are-boolean", {name: {"conformance": True}}) for name in (RESET, AUTHOR)),
+        ("project-approval-configuration.change.approvals-before-merge-is-integer", {NUMBER: "abc"}),
+        *(("project-approval-configuration.change.settings-are-boolean", {name: "maybe"}) for name in SETTINGS),
+        *(
+            ("project-approval-configuration.change.settings-are-boolean", {name: {"conformance": True}})
+            for name in (RESET, AUTHOR)
+        ),
     ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value,
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value.rpartition(".")[2],
 )
 def test_a_value_of_the_wrong_type_is_refused(
-    kind: str, wrong: Record, configuration: Configuration, maintainer: Caller
+    requirement: str, wrong: Record, configuration: Configuration, maintainer: Caller
 ) -> None:
     """Beside a change of the same parameter to what it is already, which is served."""
     name = next(iter(wrong))
     right = maintainer.read(configuration.path).get(name, 0)
     control = configuration.change(**{name: right})
     with (
-        verifies(f"project-approval-configuration.change.{kind}"),
+        verifies(requirement),
         unchanged(lambda: maintainer.read(configuration.path), "the configuration"),
     ):
         configuration.change(**wrong).must_be_refused(beside=control)
@@ -368,7 +371,7 @@ def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> I
         settings.restore(settings_before)
 
 
-def test_authors_approve_their_own_merge_request_where_the_project_allows_it(
+def test_authors_approve_their_own_merge_request_where_allowed(
     maintainer: Caller,
     author: Caller,
     project: Fixture,
@@ -382,7 +385,7 @@ def test_authors_approve_their_own_merge_request_where_the_project_allows_it(
             must_be_approved_by(maintainer, path, *others, user_id(author))
 
 
-def test_authors_do_not_approve_their_own_merge_request_where_the_project_forbids_it(
+def test_authors_do_not_approve_their_own_merge_request_where_forbidden(
     maintainer: Caller,
     author: Caller,
     approver: Caller,

@@ -31,12 +31,12 @@ _POLL_SECONDS = 0.05
 T = TypeVar("T")
 
 
-def project_rules(project: Fixture) -> Path:
+def project_rules_path(project: Fixture) -> Path:
     """Return the path of a project's approval rules."""
     return project_path(project) / "approval_rules"
 
 
-def group_rules(group: Fixture) -> Path:
+def group_rules_path(group: Fixture) -> Path:
     """Return the path of a group's approval rules."""
     return group_path(group) / "approval_rules"
 
@@ -49,7 +49,7 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
     an administrator of the group, and is owed the rest.
     Specification: Authentication (group approval rules are for group administrators).
     """
-    run, rules = current_run(), group_rules(group)
+    run, rules = current_run(), group_rules_path(group)
     if "admin" not in run.profile.actors or is_listed(owner, rules):
         return owner
     admin = Caller(run, run.profile.actors["admin"])

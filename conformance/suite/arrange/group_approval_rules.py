@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import (
     administrator_of,
-    group_rules,
+    group_rules_path,
     is_listed,
     named_by_profile,
     own_rule,
@@ -27,7 +27,7 @@ _FEWEST = 3
 
 
 def _rules(place: Place) -> Path:
-    return group_rules(place.fixture("group"))
+    return group_rules_path(place.fixture("group"))
 
 
 def _state(caller: Caller, place: Place) -> dict[Any, Any]:

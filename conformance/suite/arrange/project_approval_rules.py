@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules, standings
+from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules_path, standings
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.arrange.reviews import created, fresh_name, rule_in
 
@@ -16,7 +16,7 @@ _SHOWS = {"name": "name", "approvals_required": "approvals_required"}
 
 
 def _rules(place: Place) -> Path:
-    return project_rules(place.fixture("project"))
+    return project_rules_path(place.fixture("project"))
 
 
 def _ids(caller: Caller, place: Place) -> list[Any]:
