@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, project_path
+from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, parsed, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -285,7 +285,7 @@ def _when(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
 
 def _object(answer: Answer) -> Rule | None:
     try:
-        body = json.loads(answer.exchange.body)
+        body = parsed(answer.exchange.body)
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
