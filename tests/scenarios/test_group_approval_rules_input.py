@@ -21,7 +21,7 @@ from conformance.suite.arrange.approval_rules import (
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import Rule, created, rule_in, user_id
+from conformance.suite.arrange.reviews import Rule, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, must, observe, verifies
 
 OBJECT = {UNHEARD_OF: 1}
@@ -32,7 +32,6 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     spare_group_rules: Path,
 ) -> None:
     """Whether callers can make such rules is open; a service that falls over them is not."""
-    created(admin_of_spare_group, spare_group_rules)
     with verifies("group-approval-rules.create.any-approver", go_on=True):
         answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type="any_approver")
         answer.must_not_break()
@@ -64,7 +63,6 @@ def test_an_object_in_place_of_a_list_gives_nobody_a_say(
     group_rule: Rule,
 ) -> None:
     """The object holds the owner, who could be named in a list."""
-    created(admin_of_spare_group, spare_group_rules)
     empty = admin_of_group.put(group_rules / group_rule["id"], {"user_ids": [], "group_ids": []}).given_served()
     sent: dict[str, Any] = {"user_ids": {UNHEARD_OF: user_id(owner)}, "group_ids": OBJECT}
     with verifies("group-approval-rules.create.approvers-are-lists", go_on=True):

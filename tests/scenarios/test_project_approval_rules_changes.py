@@ -15,16 +15,16 @@ from conformance.suite.arrange.approval_rules import (
     project_rules_path,
     standings,
 )
-from conformance.suite.arrange.reviews import created, fresh_name, user_id
+from conformance.suite.arrange.reviews import created, fresh_name, naming_only, user_id
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
     from conformance.target import Fixture
 
 
-def changed(**more: object) -> dict[str, object]:
-    """Return a change that sends both lists of approvers: what becomes of a list that is left out is open."""
-    return {"name": fresh_name(), "approvals_required": 3, "user_ids": [], "group_ids": [], **more}
+def changed(named: Caller, **more: object) -> dict[str, object]:
+    """Return a change of name and number that sends both lists of approvers."""
+    return {"name": fresh_name(), "approvals_required": 3, **naming_only(named), **more}
 
 
 # -- change ------------------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ def changed(**more: object) -> dict[str, object]:
 def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Caller, project_rules: Path) -> None:
     number, _ = created(maintainer, project_rules)["id"], created(maintainer, project_rules)
     others = others_of(maintainer, project_rules, number)
-    body = changed()
+    body = changed(maintainer)
     values = {name: body[name] for name in ("name", "approvals_required")}
     with verifies("project-approval-rules.update.answers-with-rule", go_on=True):
         answer = maintainer.put(project_rules / number, body)
@@ -44,7 +44,7 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
         answer.given_served()
         by_id(maintainer, project_rules, number).must_hold(**values)
         in_list(maintainer, project_rules, number).must_hold(**values)
-        again = changed()
+        again = changed(maintainer)
         maintainer.put(project_rules / number, again).given_served()
         by_id(maintainer, project_rules, number).must_hold(**{name: again[name] for name in values})
     with verifies("project-approval-rules.update.leaves-other-rules"):
@@ -64,12 +64,12 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
     number = created(maintainer, project_rules, user_ids=[first], group_ids=groups)["id"]
     stored = by_id(maintainer, project_rules, number)
     stored.given_naming(users=[first], groups=groups)
-    maintainer.put(project_rules / number, changed(user_ids=[second], group_ids=groups)).given_served()
+    maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups)).given_served()
     with verifies("project-approval-rules.update.user-ids", go_on=True):
         stored.must_name(users=[second])
     with verifies("project-approval-rules.update.user-ids.removes-others"):
         stored.must_not_name(users=[first])
-        maintainer.put(project_rules / number, changed(user_ids=[second], group_ids=groups)).given_served()
+        maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups)).given_served()
         stored.must_not_name(users=[first])
 
 
@@ -84,12 +84,12 @@ def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
     number = created(maintainer, project_rules, user_ids=users, group_ids=[first])["id"]
     stored = by_id(maintainer, project_rules, number)
     stored.given_naming(users=users, groups=[first])
-    maintainer.put(project_rules / number, changed(user_ids=users, group_ids=[second])).given_served()
+    maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
     with verifies("project-approval-rules.update.group-ids", go_on=True):
         stored.must_name(groups=[second])
     with verifies("project-approval-rules.update.group-ids.removes-others"):
         stored.must_not_name(groups=[first])
-        maintainer.put(project_rules / number, changed(user_ids=users, group_ids=[second])).given_served()
+        maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
         stored.must_not_name(groups=[first])
 
 
@@ -102,7 +102,7 @@ def test_what_empty_lists_of_approvers_do(
     rule = created(maintainer, project_rules, user_ids=[user_id(approver)], group_ids=[approver_group.id])
     stored = by_id(maintainer, project_rules, rule["id"])
     stored.given_naming(users=[user_id(approver)], groups=[approver_group.id])
-    answer = maintainer.put(project_rules / rule["id"], changed(user_ids=[], group_ids=[]))
+    answer = maintainer.put(project_rules / rule["id"], changed(maintainer, user_ids=[], group_ids=[]))
     left = [name for name in ("users", "groups") if numbers(stored.rule, name)]
     observe(
         "project-approval-rules.update.empty-lists",
@@ -121,7 +121,7 @@ def test_a_change_of_branches_replaces_them(
     stored = by_id(maintainer, project_rules, number)
     stored.given_naming(protected_branches=[protected_branch.id])
     with verifies("project-approval-rules.update.protected-branch-ids"):
-        body = changed(protected_branch_ids=[second_protected_branch.id])
+        body = changed(maintainer, protected_branch_ids=[second_protected_branch.id])
         maintainer.put(project_rules / number, body).must_be_served()
         stored.must_name_only(protected_branches=[second_protected_branch.id])
 
@@ -172,14 +172,14 @@ def test_a_hidden_group_goes_only_when_that_is_asked_for(
     visible, hidden = [approver_group.id], [hidden_group.id]
     insider = by_id(owner, project_rules, half_hidden)
     with verifies("project-approval-rules.update.hidden-groups.stay"):
-        maintainer.put(project_rules / half_hidden, changed(group_ids=visible)).given_served()
+        maintainer.put(project_rules / half_hidden, changed(maintainer, group_ids=visible)).given_served()
         insider.must_name(groups=hidden)
     with verifies("project-approval-rules.update.hidden-groups.stay-when-told"):
-        body = changed(group_ids=visible, remove_hidden_groups=False)
+        body = changed(maintainer, group_ids=visible, remove_hidden_groups=False)
         maintainer.put(project_rules / half_hidden, body).given_served()
         insider.must_name(groups=hidden)
     with verifies("project-approval-rules.update.hidden-groups.removed"):
-        body = changed(group_ids=visible, remove_hidden_groups=True)
+        body = changed(maintainer, group_ids=visible, remove_hidden_groups=True)
         maintainer.put(project_rules / half_hidden, body).must_be_served()
         insider.must_not_name(groups=hidden)
         by_id(maintainer, project_rules, half_hidden).must_hold(contains_hidden_groups=False)
@@ -188,7 +188,7 @@ def test_a_hidden_group_goes_only_when_that_is_asked_for(
 def test_there_need_be_no_hidden_group_to_be_kept(maintainer: Caller, project_rules: Path) -> None:
     number = created(maintainer, project_rules)["id"]
     with verifies("project-approval-rules.update.remove-hidden-groups.without-any"):
-        body = changed(remove_hidden_groups=False)
+        body = changed(maintainer, remove_hidden_groups=False)
         maintainer.put(project_rules / number, body).must_be_served()
         by_id(maintainer, project_rules, number).must_hold(name=body["name"])
 
@@ -240,9 +240,9 @@ def test_a_rule_is_reached_only_by_way_of_its_own_project(
     with verifies("project-approval-rules.read.rule-of-another-project", go_on=True):
         maintainer.get(foreign).must_be_refused(beside=maintainer.get(own))
     with verifies("project-approval-rules.update.rule-of-another-project", go_on=True):
-        control = maintainer.put(own, changed())
+        control = maintainer.put(own, changed(maintainer))
         before = standings(maintainer, project_rules)
-        maintainer.put(foreign, changed()).must_be_refused(beside=control)
+        maintainer.put(foreign, changed(maintainer)).must_be_refused(beside=control)
         must_stay(maintainer, project_rules, before)
     with verifies("project-approval-rules.delete.rule-of-another-project"):
         before = others_of(maintainer, project_rules)
@@ -263,5 +263,5 @@ def test_a_change_in_one_project_leaves_the_other_projects(
     ):
         number = created(maintainer, project_rules)["id"]
         maintainer.list(project_rules).the(id=number)
-        maintainer.put(project_rules / number, changed()).given_served()
+        maintainer.put(project_rules / number, changed(maintainer)).given_served()
         maintainer.delete(project_rules / number).given_served()

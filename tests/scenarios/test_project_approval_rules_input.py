@@ -21,7 +21,7 @@ from conformance.suite.arrange.approval_rules import (
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in
+from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, naming_only, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, must, observe, unchanged, verifies
 
 
@@ -127,7 +127,7 @@ def test_an_unknown_type_shows_in_no_rule(
 
 def test_another_type_in_a_change(maintainer: Caller, project_rules: Path) -> None:
     rule = created(maintainer, project_rules, rule_type="regular")
-    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, **naming_only(maintainer)}
     answer = maintainer.put(project_rules / rule["id"], {**body, "rule_type": "any_approver"}).must_not_break()
     shown = by_id(maintainer, project_rules, rule["id"]).rule.get("rule_type")
     observe(
@@ -141,12 +141,15 @@ def test_another_type_in_a_change(maintainer: Caller, project_rules: Path) -> No
 
 @pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
 def test_an_object_in_place_of_a_list_gives_a_new_rule_nothing(
-    unfit: Unfit, maintainer: Caller, project_rules: Path
+    unfit: Unfit, maintainer: Caller, approver: Caller, project_rules: Path
 ) -> None:
-    plain = created(maintainer, project_rules)
+    plain = created(maintainer, project_rules, user_ids=[user_id(approver)])
     with verifies(unfit.create):
         for parameter, shown in unfit.shown.items():
-            answer, made = attempt(maintainer, project_rules, **{parameter: inside_an_object(maintainer, parameter)})
+            # Whom the rule names is looked at; elsewhere somebody is named, as a rule for anybody may be refused.
+            named = {} if shown == "users" else {"user_ids": [user_id(approver)]}
+            sent = {parameter: inside_an_object(maintainer, parameter), **named}
+            answer, made = attempt(maintainer, project_rules, **sent)
             must_be_dropped_or_refused(answer, made)
             for rule in made:
                 must_add_nothing(shown, rule, plain)
@@ -154,14 +157,14 @@ def test_an_object_in_place_of_a_list_gives_a_new_rule_nothing(
 
 @pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
 def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(
-    unfit: Unfit, maintainer: Caller, project_rules: Path
+    unfit: Unfit, maintainer: Caller, approver: Caller, project_rules: Path
 ) -> None:
-    before = created(maintainer, project_rules)
+    before = created(maintainer, project_rules, user_ids=[user_id(approver)])
     valid = {"name": before.get("name"), "approvals_required": 1}
-    maintainer.put(project_rules / before["id"], {**valid, "user_ids": [], "group_ids": []}).given_served()
+    maintainer.put(project_rules / before["id"], {**valid, **naming_only(approver)}).given_served()
     with verifies(unfit.update):
         for parameter, shown in unfit.shown.items():
-            sent = {parameter: inside_an_object(maintainer, parameter)}
+            sent = {**naming_only(approver), parameter: inside_an_object(maintainer, parameter)}
             answer = maintainer.put(project_rules / before["id"], {**valid, **sent})
             must_be_dropped_or_refused(answer, [])
             must_add_nothing(shown, by_id(maintainer, project_rules, before["id"]).rule, before)
@@ -185,12 +188,13 @@ NO_TRUTH_VALUES = ("maybe", {UNHEARD_OF: 1})
 
 def test_what_is_no_truth_value_gives_a_new_rule_no_branches(maintainer: Caller, project_rules: Path) -> None:
     """To take just anything for yes would widen what a rule holds for."""
-    control = maintainer.post(project_rules, {"name": fresh_name(), "approvals_required": 1, FLAG: False})
+    right = {"approvals_required": 1, **naming_only(maintainer)}
+    control = maintainer.post(project_rules, {"name": fresh_name(), **right, FLAG: False})
     given_owed(maintainer, FLAG in rule_in(control), f"{FLAG}, which came with 15.3")
     with verifies("project-approval-rules.create.applies-to-all-protected-branches-is-boolean"):
         for value in NO_TRUTH_VALUES:
             name = fresh_name()
-            answer = maintainer.post(project_rules, {"name": name, "approvals_required": 1, FLAG: value})
+            answer = maintainer.post(project_rules, {"name": name, **right, FLAG: value})
             answer.must_be_refused(beside=control)
             must(not maintainer.list(project_rules).having(name=name), "no new rule", f"a rule named {name}")
 
@@ -208,7 +212,7 @@ def test_what_is_no_truth_value_changes_no_rule(
 ) -> None:
     rule = created(maintainer, project_rules)
     given_owed(maintainer, parameter != FLAG or FLAG in rule, f"{FLAG}, which came with 15.3")
-    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, **naming_only(maintainer)}
     control = maintainer.put(project_rules / rule["id"], {**body, parameter: False})
     before = standing(by_id(maintainer, project_rules, rule["id"]).rule)
     with verifies(requirement):
@@ -224,7 +228,7 @@ def test_what_is_no_truth_value_changes_no_rule(
 
 def test_a_number_that_is_none_names_no_rule(maintainer: Caller, project_rules: Path) -> None:
     number = created(maintainer, project_rules)["id"]
-    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    body = {"name": fresh_name(), "approvals_required": 1, **naming_only(maintainer)}
     control = maintainer.put(project_rules / number, body)
     before = standings(maintainer, project_rules)
     with verifies("project-approval-rules.read.rule-id-is-integer", go_on=True):
@@ -240,7 +244,7 @@ def test_a_number_that_is_none_names_no_rule(maintainer: Caller, project_rules: 
 
 def test_a_rule_that_the_project_does_not_have(maintainer: Caller, project_rules: Path) -> None:
     number = created(maintainer, project_rules)["id"]
-    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
+    body = {"name": fresh_name(), "approvals_required": 1, **naming_only(maintainer)}
     control = maintainer.put(project_rules / number, body)
     with verifies("project-approval-rules.read.unknown-rule", go_on=True):
         maintainer.get(project_rules / UNUSED_ID).must_be_refused(beside=maintainer.get(project_rules / number))
@@ -263,7 +267,7 @@ def test_a_rule_that_the_project_does_not_have(maintainer: Caller, project_rules
 def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Caller, project_rules: Path) -> None:
     """What deleting there is answered is open, as long as nothing breaks."""
     rule = created(maintainer, project_rules)
-    body = {"approvals_required": 1, "user_ids": [], "group_ids": []}
+    body = {"approvals_required": 1, **naming_only(maintainer)}
     calls: tuple[tuple[str, str, Any], ...] = (
         ("GET", "?page=1&per_page=1", None),
         ("POST", "", {**body, "name": fresh_name()}),

@@ -209,7 +209,7 @@ def _as_it_is(_: Caller, fixture: Fixture) -> Fixture:
     return fixture
 
 
-def _unlocked_if_read(caller: Caller, project: Fixture) -> Fixture:
+def an_unlocked_project_if_read(caller: Caller, project: Fixture) -> Fixture:
     """Return a project whose settings are free; one that cannot be read stays, as that is for the tests to find."""
     try:
         return an_unlocked_project(caller, project)
@@ -253,4 +253,4 @@ def _area(
 
 
 OF_GROUPS = _area("group", "owner", of_group)
-OF_PROJECTS = _area("project", "maintainer", of_project, _unlocked_if_read)
+OF_PROJECTS = _area("project", "maintainer", of_project, an_unlocked_project_if_read)

@@ -29,7 +29,9 @@ def _state(caller: Caller, place: Place) -> dict[Any, Any]:
 
 def _with_rule(caller: Caller, place: Place) -> Values:
     """Let there be a rule that shows what rules may show."""
-    return {"approval_rule_id": created(caller, _rules(place), **named_by_profile(place, branches=True))["id"]}
+    return {
+        "approval_rule_id": created(caller, _rules(place), **named_by_profile(place, "maintainer", branches=True))["id"]
+    }
 
 
 def _fill(caller: Caller, place: Place) -> list[Any]:
@@ -41,12 +43,12 @@ def _new(place: Place) -> dict[str, Any]:
         "name": fresh_name(),
         "approvals_required": 2,
         "rule_type": "regular",
-        **named_by_profile(place, branches=True),
+        **named_by_profile(place, "maintainer", branches=True),
     }
 
 
 def _change(place: Place) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place, branches=True)}
+    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place, "maintainer", branches=True)}
 
 
 def _remember(caller: Caller, place: Place) -> list[Any] | None:
