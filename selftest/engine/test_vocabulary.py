@@ -171,6 +171,12 @@ def test_true_is_not_one(maintainer: Any) -> None:
         caller.get(SCOPE).must_hold(inbound_enabled=True)
 
 
+@pytest.mark.parametrize("text", [b'{"id": 7.0}', b'{"id": 7e0}'])
+def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(maintainer: Any, text: bytes) -> None:
+    body = maintainer(200, text).get(SCOPE).must_hold(id=7).json
+    assert isinstance(body["id"], int)
+
+
 def test_a_precondition_that_does_not_hold_makes_the_rest_inconclusive(maintainer: Any, tmp_path: Path) -> None:
     maintainer(200, {})
     with pytest.raises(Unmet), verifies(ON):

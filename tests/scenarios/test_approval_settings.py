@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,83 +17,120 @@ from conformance.suite.arrange.approval_settings import (
     RETAIN,
     SELECTIVE,
     Settings,
-    an_unlocked_project_in_a_group,
-    of_an_unlocked_project,
     of_group,
     of_project,
 )
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from conformance.target import Fixture
 
-# The last part of a requirement's id, and the setting that it is about.
-NAMES = {
-    "allow-author-approval": AUTHOR,
-    "allow-committer-approval": COMMITTER,
-    "allow-overrides-to-approver-list": OVERRIDES,
-    "retain-approvals-on-push": RETAIN,
-    "require-reauthentication-to-approve": REAUTHENTICATION,
-}
-INSIDE = {"group": "subgroup_settings", "project": "inner_project_settings"}
 
-both_places = pytest.mark.parametrize("place", ["group", "project"])
+def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDecorator:
+    """Run a test for the settings of a group and for those of a project, each with its own requirement or several."""
+    names = [name.strip() for name in argument.split(",")]
+    values = {"group": group, "project": project}
+    rows = [(place, *(found if len(names) > 1 else (found,))) for place, found in values.items()]
+    return pytest.mark.parametrize(("place", *names), rows, ids=list(values))
 
 
-def kept(settings: Settings) -> Iterator[Settings]:
-    """Lend settings to a story, and put back what it changes."""
-    before = settings.values()
-    yield settings
-    settings.restore(before)
+@dataclass(frozen=True)
+class Case:
+    """One setting of a group or a project, and what is stated of it."""
+
+    place: str
+    name: str
+    stored: str
+    """Requirement that an accepted value is the one that is read."""
+    is_boolean: str
+    """Requirement that what is no truth value is refused."""
+
+
+SINGLE = [
+    Case(
+        "group",
+        AUTHOR,
+        "approval-settings.group.update.allow-author-approval",
+        "approval-settings.group.update.allow-author-approval.is-boolean",
+    ),
+    Case(
+        "group",
+        COMMITTER,
+        "approval-settings.group.update.allow-committer-approval",
+        "approval-settings.group.update.allow-committer-approval.is-boolean",
+    ),
+    Case(
+        "group",
+        OVERRIDES,
+        "approval-settings.group.update.allow-overrides-to-approver-list",
+        "approval-settings.group.update.allow-overrides-to-approver-list.is-boolean",
+    ),
+    Case(
+        "group",
+        RETAIN,
+        "approval-settings.group.update.retain-approvals-on-push",
+        "approval-settings.group.update.retain-approvals-on-push.is-boolean",
+    ),
+    Case(
+        "group",
+        REAUTHENTICATION,
+        "approval-settings.group.update.require-reauthentication-to-approve",
+        "approval-settings.group.update.require-reauthentication-to-approve.is-boolean",
+    ),
+    Case(
+        "project",
+        AUTHOR,
+        "approval-settings.project.update.allow-author-approval",
+        "approval-settings.project.update.allow-author-approval.is-boolean",
+    ),
+    Case(
+        "project",
+        COMMITTER,
+        "approval-settings.project.update.allow-committer-approval",
+        "approval-settings.project.update.allow-committer-approval.is-boolean",
+    ),
+    Case(
+        "project",
+        OVERRIDES,
+        "approval-settings.project.update.allow-overrides-to-approver-list",
+        "approval-settings.project.update.allow-overrides-to-approver-list.is-boolean",
+    ),
+    Case(
+        "project",
+        RETAIN,
+        "approval-settings.project.update.retain-approvals-on-push",
+        "approval-settings.project.update.retain-approvals-on-push.is-boolean",
+    ),
+    Case(
+        "project",
+        REAUTHENTICATION,
+        "approval-settings.project.update.require-reauthentication-to-approve",
+        "approval-settings.project.update.require-reauthentication-to-approve.is-boolean",
+    ),
+]
+#: Selective removals are a case of their own: whether they may be switched on is up to the service.
+SELECTIVE_REMOVALS = [
+    Case(
+        "group",
+        SELECTIVE,
+        "approval-settings.group.update.selective-code-owner-removals",
+        "approval-settings.group.update.selective-code-owner-removals.is-boolean",
+    ),
+    Case(
+        "project",
+        SELECTIVE,
+        "approval-settings.project.update.selective-code-owner-removals",
+        "approval-settings.project.update.selective-code-owner-removals.is-boolean",
+    ),
+]
 
 
 @pytest.fixture
-def group_settings(owner: Caller, group: Fixture) -> Iterator[Settings]:
-    """Those of the group."""
-    yield from kept(of_group(owner, group))
-
-
-@pytest.fixture
-def subgroup_settings(owner: Caller, subgroup: Fixture) -> Iterator[Settings]:
-    """Those of the group inside it."""
-    yield from kept(of_group(owner, subgroup))
-
-
-@pytest.fixture
-def inner_project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]:
-    """Those of the project inside it."""
-    yield from kept(of_project(maintainer, project))
-
-
-@pytest.fixture
-def project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]:
-    """Those of a project without locks, wherever it lies."""
-    yield from kept(of_an_unlocked_project(maintainer, project))
-
-
-@pytest.fixture
-def project_in_a_group(
-    owner: Caller, maintainer: Caller, group: Fixture, project: Fixture
-) -> Iterator[tuple[Settings, Settings]]:
-    """Those of a project, and of the group around it."""
-    inside, around = an_unlocked_project_in_a_group(maintainer, project, group)
-    for inner in kept(of_project(maintainer, inside)):
-        yield inner, of_group(owner, around)
-
-
-@pytest.fixture
-def settings(place: str, request: pytest.FixtureRequest) -> Settings:
-    """Those of the place that a story is about."""
-    found: Settings = request.getfixturevalue(f"{place}_settings")
-    return found
-
-
-@pytest.fixture
-def inner_settings(place: str, request: pytest.FixtureRequest) -> Settings:
-    """Those of a place of this kind inside the group."""
-    found: Settings = request.getfixturevalue(INSIDE[place])
+def settings_of_case(case: Case, request: pytest.FixtureRequest) -> Settings:
+    """Those of the place that a case is about."""
+    found: Settings = request.getfixturevalue(f"{case.place}_settings")
     return found
 
 
@@ -101,12 +139,19 @@ def given_free(settings: Settings, *names: str) -> None:
     given(not locked, f"{', '.join(sorted(locked))} cannot be changed in {settings.path}: it is locked or not shown")
 
 
+def without_kept_approvals(settings: Settings) -> None:
+    """Let no approvals be kept on a push; inconclusive when they are and that is locked."""
+    if settings.values()[RETAIN]:
+        given_free(settings, RETAIN)
+        settings.change(**{RETAIN: False}).given_served()
+
+
 def change_everything(settings: Settings, *, leaving: Settings) -> None:
     """Give each free setting its other value and the old one again; what must be left alone is looked at each time."""
     moved = False
     for name, value in settings.moves():
         before = settings.values()[name]
-        with unchanged(leaving.entries, f"the settings of {leaving.path}"):
+        with unchanged(leaving.values, f"the settings of {leaving.path}"):
             done = settings.move(name, value=value)
         moved |= done and settings.values()[name] != before
     given(moved, f"nothing could be changed in {settings.path}")
@@ -115,58 +160,74 @@ def change_everything(settings: Settings, *, leaving: Settings) -> None:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-@both_places
-@pytest.mark.parametrize("setting", list(NAMES))
-def test_an_accepted_value_is_the_one_that_is_read(place: str, setting: str, settings: Settings) -> None:
-    name = NAMES[setting]
-    given_free(settings, name)
-    if name == RETAIN:
-        settings.change(**{SELECTIVE: False}).given_served()
-    before = settings.values()[name]
-    with verifies(f"approval-settings.{place}.update.{setting}"):
+@pytest.mark.parametrize("case", SINGLE, ids=lambda case: f"{case.place}-{case.name}")
+def test_an_accepted_value_is_the_one_that_is_read(case: Case, settings_of_case: Settings) -> None:
+    settings = settings_of_case
+    given_free(settings, case.name)
+    if case.name == RETAIN:
+        settings.without_selective_removals()
+    before = settings.values()[case.name]
+    with verifies(case.stored):
         for value in (not before, before):
-            settings.change(**{name: value}).given_served()
-            settings.must_show(name, value=value)
+            settings.change(**{case.name: value}).given_served()
+            settings.must_show(case.name, value=value)
 
 
-@both_places
-def test_selective_removals_hold_where_no_approvals_are_kept(place: str, settings: Settings) -> None:
+@at_both_places(
+    "stored, answer",
+    group=(
+        "approval-settings.group.update.selective-code-owner-removals",
+        "approval-settings.group.update.selective-code-owner-removals.answer",
+    ),
+    project=(
+        "approval-settings.project.update.selective-code-owner-removals",
+        "approval-settings.project.update.selective-code-owner-removals.answer",
+    ),
+)
+def test_selective_removals_hold_where_no_approvals_are_kept(
+    place: str, stored: str, answer: str, settings: Settings
+) -> None:
     """Whether they may be switched on at all, the text leaves to the service; what it accepts must hold."""
-    given_free(settings, RETAIN, SELECTIVE)
-    for name in (SELECTIVE, RETAIN):
-        settings.change(**{name: False}).given_served()
+    given_free(settings, SELECTIVE)
+    settings.change(**{SELECTIVE: False}).given_served()
+    without_kept_approvals(settings)
     switched_on = settings.change(**{SELECTIVE: True})
     did = "serves" if switched_on.is_served else "refuses"
-    observe(
-        f"approval-settings.{place}.update.selective-code-owner-removals.answer",
-        f"keeping no approvals, a {place} {did} {SELECTIVE} = true with {switched_on.status}",
-    )
-    with verifies(f"approval-settings.{place}.update.selective-code-owner-removals"):
+    observe(answer, f"keeping no approvals, a {place} {did} {SELECTIVE} = true with {switched_on.status}")
+    with verifies(stored):
         switched_on.given_served()
         settings.must_show(SELECTIVE, value=True)
         settings.change(**{SELECTIVE: False}).given_served()
         settings.must_show(SELECTIVE, value=False)
 
 
-@both_places
-def test_selective_removals_beside_kept_approvals_are_noted(place: str, settings: Settings) -> None:
+@at_both_places(
+    "beside",
+    group="approval-settings.group.update.selective-code-owner-removals.beside-retain",
+    project="approval-settings.project.update.selective-code-owner-removals.beside-retain",
+)
+def test_selective_removals_beside_kept_approvals_are_noted(beside: str, settings: Settings) -> None:
     """The text rules the pair out and does not say how: refused, dropped, or stored and without effect."""
     given_free(settings, RETAIN, SELECTIVE)
-    settings.change(**{SELECTIVE: False}).given_served()
+    settings.without_selective_removals()
     settings.change(**{RETAIN: True}).given_served()
     answer = settings.change(**{SELECTIVE: True})
     after = settings.values()
     observe(
-        f"approval-settings.{place}.update.selective-code-owner-removals.beside-retain",
+        beside,
         f"beside {RETAIN} = true, {SELECTIVE} = true is answered {answer.status}; after that "
         f"{RETAIN} is {after[RETAIN]} and {SELECTIVE} is {after[SELECTIVE]}",
     )
 
 
-@both_places
-def test_each_setting_can_be_sent_alone(place: str, settings: Settings) -> None:
+@at_both_places(
+    "optional",
+    group="approval-settings.group.update.each-is-optional",
+    project="approval-settings.project.update.each-is-optional",
+)
+def test_each_setting_can_be_sent_alone(optional: str, settings: Settings) -> None:
     given(bool(settings.free()), f"every setting in {settings.path} is locked")
-    with verifies(f"approval-settings.{place}.update.each-is-optional"):
+    with verifies(optional):
         for name, value in settings.moves():
             if (name, value) == (SELECTIVE, True):
                 settings.move(name, value=value)
@@ -186,15 +247,23 @@ def test_the_answer_to_an_update_of_a_group_shows_what_was_sent(group_settings: 
             must(shown is value, f"{name} with the value {value}", f"the value {shown!r}", answer.exchange)
 
 
-@both_places
-def test_an_update_without_any_setting_changes_none(place: str, settings: Settings) -> None:
-    with verifies(f"approval-settings.{place}.update.empty"), unchanged(settings.entries, "every setting"):
-        answer = settings.change().must_not_break()
-    observe(f"approval-settings.{place}.update.empty-answer", f"an update without any setting answers {answer.status}")
+@at_both_places(
+    "empty, answer",
+    group=("approval-settings.group.update.empty", "approval-settings.group.update.empty-answer"),
+    project=("approval-settings.project.update.empty", "approval-settings.project.update.empty-answer"),
+)
+def test_an_update_without_any_setting_changes_none(empty: str, answer: str, settings: Settings) -> None:
+    with verifies(empty), unchanged(settings.values, "every setting"):
+        served = settings.change().must_not_break()
+    observe(answer, f"an update without any setting answers {served.status}")
 
 
-@both_places
-def test_an_update_of_one_setting_keeps_the_others(place: str, settings: Settings) -> None:
+@at_both_places(
+    "leaves_unsent",
+    group="approval-settings.group.update.leaves-unsent",
+    project="approval-settings.project.update.leaves-unsent",
+)
+def test_an_update_of_one_setting_keeps_the_others(leaves_unsent: str, settings: Settings) -> None:
     """
     A client that switches one thing must not silently loosen another.
 
@@ -203,7 +272,7 @@ def test_an_update_of_one_setting_keeps_the_others(place: str, settings: Setting
     """
     given(bool(settings.free()), f"every setting in {settings.path} is locked")
     single = [name for name in settings.free() if name not in (RETAIN, SELECTIVE)]
-    with verifies(f"approval-settings.{place}.update.leaves-unsent"):
+    with verifies(leaves_unsent):
         change_one_by_one(settings, settings.moves())
         found = settings.values()
         change_one_by_one(settings, ((name, not found[name]) for name in single))
@@ -223,27 +292,31 @@ def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> 
         expected = shown
 
 
-@both_places
-@pytest.mark.parametrize("setting", [*NAMES, "selective-code-owner-removals"])
-def test_what_is_no_truth_value_is_refused(place: str, setting: str, settings: Settings) -> None:
+@pytest.mark.parametrize("case", [*SINGLE, *SELECTIVE_REMOVALS], ids=lambda case: f"{case.place}-{case.name}")
+def test_what_is_no_truth_value_is_refused(case: Case, settings_of_case: Settings) -> None:
     """From both values: what is taken for the one that holds already would show nowhere."""
-    name = NAMES.get(setting, SELECTIVE)
-    given_free(settings, name, SELECTIVE)
-    settings.change(**{SELECTIVE: False}).given_served()
-    if name == SELECTIVE:
+    settings = settings_of_case
+    given_free(settings, case.name)
+    if case.name in {RETAIN, SELECTIVE}:
+        settings.without_selective_removals()
+    if case.name == SELECTIVE:
         # Beside kept approvals it may be refused for another reason.
-        settings.change(**{RETAIN: False}).given_served()
-    with verifies(f"approval-settings.{place}.update.{setting}.is-boolean"):
-        for value in (False,) if name == SELECTIVE else (True, False):
-            control = settings.change(**{name: value})
+        without_kept_approvals(settings)
+    with verifies(case.is_boolean):
+        for value in (False,) if case.name == SELECTIVE else (True, False):
+            control = settings.change(**{case.name: value})
             for wrong in ("maybe", {"conformance": "maybe"}):
-                with unchanged(settings.entries, "every setting"):
-                    settings.change(**{name: wrong}).must_be_refused(beside=control)
+                with unchanged(settings.values, "every setting"):
+                    settings.change(**{case.name: wrong}).must_be_refused(beside=control)
 
 
-@both_places
-def test_reauthentication_can_be_read_and_set(place: str, settings: Settings) -> None:
-    with verifies(f"approval-settings.{place}.reauthentication-is-available"):
+@at_both_places(
+    "available",
+    group="approval-settings.group.reauthentication-is-available",
+    project="approval-settings.project.reauthentication-is-available",
+)
+def test_reauthentication_can_be_read_and_set(available: str, settings: Settings) -> None:
+    with verifies(available):
         shown = settings.entries()
         must(REAUTHENTICATION in shown, f"the setting {REAUTHENTICATION}", ", ".join(shown))
         given_free(settings, REAUTHENTICATION)
@@ -252,14 +325,18 @@ def test_reauthentication_can_be_read_and_set(place: str, settings: Settings) ->
         settings.must_show(REAUTHENTICATION, value=value)
 
 
-@both_places
-def test_whether_password_and_reauthentication_move_together_is_noted(place: str, settings: Settings) -> None:
+@at_both_places(
+    "beside",
+    group="approval-settings.group.update.password-beside-reauthentication",
+    project="approval-settings.project.update.password-beside-reauthentication",
+)
+def test_whether_password_and_reauthentication_move_together_is_noted(beside: str, settings: Settings) -> None:
     given_free(settings, REAUTHENTICATION)
     before = settings.values()
     settings.change(**{REAUTHENTICATION: not before[REAUTHENTICATION]}).given_served()
     moved = settings.values()[PASSWORD] != before[PASSWORD]
     observe(
-        f"approval-settings.{place}.update.password-beside-reauthentication",
+        beside,
         f"{PASSWORD} {'moves with' if moved else 'stays beside'} {REAUTHENTICATION}",
     )
 
@@ -284,24 +361,40 @@ def test_whether_an_owner_may_do_what_a_maintainer_may_is_noted(owner: Caller, p
 # -- inheritance -------------------------------------------------------------------------------------------------------
 
 
-@both_places
+@at_both_places(
+    "parents, cascade",
+    group=("approval-settings.group.locked-value-is-the-parents", "approval-settings.group.cascade"),
+    project=("approval-settings.project.locked-value-is-the-parents", "approval-settings.project.cascade"),
+)
 def test_a_locked_setting_has_the_value_of_the_group_that_it_comes_from(
-    place: str,
+    parents: str,
+    cascade: str,
     inner_settings: Settings,
-    group_settings: Settings,
+    outer_settings: Settings,
 ) -> None:
     """Whether a group hands its settings down at all is open; what it locks must at least be its own value."""
     locked = 0
-    with verifies(f"approval-settings.{place}.locked-value-is-the-parents"):
-        for name, value in group_settings.moves():
-            group_settings.move(name, value=value)
+    with verifies(parents):
+        for name, value in one_setting_moved(outer_settings):
+            outer_settings.move(name, value=value)
             inner = inner_settings.entries()[name]
-            observe(f"approval-settings.{place}.cascade", what_reached(name, group_settings.values()[name], inner))
+            observe(cascade, what_reached(name, outer_settings.values()[name], inner))
             if is_from_group(inner):
-                wanted = group_settings.values()[name]
+                wanted = outer_settings.values()[name]
                 must(inner["value"] is wanted, f"{name}, locked, with the value {wanted}", f"{inner}")
                 locked += 1
         given(locked > 0, "no setting of the group was seen to lock the one inside it")
+
+
+def one_setting_moved(settings: Settings) -> list[tuple[str, bool]]:
+    """
+    Return the moves of one setting only, the one that others change here as well.
+
+    A group may lock in its projects, for good, whatever was ever set in it.
+    """
+    first = next((name for name in settings.free() if name not in (RETAIN, SELECTIVE)), None)
+    given(first is not None, f"every setting in {settings.path} is locked")
+    return [(name, value) for name, value in settings.moves() if name == first]
 
 
 def what_reached(name: str, value: bool, inner: dict[str, object]) -> str:  # noqa: FBT001 - data
@@ -316,22 +409,26 @@ def is_from_group(entry: dict[str, object]) -> bool:
     return entry.get("locked") is True and "group" in str(entry.get("inherited_from")).lower()
 
 
-@both_places
+@at_both_places(
+    "locked_answer",
+    group="approval-settings.group.update.locked-answer",
+    project="approval-settings.project.update.locked-answer",
+)
 def test_the_answer_to_an_update_of_a_locked_setting_is_noted(
-    place: str,
+    locked_answer: str,
     inner_settings: Settings,
-    group_settings: Settings,
+    outer_settings: Settings,
 ) -> None:
     told = "no setting was seen to be locked by the group around"
-    for name, value in group_settings.moves():
-        group_settings.move(name, value=value)
+    for name, value in one_setting_moved(outer_settings):
+        outer_settings.move(name, value=value)
         inner = inner_settings.entries()[name]
         if inner.get("locked"):
             answer = inner_settings.change(**{name: not inner["value"]})
             moved = inner_settings.values()[name] != inner["value"]
             told = f"updating a locked setting answers {answer.status}, and the value {'moves' if moved else 'stays'}"
             break
-    observe(f"approval-settings.{place}.update.locked-answer", told)
+    observe(locked_answer, told)
 
 
 # -- nobody else's -----------------------------------------------------------------------------------------------------
@@ -361,12 +458,16 @@ def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: t
         change_everything(inner, leaving=outer)
 
 
-@both_places
-def test_what_does_not_exist_has_no_settings(place: str, settings: Settings) -> None:
+@at_both_places(
+    "read, update",
+    group=("approval-settings.group.read.unknown-group", "approval-settings.group.update.unknown-group"),
+    project=("approval-settings.project.read.unknown-project", "approval-settings.project.update.unknown-project"),
+)
+def test_what_does_not_exist_has_no_settings(place: str, read: str, update: str, settings: Settings) -> None:
     unknown = Settings(settings.caller, Path(f"/{place}s/{UNUSED_ID}/merge_request_approval_setting"))
-    with verifies(f"approval-settings.{place}.read.unknown-{place}", go_on=True):
+    with verifies(read, go_on=True):
         control = settings.caller.get(settings.path)
         unknown.caller.get(unknown.path).must_be_refused(beside=control)
-    with verifies(f"approval-settings.{place}.update.unknown-{place}"):
+    with verifies(update):
         same = {AUTHOR: settings.values()[AUTHOR]}
         unknown.change(**same).must_be_refused(beside=settings.change(**same))

@@ -6,96 +6,49 @@ What may leave something odd behind is tried in the group that is set aside: no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from conformance.suite.arrange.approval_rules import (
     KNOWN_TYPES,
     UNHEARD_OF,
-    administrator_of,
     attempt,
-    given_declared,
-    group_rules,
     in_list,
     must_be_dropped_or_refused,
     must_stay,
     numbers,
-    own_rule_put_back,
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import Rule, created, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, given, must, observe, verifies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from conformance.target import Fixture
+from conformance.suite.arrange.reviews import Rule, rule_in, user_id
+from conformance.suite.expectations import Caller, Path, must, observe, verifies
 
 OBJECT = {UNHEARD_OF: 1}
 
 
-@pytest.fixture
-def rules(owner: Caller, group: Fixture) -> Path:
-    """The rules of the group, of a target that says it has such."""
-    given_declared(owner, "group_approval_rules")
-    return group_rules(group)
-
-
-@pytest.fixture
-def admin_of_group(owner: Caller, group: Fixture) -> Caller:
-    """Who administrates the group."""
-    return administrator_of(owner, group)
-
-
-@pytest.fixture
-def rule(admin_of_group: Caller, rules: Path) -> Iterator[Rule]:
-    """A regular rule of the suite's own, made in this run or before; put back as it was after a story."""
-    with own_rule_put_back(admin_of_group, rules) as found:
-        yield found
-
-
-@pytest.fixture
-def admin_of_fuzz_group(owner: Caller, fuzz_group: Fixture) -> Caller:
-    """Who administrates the group that is set aside."""
-    given_declared(owner, "group_approval_rules")
-    return administrator_of(owner, fuzz_group)
-
-
-@pytest.fixture
-def drawn_rules(admin_of_fuzz_group: Caller, fuzz_group: Fixture) -> Path:
-    """The rules of the group that is set aside; it shows those that are created there."""
-    path = group_rules(fuzz_group)
-    if not admin_of_fuzz_group.list(path).entries:
-        created(admin_of_fuzz_group, path)
-    given(bool(admin_of_fuzz_group.list(path).entries), "the list does not show the rules of the group")
-    return path
-
-
 def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
-    admin_of_fuzz_group: Caller,
-    drawn_rules: Path,
+    admin_of_spare_group: Caller,
+    spare_group_rules: Path,
 ) -> None:
     """Whether callers can make such rules is open; a service that falls over them is not."""
-    created(admin_of_fuzz_group, drawn_rules)
     with verifies("group-approval-rules.create.any-approver", go_on=True):
-        answer, made = attempt(admin_of_fuzz_group, drawn_rules, rule_type="any_approver")
+        answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type="any_approver")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
     observe("group-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
     with verifies("group-approval-rules.create.report-approver", go_on=True):
-        answer, _ = attempt(admin_of_fuzz_group, drawn_rules, rule_type="report_approver")
+        answer, _ = attempt(admin_of_spare_group, spare_group_rules, rule_type="report_approver")
         answer.must_not_break()
     observe("group-approval-rules.create.report-approver-answer", f"creating such a rule is answered {answer.status}")
     with verifies("group-approval-rules.create.code-owner", go_on=True):
-        answer, made = attempt(admin_of_fuzz_group, drawn_rules, rule_type="code_owner")
+        answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type="code_owner")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")
     with verifies("group-approval-rules.create.rule-type-is-known"):
-        answer, made = attempt(admin_of_fuzz_group, drawn_rules, rule_type=UNHEARD_OF)
+        answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type=UNHEARD_OF)
         must_be_dropped_or_refused(answer, made)
         types = [rule.get("rule_type") for rule in made]
         must(UNHEARD_OF not in types, f"no rule of type {UNHEARD_OF}", f"rule_type = {types}")
@@ -103,19 +56,18 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
 
 def test_an_object_in_place_of_a_list_gives_nobody_a_say(
     owner: Caller,
-    admin_of_fuzz_group: Caller,
-    drawn_rules: Path,
+    admin_of_spare_group: Caller,
+    spare_group_rules: Path,
     admin_of_group: Caller,
-    rules: Path,
-    rule: Rule,
+    group_rules: Path,
+    group_rule: Rule,
 ) -> None:
     """The object holds the owner, who could be named in a list."""
-    created(admin_of_fuzz_group, drawn_rules)
-    empty = admin_of_group.put(rules / rule["id"], {"user_ids": [], "group_ids": []}).given_served()
+    empty = admin_of_group.put(group_rules / group_rule["id"], {"user_ids": [], "group_ids": []}).given_served()
     sent: dict[str, Any] = {"user_ids": {UNHEARD_OF: user_id(owner)}, "group_ids": OBJECT}
     with verifies("group-approval-rules.create.approvers-are-lists", go_on=True):
         for parameter, value in sent.items():
-            answer, made = attempt(admin_of_fuzz_group, drawn_rules, **{parameter: value})
+            answer, made = attempt(admin_of_spare_group, spare_group_rules, **{parameter: value})
             must_be_dropped_or_refused(answer, made)
             for shown in made:
                 named = {name: numbers(shown, name) for name in ("users", "groups")}
@@ -123,37 +75,42 @@ def test_an_object_in_place_of_a_list_gives_nobody_a_say(
     before = standing(rule_in(empty))
     with verifies("group-approval-rules.update.approvers-are-lists"):
         for parameter, value in sent.items():
-            must_be_dropped_or_refused(admin_of_group.put(rules / rule["id"], {parameter: value}), [])
-        now = standing(in_list(admin_of_group, rules, rule["id"]).rule)
+            must_be_dropped_or_refused(admin_of_group.put(group_rules / group_rule["id"], {parameter: value}), [])
+        now = standing(in_list(admin_of_group, group_rules, group_rule["id"]).rule)
         for name in ("users", "groups"):
             must(set(now[name]) <= set(before[name]), f"{name} = {before[name]}", f"{name} = {now[name]}")
 
 
 @pytest.mark.parametrize(
-    ("what", "values"),
-    [("name-is-string", (OBJECT,)), ("approvals-required-is-integer", ("abc", OBJECT))],
+    ("requirement", "parameter", "values"),
+    [
+        ("group-approval-rules.update.name-is-string", "name", (OBJECT,)),
+        ("group-approval-rules.update.approvals-required-is-integer", "approvals_required", ("abc", OBJECT)),
+    ],
     ids=["name", "approvals-required"],
 )
 def test_a_rule_stays_after_a_change_that_cannot_be_right(
-    what: str,
+    requirement: str,
+    parameter: str,
     values: tuple[object, ...],
     admin_of_group: Caller,
-    rules: Path,
-    rule: Rule,
+    group_rules: Path,
+    group_rule: Rule,
 ) -> None:
-    parameter = what.partition("-is-")[0].replace("-", "_")
-    path = rules / rule["id"]
-    control = admin_of_group.put(path, {parameter: rule.get(parameter)})
-    before = standings(admin_of_group, rules)
-    with verifies(f"group-approval-rules.update.{what}"):
+    path = group_rules / group_rule["id"]
+    control = admin_of_group.put(path, {parameter: group_rule.get(parameter)})
+    before = standings(admin_of_group, group_rules)
+    with verifies(requirement):
         for value in values:
             admin_of_group.put(path, {parameter: value}).must_be_refused(beside=control)
-            must_stay(admin_of_group, rules, before)
+            must_stay(admin_of_group, group_rules, before)
 
 
-def test_an_unknown_type_does_not_show_after_a_change(admin_of_group: Caller, rules: Path, rule: Rule) -> None:
-    admin_of_group.put(rules / rule["id"], {"rule_type": "regular"}).given_served()
+def test_an_unknown_type_does_not_show_after_a_change(
+    admin_of_group: Caller, group_rules: Path, group_rule: Rule
+) -> None:
+    admin_of_group.put(group_rules / group_rule["id"], {"rule_type": "regular"}).given_served()
     with verifies("group-approval-rules.update.rule-type-is-known"):
-        must_be_dropped_or_refused(admin_of_group.put(rules / rule["id"], {"rule_type": UNHEARD_OF}), [])
-        shown = in_list(admin_of_group, rules, rule["id"]).rule.get("rule_type")
+        must_be_dropped_or_refused(admin_of_group.put(group_rules / group_rule["id"], {"rule_type": UNHEARD_OF}), [])
+        shown = in_list(admin_of_group, group_rules, group_rule["id"]).rule.get("rule_type")
         must(shown in KNOWN_TYPES, f"one of {KNOWN_TYPES}", f"rule_type = {shown}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from conformance.suite.arrange.reviews import (
     approvals_left,
     approvals_put_back,
@@ -19,7 +17,6 @@ from conformance.suite.arrange.reviews import (
     rule_in_state,
     state_of,
     status_of,
-    under_review,
     user_id,
 )
 from conformance.suite.expectations import (
@@ -35,32 +32,10 @@ from conformance.suite.expectations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from conformance.target import Fixture
 
 #: A commit that no merge request ends with.
 OTHER_SHA = "c0ffee11" * 5
-
-
-@pytest.fixture
-def review(maintainer: Caller, approver: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
-    """An open merge request with a rule for the approver alone, who has not approved."""
-    with under_review(maintainer, merge_request_path(project, merge_request), approver) as path:
-        yield path
-
-
-@pytest.fixture
-def joint_review(
-    maintainer: Caller,
-    approver: Caller,
-    second_approver: Caller,
-    project: Fixture,
-    merge_request: Fixture,
-) -> Iterator[Path]:
-    """The same with a rule for each of two approvers, none of whom has approved."""
-    with under_review(maintainer, merge_request_path(project, merge_request), approver, second_approver) as path:
-        yield path
 
 
 def shown_in(answer: Answer) -> list[int]:

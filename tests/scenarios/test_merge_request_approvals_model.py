@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from conformance.runner.session import Session
     from conformance.target import Fixture
 
-PREFIX = "merge-request-approvals"
 #: How many approvals a rule asks for.
 NUMBERS = (1, 2, 3)
 #: How many rules a merge request is given at most.
@@ -62,14 +61,14 @@ def places(
 
 
 @pytest.mark.requirements(
-    f"{PREFIX}.approve.lists-caller",
-    f"{PREFIX}.approve.keeps-others",
-    f"{PREFIX}.unapprove.caller-is-gone",
-    f"{PREFIX}.unapprove.keeps-others",
-    f"{PREFIX}.reset.clears-all",
-    f"{PREFIX}.approvals-are-separate",
+    "merge-request-approvals.approve.lists-caller",
+    "merge-request-approvals.approve.keeps-others",
+    "merge-request-approvals.unapprove.caller-is-gone",
+    "merge-request-approvals.unapprove.keeps-others",
+    "merge-request-approvals.reset.clears-all",
+    "merge-request-approvals.approvals-are-separate",
 )
-def test_approvals_follow_the_model_in_any_order_of_moves(
+def test_approvals_of_merge_requests_follow_the_model(
     suite: Session,
     places: tuple[Path, Path],
     maintainer: Caller,
@@ -109,7 +108,12 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
             if user_id(caller) not in self.model[place]:
                 answer.given_served()
             self.model[place].add(user_id(caller))
-            self.compare(place, user_id(caller), "approve.lists-caller", "approve.keeps-others")
+            self.compare(
+                place,
+                user_id(caller),
+                "merge-request-approvals.approve.lists-caller",
+                "merge-request-approvals.approve.keeps-others",
+            )
 
         @rule(caller=people, place=numbers)
         def unapprove(self, caller: Caller, place: int) -> None:
@@ -117,7 +121,12 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
             if user_id(caller) in self.model[place]:
                 answer.given_served()
             self.model[place].discard(user_id(caller))
-            self.compare(place, user_id(caller), "unapprove.caller-is-gone", "unapprove.keeps-others")
+            self.compare(
+                place,
+                user_id(caller),
+                "merge-request-approvals.unapprove.caller-is-gone",
+                "merge-request-approvals.unapprove.keeps-others",
+            )
 
         @rule()
         def reset(self) -> None:
@@ -126,19 +135,21 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
             left = settled(lambda: approvers_of(reader, places[0]), [], within=patience[0])
             # Who waited in vain once does so no more while the failure is being shrunk.
             patience[0] = 0 if left else patience[0]
-            self.compare(0, None, "reset.clears-all", "reset.clears-all")
+            self.compare(
+                0, None, "merge-request-approvals.reset.clears-all", "merge-request-approvals.reset.clears-all"
+            )
 
         def compare(self, changed: int, who: int | None, of_caller: str, of_others: str) -> None:
             """Hold both merge requests against the model, each difference against the requirement that it breaks."""
             expected = [sorted(found) for found in self.model]
             found = settled(lambda: [approvers_of(reader, path) for path in places], expected)
             shown, other, wanted = found[changed], found[1 - changed], self.model[changed]
-            with verifies(f"{PREFIX}.{of_caller}"):
+            with verifies(of_caller):
                 holds = (who in shown) is (who in wanted)
                 must(holds, f"user {who} {'in' if who in wanted else 'not in'} approved_by", str(shown))
-            with verifies(f"{PREFIX}.{of_others}"):
+            with verifies(of_others):
                 must(shown == sorted(wanted), f"approved_by of {sorted(wanted)}", str(shown))
-            with verifies(f"{PREFIX}.approvals-are-separate"):
+            with verifies("merge-request-approvals.approvals-are-separate"):
                 unmoved = sorted(self.model[1 - changed])
                 must(other == unmoved, f"approved_by of {unmoved} in the other merge request", str(other))
 
@@ -147,17 +158,17 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
 
 
 @pytest.mark.requirements(
-    f"{PREFIX}.rules.create.listed",
-    f"{PREFIX}.rules.create.name-and-number",
-    f"{PREFIX}.rules.create.users",
-    f"{PREFIX}.rules.update.name",
-    f"{PREFIX}.rules.update.approvals-required",
-    f"{PREFIX}.rules.update.users-are-replaced",
-    f"{PREFIX}.rules.delete.gone",
-    f"{PREFIX}.rules.delete.leaves-others",
-    f"{PREFIX}.rules.are-separate",
+    "merge-request-approvals.rules.create.listed",
+    "merge-request-approvals.rules.create.name-and-number",
+    "merge-request-approvals.rules.create.users",
+    "merge-request-approvals.rules.update.name",
+    "merge-request-approvals.rules.update.approvals-required",
+    "merge-request-approvals.rules.update.users-are-replaced",
+    "merge-request-approvals.rules.delete.gone",
+    "merge-request-approvals.rules.delete.leaves-others",
+    "merge-request-approvals.rules.are-separate",
 )
-def test_rules_follow_the_model_in_any_order_of_moves(
+def test_rules_of_merge_requests_follow_the_model(
     suite: Session,
     places: tuple[Path, Path],
     maintainer: Caller,
@@ -201,7 +212,13 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             made = rule_in(caller.post(lists[place], sent))["id"]
             self.model[place][made] = as_essence(sent)
             self.own[place].append(made)
-            self.compare(place, made, "rules.create.listed", "rules.create.name-and-number", "rules.create.users")
+            self.compare(
+                place,
+                made,
+                "merge-request-approvals.rules.create.listed",
+                "merge-request-approvals.rules.create.name-and-number",
+                "merge-request-approvals.rules.create.users",
+            )
 
         @precondition(lambda self: any(self.own))
         @rule(caller=people, data=st.data(), number=wanted, approvers=named)
@@ -210,8 +227,17 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             sent = {"name": fresh_name(), "approvals_required": number, "user_ids": approvers, "group_ids": []}
             caller.put(lists[place] / target, sent).given_served()
             self.model[place][target] = as_essence(sent)
-            values = "rules.update.approvals-required", "rules.update.name"
-            self.compare(place, target, "rules.create.listed", values, "rules.update.users-are-replaced")
+            values = (
+                "merge-request-approvals.rules.update.approvals-required",
+                "merge-request-approvals.rules.update.name",
+            )
+            self.compare(
+                place,
+                target,
+                "merge-request-approvals.rules.create.listed",
+                values,
+                "merge-request-approvals.rules.update.users-are-replaced",
+            )
 
         @precondition(lambda self: any(self.own))
         @rule(caller=people, data=st.data())
@@ -220,7 +246,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             caller.delete(lists[place] / target).given_served()
             del self.model[place][target]
             self.own[place].remove(target)
-            self.compare(place, target, "rules.delete.gone", "", "")
+            self.compare(place, target, "merge-request-approvals.rules.delete.gone", "", "")
 
         def all_own(self) -> list[tuple[int, int]]:
             return [(place, number) for place in (0, 1) for number in self.own[place]]
@@ -229,16 +255,16 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             """Hold both lists against the model, each difference against the requirement that it breaks."""
             found = settled(lambda: [essences(callers[0], path) for path in lists], self.model)
             shown, other, expected = found[place], found[1 - place], self.model[place].get(target)
-            with verifies(f"{PREFIX}.{there}"):
+            with verifies(there):
                 stays = expected is not None
                 must((target in shown) is stays, f"rule {target} {'there' if stays else 'gone'}", f"{sorted(shown)}")
             if expected is not None:
                 compare_rule(shown[target], expected, values, approvers)
             rest = {number: rule for number, rule in shown.items() if number != target}
             unmoved = {number: rule for number, rule in self.model[place].items() if number != target}
-            with verifies(f"{PREFIX}.rules.delete.leaves-others"):
+            with verifies("merge-request-approvals.rules.delete.leaves-others"):
                 must(rest == unmoved, f"the other rules as before: {unmoved}", str(rest))
-            with verifies(f"{PREFIX}.rules.are-separate"):
+            with verifies("merge-request-approvals.rules.are-separate"):
                 must(other == self.model[1 - place], "the rules of the other merge request as before", str(other))
 
     untouched: list[set[Any]] = []
@@ -251,7 +277,7 @@ def compare_rule(
     """Hold one rule against the model."""
     number, name = (values, values) if isinstance(values, str) else values
     for requirement, field in ((number, "approvals_required"), (name, "name"), (approvers, "users")):
-        with verifies(f"{PREFIX}.{requirement}"):
+        with verifies(requirement):
             must(shown[field] == expected[field], f"{field} = {expected[field]}", str(shown[field]))
 
 

@@ -30,13 +30,6 @@ RESET_SECONDS = 3
 
 
 @pytest.fixture
-def review(maintainer: Caller, approver: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
-    """An open merge request with a rule for the approver, who has not approved."""
-    with under_review(maintainer, merge_request_path(project, merge_request), approver) as path:
-        yield path
-
-
-@pytest.fixture
 def approved(maintainer: Caller, approver: Caller, project: Fixture, reset_merge_request: Fixture) -> Iterator[Path]:
     """A merge request whose approvals may be reset, approved by the approver."""
     with under_review(maintainer, merge_request_path(project, reset_merge_request), approver) as path:

@@ -33,22 +33,6 @@ if TYPE_CHECKING:
 Rule = dict[str, Any]
 
 
-@pytest.fixture
-def rules(maintainer: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
-    """The rules of a merge request; those that a story adds are deleted after it."""
-    path = merge_request_path(project, merge_request) / "approval_rules"
-    with rules_put_back(maintainer, path):
-        yield path
-
-
-@pytest.fixture
-def other_rules(maintainer: Caller, project: Fixture, reset_merge_request: Fixture) -> Iterator[Path]:
-    """The rules of another merge request of the same project."""
-    path = merge_request_path(project, reset_merge_request) / "approval_rules"
-    with rules_put_back(maintainer, path):
-        yield path
-
-
 # -- copying a project rule --------------------------------------------------------------------------------------------
 
 
@@ -67,7 +51,7 @@ def project_rule(
 
 
 def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
-    rules: Path,
+    merge_request_rules: Path,
     project_rule: Rule,
     maintainer: Caller,
     approver: Caller,
@@ -79,8 +63,8 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     source = project_path(project) / "approval_rules" / project_rule["id"]
     original = essence(maintainer.read(source))
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 2}
-    copy = rule_in(maintainer.post(rules, sent))
-    copied = essence(maintainer.read(rules / copy["id"]))
+    copy = rule_in(maintainer.post(merge_request_rules, sent))
+    copied = essence(maintainer.read(merge_request_rules / copy["id"]))
     with verifies("merge-request-approvals.rules.copy.name", go_on=True):
         must(copied["name"] == original["name"], f"name = {original['name']}", str(copied["name"]))
     with verifies("merge-request-approvals.rules.copy.users", go_on=True):
@@ -90,28 +74,32 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must(copied["approvals_required"] == 2, "approvals_required = 2", str(copied["approvals_required"]))
     change = {"name": fresh_name(), "approvals_required": 3, "user_ids": [user_id(second_approver)], "group_ids": []}
-    maintainer.put(rules / copy["id"], change).given_served()
+    maintainer.put(merge_request_rules / copy["id"], change).given_served()
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule"):
         now = essence(maintainer.read(source))
         must(now == original, f"the project rule as before: {original}", str(now))
 
 
-def test_a_copy_needs_its_own_number(rules: Path, project_rule: Rule, maintainer: Caller) -> None:
+def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Rule, maintainer: Caller) -> None:
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name()}
     with (
         verifies("merge-request-approvals.rules.copy.approvals-required-stays-required"),
-        unchanged(lambda: maintainer.list(rules).ids(), "the rules"),
+        unchanged(lambda: maintainer.list(merge_request_rules).ids(), "the rules"),
     ):
-        refused = maintainer.post(rules, sent)
-        still_there = maintainer.list(rules).ids()
-        control = maintainer.post(rules, {**sent, "approvals_required": 2})
-        maintainer.delete(rules / rule_in(control)["id"]).given_served()
+        refused = maintainer.post(merge_request_rules, sent)
+        still_there = maintainer.list(merge_request_rules).ids()
+        control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 2})
+        maintainer.delete(merge_request_rules / rule_in(control)["id"]).given_served()
         refused.must_be_refused(beside=control)
         must(rule_in(control)["id"] not in still_there, "no rule from the refused call", str(still_there))
 
 
-def test_how_a_copy_without_a_name_is_answered(rules: Path, project_rule: Rule, maintainer: Caller) -> None:
-    answer = maintainer.post(rules, {"approval_project_rule_id": project_rule["id"], "approvals_required": 2})
+def test_how_a_copy_without_a_name_is_answered(
+    merge_request_rules: Path, project_rule: Rule, maintainer: Caller
+) -> None:
+    answer = maintainer.post(
+        merge_request_rules, {"approval_project_rule_id": project_rule["id"], "approvals_required": 2}
+    )
     observe(
         "merge-request-approvals.rules.copy.without-name",
         f"creating a copy of a project rule without a name answers {answer.status}",
@@ -119,14 +107,14 @@ def test_how_a_copy_without_a_name_is_answered(rules: Path, project_rule: Rule, 
 
 
 def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
-    rules: Path,
+    merge_request_rules: Path,
     project_rule: Rule,
     maintainer: Caller,
 ) -> None:
     sent = {"name": fresh_name(), "approvals_required": 2}
     with verifies("merge-request-approvals.rules.copy.unknown-project-rule"):
-        maintainer.post(rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
-        unknown = maintainer.post(rules, {**sent, "approval_project_rule_id": UNUSED_ID}).must_not_break()
+        maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
+        unknown = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": UNUSED_ID}).must_not_break()
         must(unknown.is_served or unknown.exchange.is_refusal, "a rule or a refusal", str(unknown.status))
     observe(
         "merge-request-approvals.rules.copy.unknown-project-rule-answer",
@@ -138,50 +126,53 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
 
 
 def test_rules_of_one_merge_request_leave_those_of_another(
-    rules: Path,
-    other_rules: Path,
+    merge_request_rules: Path,
+    other_merge_request_rules: Path,
     maintainer: Caller,
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    created(maintainer, other_rules, user_ids=[user_id(approver)])
+    created(maintainer, other_merge_request_rules, user_ids=[user_id(approver)])
     with (
         verifies("merge-request-approvals.rules.are-separate"),
-        unchanged(lambda: essences(maintainer, other_rules), "the rules of the other merge request"),
+        unchanged(lambda: essences(maintainer, other_merge_request_rules), "the rules of the other merge request"),
     ):
-        rule = created(maintainer, rules, user_ids=[user_id(approver)])
+        rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
         change = {"approvals_required": 3, "user_ids": [user_id(second_approver)], "group_ids": []}
-        maintainer.put(rules / rule["id"], change).given_served()
-        maintainer.delete(rules / rule["id"]).given_served()
+        maintainer.put(merge_request_rules / rule["id"], change).given_served()
+        maintainer.delete(merge_request_rules / rule["id"]).given_served()
 
 
 def test_a_rule_works_under_its_own_merge_request_only(
-    rules: Path,
-    other_rules: Path,
+    merge_request_rules: Path,
+    other_merge_request_rules: Path,
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    rule = created(maintainer, rules, user_ids=[user_id(approver)])
-    controls = maintainer.get(rules / rule["id"]), maintainer.put(rules / rule["id"], {"approvals_required": 3})
+    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    controls = (
+        maintainer.get(merge_request_rules / rule["id"]),
+        maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 3}),
+    )
     with (
         verifies("merge-request-approvals.rules.belong-to-their-merge-request"),
-        unchanged(lambda: essences(maintainer, rules), "the rules"),
+        unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
     ):
-        read = maintainer.get(other_rules / rule["id"])
-        updated = maintainer.put(other_rules / rule["id"], {"approvals_required": 4})
-        maintainer.delete(other_rules / rule["id"]).must_not_break()
+        read = maintainer.get(other_merge_request_rules / rule["id"])
+        updated = maintainer.put(other_merge_request_rules / rule["id"], {"approvals_required": 4})
+        maintainer.delete(other_merge_request_rules / rule["id"]).must_not_break()
         read.must_be_refused(beside=controls[0])
         updated.must_be_refused(beside=controls[1])
 
 
 def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
-    rules: Path,
+    merge_request_rules: Path,
     maintainer: Caller,
     approver: Caller,
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    rule = created(maintainer, rules, user_ids=[user_id(approver)])
+    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     here = merge_request_path(project, merge_request)
     nowhere = project_path(project) / "merge_requests" / UNUSED_ID
     with verifies("merge-request-approvals.unknown-merge-request.reading", go_on=True):
@@ -190,9 +181,9 @@ def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
     values: Rule = {"approvals_required": 3, "user_ids": [user_id(approver)], "group_ids": []}
     new, change = {**values, "name": fresh_name()}, {**values, "name": fresh_name()}
     with verifies("merge-request-approvals.unknown-merge-request.changing-rules"):
-        control = maintainer.post(rules, new)
+        control = maintainer.post(merge_request_rules, new)
         maintainer.post(nowhere / "approval_rules", new).must_be_refused(beside=control)
-        control = maintainer.put(rules / rule["id"], change)
+        control = maintainer.put(merge_request_rules / rule["id"], change)
         maintainer.put(nowhere / "approval_rules" / rule["id"], change).must_be_refused(beside=control)
         maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()
 
@@ -200,16 +191,32 @@ def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
 # -- rules that the system makes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["code-owner", "report-approver"])
+@pytest.mark.parametrize(
+    ("rule_type", "cannot_be_updated", "cannot_be_deleted"),
+    [
+        (
+            "code_owner",
+            "merge-request-approvals.rules.code-owner.cannot-be-updated",
+            "merge-request-approvals.rules.code-owner.cannot-be-deleted",
+        ),
+        (
+            "report_approver",
+            "merge-request-approvals.rules.report-approver.cannot-be-updated",
+            "merge-request-approvals.rules.report-approver.cannot-be-deleted",
+        ),
+    ],
+    ids=["code-owner", "report-approver"],
+)
 def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
-    kind: str,
+    rule_type: str,
+    cannot_be_updated: str,
+    cannot_be_deleted: str,
     maintainer: Caller,
     approver: Caller,
     project: Fixture,
     request: pytest.FixtureRequest,
 ) -> None:
     """Beside it stands a rule of the merge request's own, which can."""
-    rule_type = kind.replace("-", "_")
     merge_request: Fixture = request.getfixturevalue(f"{rule_type}_merge_request")
     path = merge_request_path(project, merge_request) / "approval_rules"
     with rules_put_back(maintainer, path):
@@ -220,26 +227,41 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
         def rule() -> Rule | None:
             return essences(maintainer, path).get(system["id"])
 
-        with verifies(f"merge-request-approvals.rules.{kind}.cannot-be-updated", go_on=True), unchanged(rule, "it"):
+        with verifies(cannot_be_updated, go_on=True), unchanged(rule, "the rule"):
             refused = maintainer.put(path / system["id"], change)
             refused.must_be_refused(beside=maintainer.put(path / own["id"], change))
-        with verifies(f"merge-request-approvals.rules.{kind}.cannot-be-deleted"), unchanged(rule, "the rule"):
+        with verifies(cannot_be_deleted), unchanged(rule, "the rule"):
             refused = maintainer.delete(path / system["id"])
             refused.must_be_refused(beside=maintainer.delete(path / own["id"]))
 
 
 # -- the records -------------------------------------------------------------------------------------------------------
 
-RULE_PLACES = ("fields", "rule-type", "eligible-approvers", "users", "groups", "source-rule", "overridden")
-
 
 @pytest.mark.requirements(
     "merge-request-approvals.status.read",
+    "merge-request-approvals.status.fields",
+    "merge-request-approvals.status.approvals-left",
+    "merge-request-approvals.status.timestamps",
+    "merge-request-approvals.status.approved-by",
     "merge-request-approvals.state.read",
     "merge-request-approvals.state.fields",
-    *(f"merge-request-approvals.status.{place}" for place in ("fields", "approvals-left", "timestamps", "approved-by")),
-    *(f"merge-request-approvals.state.rule.{place}" for place in (*RULE_PLACES, "approved-by", "approved")),
-    *(f"merge-request-approvals.rule.{place}" for place in RULE_PLACES),
+    "merge-request-approvals.state.rule.fields",
+    "merge-request-approvals.state.rule.rule-type",
+    "merge-request-approvals.state.rule.eligible-approvers",
+    "merge-request-approvals.state.rule.users",
+    "merge-request-approvals.state.rule.groups",
+    "merge-request-approvals.state.rule.source-rule",
+    "merge-request-approvals.state.rule.overridden",
+    "merge-request-approvals.state.rule.approved-by",
+    "merge-request-approvals.state.rule.approved",
+    "merge-request-approvals.rule.fields",
+    "merge-request-approvals.rule.rule-type",
+    "merge-request-approvals.rule.eligible-approvers",
+    "merge-request-approvals.rule.users",
+    "merge-request-approvals.rule.groups",
+    "merge-request-approvals.rule.source-rule",
+    "merge-request-approvals.rule.overridden",
 )
 def test_the_records_of_an_approved_merge_request_are_complete(
     maintainer: Caller,

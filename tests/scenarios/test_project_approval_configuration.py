@@ -11,7 +11,12 @@ import pytest
 from conformance.contract import Version
 from conformance.suite.arrange.approval_settings import AUTHOR as AUTHOR_SETTING
 from conformance.suite.arrange.approval_settings import COMMITTER as COMMITTER_SETTING
-from conformance.suite.arrange.approval_settings import of_project
+from conformance.suite.arrange.approval_settings import OVERRIDES as OVERRIDES_SETTING
+from conformance.suite.arrange.approval_settings import PASSWORD as PASSWORD_SETTING
+from conformance.suite.arrange.approval_settings import REAUTHENTICATION as REAUTHENTICATION_SETTING
+from conformance.suite.arrange.approval_settings import RETAIN as RETAIN_SETTING
+from conformance.suite.arrange.approval_settings import SELECTIVE as SELECTIVE_SETTING
+from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read, of_project
 from conformance.suite.arrange.project_approval_configuration import NO_LONGER_READ
 from conformance.suite.arrange.reviews import (
     UNUSED_ID,
@@ -43,6 +48,17 @@ SETTINGS = (
     COMMITTERS,
     "require_password_to_approve",
 )
+OVERRIDING = "disable_overriding_approvers_per_merge_request"
+PASSWORD = "require_password_to_approve"  # noqa: S105 - the name of a setting
+#: The approval settings that a group may lock, and with them what the configuration says of the same matter.
+LOCKS = {
+    RESET: (RETAIN_SETTING,),
+    SELECTIVE: (SELECTIVE_SETTING, RETAIN_SETTING),
+    OVERRIDING: (OVERRIDES_SETTING,),
+    AUTHOR: (AUTHOR_SETTING,),
+    COMMITTERS: (COMMITTER_SETTING,),
+    PASSWORD: (PASSWORD_SETTING, REAUTHENTICATION_SETTING),
+}
 NUMBER = "approvals_before_merge"
 REMOVED = (404, 405, 410)
 REMOVAL = Version.parse("16.0")
@@ -64,6 +80,24 @@ class Configuration:
     def settings(self) -> dict[str, bool]:
         """Return the six settings; inconclusive when they cannot be read."""
         return settings_in(self.caller.read(self.path))
+
+    def locked(self) -> set[str]:
+        """Return what a group around may prescribe; nothing where the approval settings cannot be read at all."""
+        settings = of_project(self.caller, self.project)
+        if not self.caller.get(settings.path).is_served:
+            return set()
+        entries = settings.entries()
+        return {name for name, locks in LOCKS.items() if any(entries.get(lock, {}).get("locked") for lock in locks)}
+
+    def given_free(self, *names: str) -> None:
+        """Go on only if none of these is locked."""
+        locked = self.locked() & set(names)
+        given(not locked, f"a group may prescribe what the project does: {', '.join(sorted(locked))} are locked")
+
+    def state(self) -> dict[str, Any]:
+        """Return the six settings, and the deprecated number where it is shown."""
+        body = self.caller.read(self.path)
+        return {**settings_in(body), NUMBER: body.get(NUMBER)}
 
     def change(self, **values: Any) -> Answer:
         """Change these and send no others."""
@@ -95,13 +129,12 @@ def settings_in(body: Any) -> dict[str, bool]:
 @pytest.fixture
 def configuration(maintainer: Caller, project: Fixture) -> Iterator[Configuration]:
     """The configuration of a project whose change is owed; put back as it was after a story."""
-    found = Configuration(maintainer, project)
+    found = Configuration(maintainer, an_unlocked_project_if_read(maintainer, project))
     before = found.settings()
     if maintainer.target_version is None:
+        # An update to what it is already changes nothing, locked or not.
         taken = found.change(**{COMMITTERS: before[COMMITTERS]}).is_served
         given(taken, "the version is not known, and the target takes no change, as from 16.0 on")
-    locked = [name for name, entry in of_project(maintainer, project).entries().items() if entry.get("locked")]
-    given(not locked, f"a group may prescribe what the project does: {', '.join(locked)} are locked")
     yield found
     found.bring_to(before)
 
@@ -163,10 +196,10 @@ def test_whether_somebody_without_a_role_may_read(maintainer: Caller, outsider: 
 # -- changing, before 16.0 ---------------------------------------------------------------------------------------------
 
 
-def moves() -> Iterator[tuple[str, bool]]:
+def moves(free: list[str], *, resets: bool) -> Iterator[tuple[str, bool]]:
     """Yield changes from all off: resetting on and off, then the others on one by one, and off again."""
-    others = [name for name in SETTINGS if name != RESET]
-    yield from ((RESET, True), (RESET, False))
+    others = [name for name in free if name != RESET and not (name == SELECTIVE and resets)]
+    yield from ((RESET, value) for value in (True, False) if RESET in free)
     yield from ((name, True) for name in others)
     yield from ((name, False) for name in others)
 
@@ -174,10 +207,13 @@ def moves() -> Iterator[tuple[str, bool]]:
 @pytest.mark.requirements("project-approval-configuration.change.result-settings")
 def test_each_setting_changes_alone_and_stays_changed(configuration: Configuration) -> None:
     """What a change switches off or on beside what it sends, nobody asked for."""
-    expected = dict.fromkeys(SETTINGS, False)
-    configuration.bring_to(expected)
-    given(configuration.settings() == expected, "the settings cannot all be switched off beforehand")
-    for name, value in moves():
+    locked = configuration.locked()
+    free = [name for name in SETTINGS if name not in locked]
+    given(bool(free), "every setting is locked by a group")
+    configuration.bring_to(dict.fromkeys(free, False))
+    expected = configuration.settings()
+    given(not any(expected[name] for name in free), "the settings cannot all be switched off beforehand")
+    for name, value in moves(free, resets=expected[RESET]):
         answer, expected[name] = configuration.change(**{name: value}), value
         with verifies("project-approval-configuration.change.needs-no-parameter", go_on=True):
             answer.must_be_served()
@@ -194,7 +230,9 @@ def test_each_setting_changes_alone_and_stays_changed(configuration: Configurati
 def test_the_answer_to_a_change_names_no_approvers(configuration: Configuration) -> None:
     """Not even as the empty lists that reading gives."""
     before = configuration.settings()
-    body = configuration.change(**{COMMITTERS: not before[COMMITTERS]}).given_served().json
+    name = next((name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in configuration.locked()), None)
+    given(name is not None, "every setting is locked by a group")
+    body = configuration.change(**{str(name): not before[str(name)]}).given_served().json
     given(isinstance(body, dict) and COMMITTERS in body, "the answer is not the configuration")
     with verifies("project-approval-configuration.change.result-without-approvers", go_on=True):
         must("approvers" not in body, "no approvers", repr(body.get("approvers")))
@@ -220,10 +258,10 @@ def test_the_deprecated_number_is_taken_alone(configuration: Configuration, main
         configuration.change(**{NUMBER: before})
 
 
-def test_a_change_without_any_parameter_changes_nothing(configuration: Configuration, maintainer: Caller) -> None:
+def test_a_change_without_any_parameter_changes_nothing(configuration: Configuration) -> None:
     with (
         verifies("project-approval-configuration.change.empty"),
-        unchanged(lambda: maintainer.read(configuration.path), "the configuration"),
+        unchanged(configuration.state, "the configuration"),
     ):
         answer = configuration.change().must_not_break()
     observe(
@@ -233,6 +271,7 @@ def test_a_change_without_any_parameter_changes_nothing(configuration: Configura
 
 
 def test_removals_are_selective_only_while_pushes_do_not_reset(configuration: Configuration) -> None:
+    configuration.given_free(SELECTIVE, RESET)
     configuration.bring_to({SELECTIVE: False, RESET: True})
     given(configuration.settings()[RESET], f"{RESET} cannot be switched on")
     with verifies("project-approval-configuration.change.selective-while-resetting", go_on=True):
@@ -253,26 +292,27 @@ def must_not_store_both(configuration: Configuration) -> None:
     must(not (found[RESET] and found[SELECTIVE]), f"{RESET} and {SELECTIVE} not both true", str(found))
 
 
-@pytest.mark.parametrize(
-    ("kind", "wrong"),
-    [
-        ("approvals-before-merge-is-integer", {NUMBER: "abc"}),
-        *(("settings-are-boolean", {name: "maybe"}) for name in SETTINGS),
-        *(("settings-are-boolean", {name: {"conformance": True}}) for name in (RESET, AUTHOR)),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value,
-)
-def test_a_value_of_the_wrong_type_is_refused(
-    kind: str, wrong: Record, configuration: Configuration, maintainer: Caller
-) -> None:
-    """Beside a change of the same parameter to what it is already, which is served."""
-    name = next(iter(wrong))
-    right = maintainer.read(configuration.path).get(name, 0)
-    control = configuration.change(**{name: right})
-    with (
-        verifies(f"project-approval-configuration.change.{kind}"),
-        unchanged(lambda: maintainer.read(configuration.path), "the configuration"),
-    ):
+def test_a_setting_that_is_no_truth_value_is_refused(configuration: Configuration) -> None:
+    """Beside a change of the same setting to what it is already, which is served."""
+    locked = configuration.locked()
+    wrong: list[Record] = [{name: "maybe"} for name in SETTINGS if name not in locked]
+    wrong += [{name: {"conformance": True}} for name in (RESET, AUTHOR) if name not in locked]
+    given(bool(wrong), "every setting is locked by a group")
+    with verifies("project-approval-configuration.change.settings-are-boolean"):
+        for change in wrong:
+            must_be_refused_and_change_nothing(configuration, change)
+
+
+def test_a_deprecated_number_that_is_none_is_refused(configuration: Configuration) -> None:
+    with verifies("project-approval-configuration.change.approvals-before-merge-is-integer"):
+        must_be_refused_and_change_nothing(configuration, {NUMBER: "abc"})
+
+
+def must_be_refused_and_change_nothing(configuration: Configuration, wrong: Record) -> None:
+    """Send one wrong value beside a change of the same parameter to what it is already."""
+    before = configuration.state()
+    control = configuration.change(**{name: 0 if before[name] is None else before[name] for name in wrong})
+    with unchanged(configuration.state, "the configuration"):
         configuration.change(**wrong).must_be_refused(beside=control)
 
 
@@ -284,9 +324,12 @@ def test_a_change_of_one_project_leaves_the_others(
     sibling, before = Configuration(maintainer, sibling_project), configuration.settings()
     with (
         verifies("project-approval-configuration.change.other-project"),
-        unchanged(lambda: maintainer.read(sibling.path), "the configuration of the sibling project"),
+        unchanged(sibling.state, "the configuration of the sibling project"),
     ):
-        for name in (COMMITTERS, AUTHOR, "disable_overriding_approvers_per_merge_request"):
+        locked = configuration.locked()
+        free = [name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked]
+        given(bool(free), "every setting is locked by a group")
+        for name in free:
             configuration.change(**{name: not before[name]}).given_served()
 
 
@@ -310,13 +353,16 @@ def test_a_change_is_gone_from_16_0_on_or_still_does_what_it_did(
     before = found.settings() if reading.is_served else {}
     # Where reading is gone as well, another operation shows that this caller is not simply refused everywhere.
     control = reading if reading.is_served else maintainer.get(project_path(project) / "approval_rules")
-    wanted = not before.get(COMMITTERS, False)
-    answer = found.change(**{COMMITTERS: wanted})
+    locked = found.locked()
+    name = next((name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked), COMMITTERS)
+    wanted = not before.get(name, False)
+    answer = found.change(**{name: wanted})
     with verifies("project-approval-configuration.change.removed"):
         if answer.is_served:
-            answer.must_be(200, 201).must_hold(**{**before, COMMITTERS: wanted})
+            given(name not in locked, "every setting that could be changed is locked by a group")
+            answer.must_be(200, 201).must_hold(**{**before, name: wanted})
             must(not {"approvers", "approver_groups"} & answer.json.keys(), "no approvers in the answer", "some")
-            found.must_hold(**{COMMITTERS: wanted})
+            found.must_hold(**{name: wanted})
         else:
             answer.must_be_refused(beside=control)
             if before:
@@ -368,7 +414,7 @@ def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> I
         settings.restore(settings_before)
 
 
-def test_authors_approve_their_own_merge_request_where_the_project_allows_it(
+def test_authors_approve_their_own_merge_request_where_allowed(
     maintainer: Caller,
     author: Caller,
     project: Fixture,
@@ -382,7 +428,7 @@ def test_authors_approve_their_own_merge_request_where_the_project_allows_it(
             must_be_approved_by(maintainer, path, *others, user_id(author))
 
 
-def test_authors_do_not_approve_their_own_merge_request_where_the_project_forbids_it(
+def test_authors_do_not_approve_their_own_merge_request_where_forbidden(
     maintainer: Caller,
     author: Caller,
     approver: Caller,

@@ -12,107 +12,97 @@ from conformance.suite.arrange.approval_rules import (
     must_stay,
     numbers,
     others_of,
-    project_rules,
+    project_rules_path,
     standings,
 )
-from conformance.suite.arrange.reviews import created, fresh_name, rules_put_back, user_id
+from conformance.suite.arrange.reviews import created, fresh_name, naming_only, user_id
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from conformance.target import Fixture
 
 
-@pytest.fixture
-def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
-    """The rules of the project; whichever comes to them in a story is gone after it."""
-    path = project_rules(project)
-    with rules_put_back(maintainer, path):
-        yield path
-
-
-def changed(**more: object) -> dict[str, object]:
-    """Return a change that sends both lists of approvers: what becomes of a list that is left out is open."""
-    return {"name": fresh_name(), "approvals_required": 3, "user_ids": [], "group_ids": [], **more}
+def changed(named: Caller, **more: object) -> dict[str, object]:
+    """Return a change of name and number that sends both lists of approvers."""
+    return {"name": fresh_name(), "approvals_required": 3, **naming_only(named), **more}
 
 
 # -- change ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Caller, rules: Path) -> None:
-    number, _ = created(maintainer, rules)["id"], created(maintainer, rules)
-    others = others_of(maintainer, rules, number)
-    body = changed()
+def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Caller, project_rules: Path) -> None:
+    number, _ = created(maintainer, project_rules)["id"], created(maintainer, project_rules)
+    others = others_of(maintainer, project_rules, number)
+    body = changed(maintainer)
     values = {name: body[name] for name in ("name", "approvals_required")}
     with verifies("project-approval-rules.update.answers-with-rule", go_on=True):
-        answer = maintainer.put(rules / number, body)
+        answer = maintainer.put(project_rules / number, body)
         answer.must_be(200, 201).must_hold(id=number)
     with verifies("project-approval-rules.update.values", go_on=True):
         answer.given_served().must_hold(**values)
     with verifies("project-approval-rules.update.stored", go_on=True):
         answer.given_served()
-        by_id(maintainer, rules, number).must_hold(**values)
-        in_list(maintainer, rules, number).must_hold(**values)
-        again = changed()
-        maintainer.put(rules / number, again).given_served()
-        by_id(maintainer, rules, number).must_hold(**{name: again[name] for name in values})
+        by_id(maintainer, project_rules, number).must_hold(**values)
+        in_list(maintainer, project_rules, number).must_hold(**values)
+        again = changed(maintainer)
+        maintainer.put(project_rules / number, again).given_served()
+        by_id(maintainer, project_rules, number).must_hold(**{name: again[name] for name in values})
     with verifies("project-approval-rules.update.leaves-other-rules"):
         answer.given_served()
-        must_stay(maintainer, rules, others)
+        must_stay(maintainer, project_rules, others)
 
 
 def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     approver: Caller,
     second_approver: Caller,
     approver_group: Fixture,
 ) -> None:
     """Somebody who stays an approver after removal may still let changes through."""
     first, second, groups = user_id(approver), user_id(second_approver), [approver_group.id]
-    number = created(maintainer, rules, user_ids=[first], group_ids=groups)["id"]
-    stored = by_id(maintainer, rules, number)
+    number = created(maintainer, project_rules, user_ids=[first], group_ids=groups)["id"]
+    stored = by_id(maintainer, project_rules, number)
     stored.given_naming(users=[first], groups=groups)
-    maintainer.put(rules / number, changed(user_ids=[second], group_ids=groups)).given_served()
+    maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups)).given_served()
     with verifies("project-approval-rules.update.user-ids", go_on=True):
         stored.must_name(users=[second])
     with verifies("project-approval-rules.update.user-ids.removes-others"):
         stored.must_not_name(users=[first])
-        maintainer.put(rules / number, changed(user_ids=[second], group_ids=groups)).given_served()
+        maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups)).given_served()
         stored.must_not_name(users=[first])
 
 
 def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     approver: Caller,
     approver_group: Fixture,
     second_approver_group: Fixture,
 ) -> None:
     first, second, users = approver_group.id, second_approver_group.id, [user_id(approver)]
-    number = created(maintainer, rules, user_ids=users, group_ids=[first])["id"]
-    stored = by_id(maintainer, rules, number)
+    number = created(maintainer, project_rules, user_ids=users, group_ids=[first])["id"]
+    stored = by_id(maintainer, project_rules, number)
     stored.given_naming(users=users, groups=[first])
-    maintainer.put(rules / number, changed(user_ids=users, group_ids=[second])).given_served()
+    maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
     with verifies("project-approval-rules.update.group-ids", go_on=True):
         stored.must_name(groups=[second])
     with verifies("project-approval-rules.update.group-ids.removes-others"):
         stored.must_not_name(groups=[first])
-        maintainer.put(rules / number, changed(user_ids=users, group_ids=[second])).given_served()
+        maintainer.put(project_rules / number, changed(maintainer, user_ids=users, group_ids=[second])).given_served()
         stored.must_not_name(groups=[first])
 
 
 def test_what_empty_lists_of_approvers_do(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     approver: Caller,
     approver_group: Fixture,
 ) -> None:
-    rule = created(maintainer, rules, user_ids=[user_id(approver)], group_ids=[approver_group.id])
-    stored = by_id(maintainer, rules, rule["id"])
+    rule = created(maintainer, project_rules, user_ids=[user_id(approver)], group_ids=[approver_group.id])
+    stored = by_id(maintainer, project_rules, rule["id"])
     stored.given_naming(users=[user_id(approver)], groups=[approver_group.id])
-    answer = maintainer.put(rules / rule["id"], changed(user_ids=[], group_ids=[]))
+    answer = maintainer.put(project_rules / rule["id"], changed(maintainer, user_ids=[], group_ids=[]))
     left = [name for name in ("users", "groups") if numbers(stored.rule, name)]
     observe(
         "project-approval-rules.update.empty-lists",
@@ -123,16 +113,16 @@ def test_what_empty_lists_of_approvers_do(
 
 def test_a_change_of_branches_replaces_them(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     protected_branch: Fixture,
     second_protected_branch: Fixture,
 ) -> None:
-    number = created(maintainer, rules, protected_branch_ids=[protected_branch.id])["id"]
-    stored = by_id(maintainer, rules, number)
+    number = created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])["id"]
+    stored = by_id(maintainer, project_rules, number)
     stored.given_naming(protected_branches=[protected_branch.id])
     with verifies("project-approval-rules.update.protected-branch-ids"):
-        body = changed(protected_branch_ids=[second_protected_branch.id])
-        maintainer.put(rules / number, body).must_be_served()
+        body = changed(maintainer, protected_branch_ids=[second_protected_branch.id])
+        maintainer.put(project_rules / number, body).must_be_served()
         stored.must_name_only(protected_branches=[second_protected_branch.id])
 
 
@@ -142,76 +132,76 @@ def test_a_change_of_branches_replaces_them(
 @pytest.fixture
 def half_hidden(
     owner: Caller,
-    rules: Path,
+    project_rules: Path,
     hidden_group: Fixture,
     approver_group: Fixture,
 ) -> int:
     """A rule with one group that everybody can see, and one that its owner can see and its maintainer cannot."""
     groups = [hidden_group.id, approver_group.id]
-    number = int(created(owner, rules, group_ids=groups)["id"])
-    by_id(owner, rules, number).given_naming(groups=groups)
+    number = int(created(owner, project_rules, group_ids=groups)["id"])
+    by_id(owner, project_rules, number).given_naming(groups=groups)
     return number
 
 
 def test_a_group_is_hidden_from_those_who_may_not_view_it(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     half_hidden: int,
     hidden_group: Fixture,
     approver_group: Fixture,
 ) -> None:
-    seen = by_id(maintainer, rules, half_hidden)
+    seen = by_id(maintainer, project_rules, half_hidden)
     with verifies("project-approval-rules.hidden-groups.are-not-shown", go_on=True):
         seen.must_name(groups=[approver_group.id])
-        for reading in (seen, in_list(maintainer, rules, half_hidden)):
+        for reading in (seen, in_list(maintainer, project_rules, half_hidden)):
             reading.must_not_name(groups=[hidden_group.id])
     with verifies("project-approval-rules.hidden-groups.are-announced"):
-        for reading in (seen, in_list(maintainer, rules, half_hidden)):
+        for reading in (seen, in_list(maintainer, project_rules, half_hidden)):
             reading.must_hold(contains_hidden_groups=True)
 
 
 def test_a_hidden_group_goes_only_when_that_is_asked_for(
     owner: Caller,
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     half_hidden: int,
     hidden_group: Fixture,
     approver_group: Fixture,
 ) -> None:
     """Who cannot see a group must not take it away by accident."""
     visible, hidden = [approver_group.id], [hidden_group.id]
-    insider = by_id(owner, rules, half_hidden)
+    insider = by_id(owner, project_rules, half_hidden)
     with verifies("project-approval-rules.update.hidden-groups.stay"):
-        maintainer.put(rules / half_hidden, changed(group_ids=visible)).given_served()
+        maintainer.put(project_rules / half_hidden, changed(maintainer, group_ids=visible)).given_served()
         insider.must_name(groups=hidden)
     with verifies("project-approval-rules.update.hidden-groups.stay-when-told"):
-        body = changed(group_ids=visible, remove_hidden_groups=False)
-        maintainer.put(rules / half_hidden, body).given_served()
+        body = changed(maintainer, group_ids=visible, remove_hidden_groups=False)
+        maintainer.put(project_rules / half_hidden, body).given_served()
         insider.must_name(groups=hidden)
     with verifies("project-approval-rules.update.hidden-groups.removed"):
-        body = changed(group_ids=visible, remove_hidden_groups=True)
-        maintainer.put(rules / half_hidden, body).must_be_served()
+        body = changed(maintainer, group_ids=visible, remove_hidden_groups=True)
+        maintainer.put(project_rules / half_hidden, body).must_be_served()
         insider.must_not_name(groups=hidden)
-        by_id(maintainer, rules, half_hidden).must_hold(contains_hidden_groups=False)
+        by_id(maintainer, project_rules, half_hidden).must_hold(contains_hidden_groups=False)
 
 
-def test_there_need_be_no_hidden_group_to_be_kept(maintainer: Caller, rules: Path) -> None:
-    number = created(maintainer, rules)["id"]
+def test_there_need_be_no_hidden_group_to_be_kept(maintainer: Caller, project_rules: Path) -> None:
+    number = created(maintainer, project_rules)["id"]
     with verifies("project-approval-rules.update.remove-hidden-groups.without-any"):
-        body = changed(remove_hidden_groups=False)
-        maintainer.put(rules / number, body).must_be_served()
-        by_id(maintainer, rules, number).must_hold(name=body["name"])
+        body = changed(maintainer, remove_hidden_groups=False)
+        maintainer.put(project_rules / number, body).must_be_served()
+        by_id(maintainer, project_rules, number).must_hold(name=body["name"])
 
 
 # -- deletion ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, rules: Path) -> None:
-    number, second = created(maintainer, rules)["id"], created(maintainer, rules)["id"]
-    others = others_of(maintainer, rules, number)
-    listed = maintainer.list(rules)
-    alone = maintainer.get(rules / number)
-    answer = maintainer.delete(rules / number)
+def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, project_rules: Path) -> None:
+    number, second = created(maintainer, project_rules)["id"], created(maintainer, project_rules)["id"]
+    others = others_of(maintainer, project_rules, number)
+    listed = maintainer.list(project_rules)
+    alone = maintainer.get(project_rules / number)
+    answer = maintainer.delete(project_rules / number)
     with verifies("project-approval-rules.delete.succeeds", go_on=True):
         answer.must_be_served()
     with verifies("project-approval-rules.delete.no-bytes-under-204", go_on=True):
@@ -219,16 +209,16 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, rules
         must(not (silent and answer.exchange.body), "no body under 204", f"{len(answer.exchange.body)} bytes")
     with verifies("project-approval-rules.delete.gone", go_on=True):
         answer.given_served()
-        maintainer.get(rules / number).must_be_refused(beside=alone)
+        maintainer.get(project_rules / number).must_be_refused(beside=alone)
     with verifies("project-approval-rules.delete.unlisted", go_on=True):
         answer.given_served()
-        maintainer.list(rules).must_not_contain(id=number, after=listed)
+        maintainer.list(project_rules).must_not_contain(id=number, after=listed)
     with verifies("project-approval-rules.delete.leaves-other-rules"):
         answer.given_served()
-        must_stay(maintainer, rules, others)
+        must_stay(maintainer, project_rules, others)
     with verifies("project-approval-rules.delete.gone"):
-        maintainer.delete(rules / second).given_served()
-        maintainer.get(rules / second).must_be_refused(beside=alone)
+        maintainer.delete(project_rules / second).given_served()
+        maintainer.get(project_rules / second).must_be_refused(beside=alone)
     observe(
         "project-approval-rules.delete.answer",
         f"deleting a rule is answered {answer.status} with{'' if answer.exchange.body else 'out'} a body",
@@ -240,38 +230,38 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, rules
 
 def test_a_rule_is_reached_only_by_way_of_its_own_project(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     sibling_project: Fixture,
 ) -> None:
     """Ids are unique across projects, so that a service may forget to ask whose rule it is."""
-    number = created(maintainer, rules)["id"]
-    own, foreign = rules / number, project_rules(sibling_project) / number
-    maintainer.list(project_rules(sibling_project))
+    number = created(maintainer, project_rules)["id"]
+    own, foreign = project_rules / number, project_rules_path(sibling_project) / number
+    maintainer.list(project_rules_path(sibling_project))
     with verifies("project-approval-rules.read.rule-of-another-project", go_on=True):
         maintainer.get(foreign).must_be_refused(beside=maintainer.get(own))
     with verifies("project-approval-rules.update.rule-of-another-project", go_on=True):
-        control = maintainer.put(own, changed())
-        before = standings(maintainer, rules)
-        maintainer.put(foreign, changed()).must_be_refused(beside=control)
-        must_stay(maintainer, rules, before)
+        control = maintainer.put(own, changed(maintainer))
+        before = standings(maintainer, project_rules)
+        maintainer.put(foreign, changed(maintainer)).must_be_refused(beside=control)
+        must_stay(maintainer, project_rules, before)
     with verifies("project-approval-rules.delete.rule-of-another-project"):
-        before = others_of(maintainer, rules)
+        before = others_of(maintainer, project_rules)
         given(number in before, "the rule is not there to be deleted")
         maintainer.delete(foreign)
-        must_stay(maintainer, rules, before)
+        must_stay(maintainer, project_rules, before)
 
 
 def test_a_change_in_one_project_leaves_the_other_projects(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     sibling_project: Fixture,
 ) -> None:
-    neighbour = project_rules(sibling_project)
+    neighbour = project_rules_path(sibling_project)
     with (
         verifies("project-approval-rules.projects-are-separate"),
         unchanged(lambda: standings(maintainer, neighbour), "the rules of the sibling project"),
     ):
-        number = created(maintainer, rules)["id"]
-        maintainer.list(rules).the(id=number)
-        maintainer.put(rules / number, changed()).given_served()
-        maintainer.delete(rules / number).given_served()
+        number = created(maintainer, project_rules)["id"]
+        maintainer.list(project_rules).the(id=number)
+        maintainer.put(project_rules / number, changed(maintainer)).given_served()
+        maintainer.delete(project_rules / number).given_served()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,49 +18,42 @@ from conformance.suite.arrange.approval_rules import (
     must_be_dropped_or_refused,
     must_stay,
     numbers,
-    project_rules,
     standing,
     standings,
 )
-from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, rule_in, rules_put_back
+from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, naming_only, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, must, observe, unchanged, verifies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from conformance.target import Fixture
 
 
 @dataclass(frozen=True)
 class Unfit:
     """An object where a list belongs: refused or left out of account, so that nothing is added by it."""
 
-    requirement: str
+    create: str
+    """Requirement that it gives a new rule nothing."""
+    update: str
+    """Requirement that it adds nothing to a rule."""
     shown: dict[str, str]
     """Parameter -> the list of the rule that would show it."""
 
 
-UNFIT = (
-    Unfit("approvers-are-lists", {"user_ids": "users", "group_ids": "groups"}),
-    Unfit("protected-branches-are-a-list", {"protected_branch_ids": "protected_branches"}),
-    Unfit("usernames-are-a-list", {"usernames": "users"}),
-)
-
-
-@pytest.fixture
-def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
-    """The rules of the project; whichever comes to them in a story is gone after it."""
-    path = project_rules(project)
-    with rules_put_back(maintainer, path):
-        yield path
-
-
-@pytest.fixture
-def drawn_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[Path]:
-    """The same of the project set aside: there, a rule of a special type may take the place of another."""
-    path = project_rules(fuzz_project)
-    with rules_put_back(maintainer, path):
-        yield path
+UNFIT = {
+    "approvers": Unfit(
+        "project-approval-rules.create.approvers-are-lists",
+        "project-approval-rules.update.approvers-are-lists",
+        {"user_ids": "users", "group_ids": "groups"},
+    ),
+    "protected-branches": Unfit(
+        "project-approval-rules.create.protected-branches-are-a-list",
+        "project-approval-rules.update.protected-branches-are-a-list",
+        {"protected_branch_ids": "protected_branches"},
+    ),
+    "usernames": Unfit(
+        "project-approval-rules.create.usernames-are-a-list",
+        "project-approval-rules.update.usernames-are-a-list",
+        {"usernames": "users"},
+    ),
+}
 
 
 # -- special types -----------------------------------------------------------------------------------------------------
@@ -68,56 +61,75 @@ def drawn_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[Path]:
 
 def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     maintainer: Caller,
-    drawn_rules: Path,
+    spare_project_rules: Path,
 ) -> None:
     """Whether callers can make such rules is open; a service that falls over them is not."""
-    created(maintainer, drawn_rules)
+    created(maintainer, spare_project_rules)
     with verifies("project-approval-rules.create.any-approver", go_on=True):
-        answer, made = attempt(maintainer, drawn_rules, rule_type="any_approver")
+        answer, made = attempt(maintainer, spare_project_rules, rule_type="any_approver")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
     observe("project-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
     with verifies("project-approval-rules.create.report-approver", go_on=True):
-        answer, _ = attempt(maintainer, drawn_rules, rule_type="report_approver")
+        answer, _ = attempt(maintainer, spare_project_rules, rule_type="report_approver")
         answer.must_not_break()
     observe("project-approval-rules.create.report-approver-answer", f"creating such a rule is answered {answer.status}")
     with verifies("project-approval-rules.create.code-owner"):
-        answer, made = attempt(maintainer, drawn_rules, rule_type="code_owner")
+        answer, made = attempt(maintainer, spare_project_rules, rule_type="code_owner")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")
 
 
-@pytest.mark.parametrize("report", ["code-coverage", "license-scanning"])
-def test_a_rule_about_a_report_may_be_created_or_refused(report: str, maintainer: Caller, drawn_rules: Path) -> None:
-    created(maintainer, drawn_rules)
+@pytest.mark.parametrize(
+    ("report", "noted"),
+    [
+        ("code_coverage", "project-approval-rules.create.report-type.code-coverage-answer"),
+        ("license_scanning", "project-approval-rules.create.report-type.license-scanning-answer"),
+    ],
+    ids=["code-coverage", "license-scanning"],
+)
+def test_a_rule_about_a_report_may_be_created_or_refused(
+    report: str, noted: str, maintainer: Caller, spare_project_rules: Path
+) -> None:
+    created(maintainer, spare_project_rules)
     with verifies("project-approval-rules.create.report-type"):
-        special = {"rule_type": "report_approver", "report_type": report.replace("-", "_")}
-        answer, _ = attempt(maintainer, drawn_rules, **special)
+        special = {"rule_type": "report_approver", "report_type": report}
+        answer, _ = attempt(maintainer, spare_project_rules, **special)
         answer.must_not_break()
     observe(
-        f"project-approval-rules.create.report-type.{report}-answer",
+        noted,
         f"creating a rule about this report is answered {answer.status}",
     )
 
 
-@pytest.mark.parametrize("parameter", ["rule-type", "report-type"])
-def test_an_unknown_type_shows_in_no_rule(parameter: str, maintainer: Caller, drawn_rules: Path) -> None:
-    created(maintainer, drawn_rules)
-    unknown = {"rule-type": {"rule_type": UNHEARD_OF}}
-    unknown["report-type"] = {"rule_type": "report_approver", "report_type": UNHEARD_OF}
-    with verifies(f"project-approval-rules.create.{parameter}-is-known"):
-        answer, made = attempt(maintainer, drawn_rules, **unknown[parameter])
+@pytest.mark.parametrize(
+    ("requirement", "unknown"),
+    [
+        ("project-approval-rules.create.rule-type-is-known", {"rule_type": UNHEARD_OF}),
+        (
+            "project-approval-rules.create.report-type-is-known",
+            {"rule_type": "report_approver", "report_type": UNHEARD_OF},
+        ),
+    ],
+    ids=["rule-type", "report-type"],
+)
+def test_an_unknown_type_shows_in_no_rule(
+    requirement: str, unknown: dict[str, str], maintainer: Caller, spare_project_rules: Path
+) -> None:
+    created(maintainer, spare_project_rules)
+    with verifies(requirement):
+        answer, made = attempt(maintainer, spare_project_rules, **unknown)
         must_be_dropped_or_refused(answer, made)
         must(UNHEARD_OF not in json.dumps(made), f"no rule that shows {UNHEARD_OF}", json.dumps(made)[:200])
 
 
-def test_another_type_in_a_change(maintainer: Caller, rules: Path) -> None:
-    rule = created(maintainer, rules, rule_type="regular")
-    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
-    answer = maintainer.put(rules / rule["id"], {**body, "rule_type": "any_approver"}).must_not_break()
-    shown = by_id(maintainer, rules, rule["id"]).rule.get("rule_type")
+def test_another_type_in_a_change(maintainer: Caller, project_rules: Path) -> None:
+    rule = created(maintainer, project_rules, rule_type="regular")
+    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, **naming_only(maintainer)}
+    answer = maintainer.put(project_rules / rule["id"], {**body, "rule_type": "any_approver"}).must_not_break()
+    shown = by_id(maintainer, project_rules, rule["id"]).rule.get("rule_type")
     observe(
         "project-approval-rules.update.rule-type-stays",
         f"a change of a regular rule that sends any_approver is answered {answer.status}; the rule is {shown} then",
@@ -127,28 +139,35 @@ def test_another_type_in_a_change(maintainer: Caller, rules: Path) -> None:
 # -- values that cannot be taken ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unfit", UNFIT, ids=lambda unfit: unfit.requirement)
-def test_an_object_in_place_of_a_list_gives_a_new_rule_nothing(unfit: Unfit, maintainer: Caller, rules: Path) -> None:
-    plain = created(maintainer, rules)
-    with verifies(f"project-approval-rules.create.{unfit.requirement}"):
+@pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
+def test_an_object_in_place_of_a_list_gives_a_new_rule_nothing(
+    unfit: Unfit, maintainer: Caller, approver: Caller, project_rules: Path
+) -> None:
+    plain = created(maintainer, project_rules, user_ids=[user_id(approver)])
+    with verifies(unfit.create):
         for parameter, shown in unfit.shown.items():
-            answer, made = attempt(maintainer, rules, **{parameter: inside_an_object(maintainer, parameter)})
+            # Whom the rule names is looked at; elsewhere somebody is named, as a rule for anybody may be refused.
+            named = {} if shown == "users" else {"user_ids": [user_id(approver)]}
+            sent = {parameter: inside_an_object(maintainer, parameter), **named}
+            answer, made = attempt(maintainer, project_rules, **sent)
             must_be_dropped_or_refused(answer, made)
             for rule in made:
                 must_add_nothing(shown, rule, plain)
 
 
-@pytest.mark.parametrize("unfit", UNFIT, ids=lambda unfit: unfit.requirement)
-def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(unfit: Unfit, maintainer: Caller, rules: Path) -> None:
-    before = created(maintainer, rules)
+@pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
+def test_an_object_in_place_of_a_list_adds_nothing_to_a_rule(
+    unfit: Unfit, maintainer: Caller, approver: Caller, project_rules: Path
+) -> None:
+    before = created(maintainer, project_rules, user_ids=[user_id(approver)])
     valid = {"name": before.get("name"), "approvals_required": 1}
-    maintainer.put(rules / before["id"], {**valid, "user_ids": [], "group_ids": []}).given_served()
-    with verifies(f"project-approval-rules.update.{unfit.requirement}"):
+    maintainer.put(project_rules / before["id"], {**valid, **naming_only(approver)}).given_served()
+    with verifies(unfit.update):
         for parameter, shown in unfit.shown.items():
-            sent = {parameter: inside_an_object(maintainer, parameter)}
-            answer = maintainer.put(rules / before["id"], {**valid, **sent})
+            sent = {**naming_only(approver), parameter: inside_an_object(maintainer, parameter)}
+            answer = maintainer.put(project_rules / before["id"], {**valid, **sent})
             must_be_dropped_or_refused(answer, [])
-            must_add_nothing(shown, by_id(maintainer, rules, before["id"]).rule, before)
+            must_add_nothing(shown, by_id(maintainer, project_rules, before["id"]).rule, before)
 
 
 def inside_an_object(caller: Caller, parameter: str) -> dict[str, object]:
@@ -167,78 +186,88 @@ def must_add_nothing(shown: str, rule: Rule, plain: Rule) -> None:
 NO_TRUTH_VALUES = ("maybe", {UNHEARD_OF: 1})
 
 
-def test_what_is_no_truth_value_gives_a_new_rule_no_branches(maintainer: Caller, rules: Path) -> None:
+def test_what_is_no_truth_value_gives_a_new_rule_no_branches(maintainer: Caller, project_rules: Path) -> None:
     """To take just anything for yes would widen what a rule holds for."""
-    control = maintainer.post(rules, {"name": fresh_name(), "approvals_required": 1, FLAG: False})
+    right = {"approvals_required": 1, **naming_only(maintainer)}
+    control = maintainer.post(project_rules, {"name": fresh_name(), **right, FLAG: False})
     given_owed(maintainer, FLAG in rule_in(control), f"{FLAG}, which came with 15.3")
     with verifies("project-approval-rules.create.applies-to-all-protected-branches-is-boolean"):
         for value in NO_TRUTH_VALUES:
             name = fresh_name()
-            answer = maintainer.post(rules, {"name": name, "approvals_required": 1, FLAG: value})
+            answer = maintainer.post(project_rules, {"name": name, **right, FLAG: value})
             answer.must_be_refused(beside=control)
-            must(not maintainer.list(rules).having(name=name), "no new rule", f"a rule named {name}")
+            must(not maintainer.list(project_rules).having(name=name), "no new rule", f"a rule named {name}")
 
 
-@pytest.mark.parametrize("switch", ["applies-to-all-protected-branches", "remove-hidden-groups"])
-def test_what_is_no_truth_value_changes_no_rule(switch: str, maintainer: Caller, rules: Path) -> None:
-    rule, parameter = created(maintainer, rules), switch.replace("-", "_")
+@pytest.mark.parametrize(
+    ("requirement", "parameter"),
+    [
+        ("project-approval-rules.update.applies-to-all-protected-branches-is-boolean", FLAG),
+        ("project-approval-rules.update.remove-hidden-groups-is-boolean", "remove_hidden_groups"),
+    ],
+    ids=["applies-to-all-protected-branches", "remove-hidden-groups"],
+)
+def test_what_is_no_truth_value_changes_no_rule(
+    requirement: str, parameter: str, maintainer: Caller, project_rules: Path
+) -> None:
+    rule = created(maintainer, project_rules)
     given_owed(maintainer, parameter != FLAG or FLAG in rule, f"{FLAG}, which came with 15.3")
-    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, "user_ids": [], "group_ids": []}
-    control = maintainer.put(rules / rule["id"], {**body, parameter: False})
-    before = standing(by_id(maintainer, rules, rule["id"]).rule)
-    with verifies(f"project-approval-rules.update.{switch}-is-boolean"):
+    body: dict[str, Any] = {"name": rule.get("name"), "approvals_required": 1, **naming_only(maintainer)}
+    control = maintainer.put(project_rules / rule["id"], {**body, parameter: False})
+    before = standing(by_id(maintainer, project_rules, rule["id"]).rule)
+    with verifies(requirement):
         for value in NO_TRUTH_VALUES:
-            answer = maintainer.put(rules / rule["id"], {**body, "approvals_required": 3, parameter: value})
+            answer = maintainer.put(project_rules / rule["id"], {**body, "approvals_required": 3, parameter: value})
             answer.must_be_refused(beside=control)
-            after = standing(by_id(maintainer, rules, rule["id"]).rule)
+            after = standing(by_id(maintainer, project_rules, rule["id"]).rule)
             must(after == before, f"the rule as before: {before}", str(after))
 
 
 # -- rules and projects that are not there -----------------------------------------------------------------------------
 
 
-def test_a_number_that_is_none_names_no_rule(maintainer: Caller, rules: Path) -> None:
-    number = created(maintainer, rules)["id"]
-    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
-    control = maintainer.put(rules / number, body)
-    before = standings(maintainer, rules)
+def test_a_number_that_is_none_names_no_rule(maintainer: Caller, project_rules: Path) -> None:
+    number = created(maintainer, project_rules)["id"]
+    body = {"name": fresh_name(), "approvals_required": 1, **naming_only(maintainer)}
+    control = maintainer.put(project_rules / number, body)
+    before = standings(maintainer, project_rules)
     with verifies("project-approval-rules.read.rule-id-is-integer", go_on=True):
-        maintainer.get(rules / "abc").must_be_refused(beside=maintainer.get(rules / number))
+        maintainer.get(project_rules / "abc").must_be_refused(beside=maintainer.get(project_rules / number))
     with verifies("project-approval-rules.update.rule-id-is-integer", go_on=True):
-        maintainer.put(rules / "abc", body).must_be_refused(beside=control)
-        must_stay(maintainer, rules, before)
+        maintainer.put(project_rules / "abc", body).must_be_refused(beside=control)
+        must_stay(maintainer, project_rules, before)
     with verifies("project-approval-rules.delete.rule-id-is-integer"):
-        alone = maintainer.get(rules / number)
-        maintainer.delete(rules / "abc").must_be_refused(beside=alone)
-        must_stay(maintainer, rules, before)
+        alone = maintainer.get(project_rules / number)
+        maintainer.delete(project_rules / "abc").must_be_refused(beside=alone)
+        must_stay(maintainer, project_rules, before)
 
 
-def test_a_rule_that_the_project_does_not_have(maintainer: Caller, rules: Path) -> None:
-    number = created(maintainer, rules)["id"]
-    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [], "group_ids": []}
-    control = maintainer.put(rules / number, body)
+def test_a_rule_that_the_project_does_not_have(maintainer: Caller, project_rules: Path) -> None:
+    number = created(maintainer, project_rules)["id"]
+    body = {"name": fresh_name(), "approvals_required": 1, **naming_only(maintainer)}
+    control = maintainer.put(project_rules / number, body)
     with verifies("project-approval-rules.read.unknown-rule", go_on=True):
-        maintainer.get(rules / UNUSED_ID).must_be_refused(beside=maintainer.get(rules / number))
+        maintainer.get(project_rules / UNUSED_ID).must_be_refused(beside=maintainer.get(project_rules / number))
     with (
         verifies("project-approval-rules.update.unknown-rule", go_on=True),
-        unchanged(lambda: standings(maintainer, rules), "the rules"),
+        unchanged(lambda: standings(maintainer, project_rules), "the rules"),
     ):
-        maintainer.put(rules / UNUSED_ID, body).must_be_refused(beside=control)
+        maintainer.put(project_rules / UNUSED_ID, body).must_be_refused(beside=control)
     with (
         verifies("project-approval-rules.delete.unknown-rule"),
-        unchanged(lambda: standings(maintainer, rules), "the rules"),
+        unchanged(lambda: standings(maintainer, project_rules), "the rules"),
     ):
-        unknown = maintainer.delete(rules / UNUSED_ID).must_not_break()
+        unknown = maintainer.delete(project_rules / UNUSED_ID).must_not_break()
     observe(
         "project-approval-rules.delete.unknown-rule-answer",
         f"deleting a rule that the project does not have is answered {unknown.status}",
     )
 
 
-def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Caller, rules: Path) -> None:
+def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Caller, project_rules: Path) -> None:
     """What deleting there is answered is open, as long as nothing breaks."""
-    rule = created(maintainer, rules)
-    body = {"approvals_required": 1, "user_ids": [], "group_ids": []}
+    rule = created(maintainer, project_rules)
+    body = {"approvals_required": 1, **naming_only(maintainer)}
     calls: tuple[tuple[str, str, Any], ...] = (
         ("GET", "?page=1&per_page=1", None),
         ("POST", "", {**body, "name": fresh_name()}),
@@ -249,7 +278,7 @@ def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Calle
     with verifies("project-approval-rules.unknown-project"):
         for method, below, sent in calls:
             more = {} if sent is None else {"json": sent}
-            control = maintainer.call(method, f"{rules}{below}", **more)
+            control = maintainer.call(method, f"{project_rules}{below}", **more)
             maintainer.call(method, f"{elsewhere}{below}", **more).must_be_refused(beside=control)
         maintainer.delete(f"{elsewhere}/{rule['id']}").must_not_break()
-        by_id(maintainer, rules, rule["id"]).must_hold(id=rule["id"])
+        by_id(maintainer, project_rules, rule["id"]).must_hold(id=rule["id"])

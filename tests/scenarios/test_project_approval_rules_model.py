@@ -8,52 +8,35 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.suite.arrange.approval_rules import project_rules, standings, standings_when
-from conformance.suite.arrange.reviews import fresh_name, rule_in, rules_put_back, user_id
+from conformance.suite.arrange.approval_rules import standings, standings_when
+from conformance.suite.arrange.reviews import fresh_name, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, must, verifies
 from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from conformance.runner.session import Session
     from conformance.target import Fixture
 
-AREA = "project-approval-rules"
-
-
-@pytest.fixture
-def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
-    """The rules of the project; whichever comes to them is gone afterwards."""
-    path = project_rules(project)
-    with rules_put_back(maintainer, path):
-        yield path
-
 
 @pytest.mark.requirements(
-    *(
-        f"{AREA}.{move}"
-        for move in (
-            "create.listed",
-            "create.user-ids",
-            "create.group-ids",
-            "create.leaves-other-rules",
-            "update.stored",
-            "update.user-ids",
-            "update.user-ids.removes-others",
-            "update.group-ids",
-            "update.group-ids.removes-others",
-            "update.leaves-other-rules",
-            "delete.unlisted",
-            "delete.leaves-other-rules",
-        )
-    ),
+    "project-approval-rules.create.listed",
+    "project-approval-rules.create.user-ids",
+    "project-approval-rules.create.group-ids",
+    "project-approval-rules.create.leaves-other-rules",
+    "project-approval-rules.update.stored",
+    "project-approval-rules.update.user-ids",
+    "project-approval-rules.update.user-ids.removes-others",
+    "project-approval-rules.update.group-ids",
+    "project-approval-rules.update.group-ids.removes-others",
+    "project-approval-rules.update.leaves-other-rules",
+    "project-approval-rules.delete.unlisted",
+    "project-approval-rules.delete.leaves-other-rules",
 )
-def test_rules_follow_the_model_in_any_order_of_moves(
+def test_rules_of_a_project_follow_the_model(
     suite: Session,
     maintainer: Caller,
     owner: Caller,
-    rules: Path,
+    project_rules: Path,
     approver: Caller,
     second_approver: Caller,
     approver_group: Fixture,
@@ -61,7 +44,7 @@ def test_rules_follow_the_model_in_any_order_of_moves(
 ) -> None:
     users = [user_id(approver), user_id(second_approver)]
     groups = [approver_group.id, second_approver_group.id]
-    explore(suite, machine(rules, users, groups, (maintainer, owner)))
+    explore(suite, machine(project_rules, users, groups, (maintainer, owner)))
 
 
 def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Caller, ...]) -> type[Model]:
@@ -86,12 +69,12 @@ def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Cal
             made = rule_in(caller.post(rules, body))["id"]
             self.made.append(made)
             now = standings_when(callers[0], rules, lambda rules: made in rules)
-            with verifies(f"{AREA}.create.listed"):
+            with verifies("project-approval-rules.create.listed"):
                 must(made in now, f"rule {made} in the list", f"the rules {sorted(now, key=str)}")
                 must_show(now[made], body)
-            must_name("create.user-ids", now[made]["users"], users)
-            must_name("create.group-ids", now[made]["groups"], groups)
-            self.compare("create", now, made)
+            must_name("project-approval-rules.create.user-ids", now[made]["users"], users)
+            must_name("project-approval-rules.create.group-ids", now[made]["groups"], groups)
+            self.compare("project-approval-rules.create.leaves-other-rules", now, made)
 
         @precondition(lambda self: self.made)
         @rule(place=places, number=numbers, users=some_users, groups=some_groups, caller=people)
@@ -100,14 +83,16 @@ def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Cal
             body = sent(number, users, groups)
             caller.put(rules / changed, body).given_served()
             now = standings_when(callers[0], rules, lambda rules: rules.get(changed, {}).get("name") == body["name"])
-            with verifies(f"{AREA}.update.stored"):
+            with verifies("project-approval-rules.update.stored"):
                 must(changed in now, f"rule {changed} in the list", f"the rules {sorted(now, key=str)}")
                 must_show(now[changed], body)
-            must_name("update.user-ids", now[changed]["users"], users)
-            must_name("update.group-ids", now[changed]["groups"], groups)
-            must_not_name_others("update.user-ids.removes-others", now[changed]["users"], users)
-            must_not_name_others("update.group-ids.removes-others", now[changed]["groups"], groups)
-            self.compare("update", now, changed)
+            must_name("project-approval-rules.update.user-ids", now[changed]["users"], users)
+            must_name("project-approval-rules.update.group-ids", now[changed]["groups"], groups)
+            must_not_name_others("project-approval-rules.update.user-ids.removes-others", now[changed]["users"], users)
+            must_not_name_others(
+                "project-approval-rules.update.group-ids.removes-others", now[changed]["groups"], groups
+            )
+            self.compare("project-approval-rules.update.leaves-other-rules", now, changed)
 
         @precondition(lambda self: self.made)
         @rule(place=places, caller=people)
@@ -115,14 +100,14 @@ def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Cal
             deleted = self.made.pop(place % len(self.made))
             caller.delete(rules / deleted).given_served()
             now = standings_when(callers[0], rules, lambda rules: deleted not in rules)
-            with verifies(f"{AREA}.delete.unlisted"):
+            with verifies("project-approval-rules.delete.unlisted"):
                 must(deleted not in now, f"no rule {deleted} in the list", f"the rules {sorted(now, key=str)}")
-            self.compare("delete", now, deleted)
+            self.compare("project-approval-rules.delete.leaves-other-rules", now, deleted)
 
-        def compare(self, move: str, now: dict[Any, dict[str, Any]], touched: int) -> None:
+        def compare(self, requirement: str, now: dict[Any, dict[str, Any]], touched: int) -> None:
             """Hold every rule but the one that was touched against what it was before."""
             others = {number: said for number, said in self.known.items() if number != touched}
-            with verifies(f"{AREA}.{move}.leaves-other-rules"):
+            with verifies(requirement):
                 left = {number: said for number, said in now.items() if number != touched}
                 must(left == others, f"the other rules as before: {others}", f"{left}")
             self.known = now
@@ -146,10 +131,10 @@ def must_show(said: dict[str, Any], body: dict[str, Any]) -> None:
 
 
 def must_name(requirement: str, shown: list[int], wanted: list[int]) -> None:
-    with verifies(f"{AREA}.{requirement}"):
+    with verifies(requirement):
         must(set(wanted) <= set(shown), f"{sorted(wanted)} named", f"{shown} named")
 
 
 def must_not_name_others(requirement: str, shown: list[int], wanted: list[int]) -> None:
-    with verifies(f"{AREA}.{requirement}"):
+    with verifies(requirement):
         must(set(shown) <= set(wanted), f"nobody but {sorted(wanted)} named", f"{shown} named")

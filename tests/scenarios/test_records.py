@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite.arrange.approval_rules import administrator_of, group_rules, project_rules
+from conformance.suite.arrange.approval_rules import administrator_of, group_rules_path
 from conformance.suite.arrange.reviews import (
     Rule,
     approvals_put_back,
     created,
     given_open,
     merge_request_path,
-    rules_put_back,
     state_of,
     status_of,
     user_id,
@@ -21,8 +20,6 @@ from conformance.suite.arrange.reviews import (
 from conformance.suite.expectations import Caller, Path, given, must, verifies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from conformance.target import Fixture
 
 SIX_FIELDS: dict[str, type | tuple[type, ...]] = {
@@ -33,14 +30,6 @@ SIX_FIELDS: dict[str, type | tuple[type, ...]] = {
     "avatar_url": (str, type(None)),
     "web_url": str,
 }
-
-
-@pytest.fixture
-def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
-    """The rules of the project; whichever comes to them in a story is gone after it."""
-    path = project_rules(project)
-    with rules_put_back(maintainer, path):
-        yield path
 
 
 def the_one(rule: Rule, name: str, number: int) -> dict[str, Any]:
@@ -58,9 +47,11 @@ def the_one(rule: Rule, name: str, number: int) -> dict[str, Any]:
     "records.user-reference.web-url",
     "records.user-reference.avatar-url",
 )
-def test_an_approver_is_described_as_a_user_reference(maintainer: Caller, rules: Path, approver: Caller) -> None:
+def test_an_approver_is_described_as_a_user_reference(
+    maintainer: Caller, project_rules: Path, approver: Caller
+) -> None:
     """The answer is held against the contract in passing; here it is seen that it names somebody."""
-    rule = created(maintainer, rules, user_ids=[user_id(approver)])
+    rule = created(maintainer, project_rules, user_ids=[user_id(approver)])
     the_one(rule, "users", user_id(approver))
 
 
@@ -72,11 +63,11 @@ def test_an_approver_is_described_as_a_user_reference(maintainer: Caller, rules:
 )
 def test_an_approver_group_is_described_as_a_group_reference(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     approver_group: Fixture,
 ) -> None:
     """The fixture has a description, so that its reference must show one."""
-    rule = created(maintainer, rules, group_ids=[approver_group.id])
+    rule = created(maintainer, project_rules, group_ids=[approver_group.id])
     shown = the_one(rule, "groups", approver_group.id)
     with verifies("records.group-reference.description", go_on=True):
         must(
@@ -94,7 +85,7 @@ def test_an_approver_group_is_described_as_a_group_reference(
 def test_a_user_is_described_alike_wherever_one_stands(
     maintainer: Caller,
     approver: Caller,
-    rules: Path,
+    project_rules: Path,
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
@@ -102,7 +93,7 @@ def test_a_user_is_described_alike_wherever_one_stands(
     number = user_id(approver)
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
-    rule = created(maintainer, rules, user_ids=[number], approvals_required=1)
+    rule = created(maintainer, project_rules, user_ids=[number], approvals_required=1)
     with approvals_put_back(maintainer, path, approver):
         approver.post(path / "approve").given_served()
         status, state = status_of(maintainer, path), state_of(maintainer, path)
@@ -140,11 +131,11 @@ def is_there(user: Any, name: str) -> bool:
 )
 def test_a_branch_in_a_rule_of_a_project_is_described(
     maintainer: Caller,
-    rules: Path,
+    project_rules: Path,
     protected_branch: Fixture,
 ) -> None:
     """A branch without levels of access would leave open how such a level is described."""
-    rule = created(maintainer, rules, protected_branch_ids=[protected_branch.id])
+    rule = created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])
     branch = the_one(rule, "protected_branches", protected_branch.id)
     for levels in ("push_access_levels", "merge_access_levels"):
         given(levels not in branch or bool(branch[levels]), f"the branch has no {levels}")
@@ -164,7 +155,7 @@ def test_a_branch_in_a_rule_of_a_project_is_described(
 def test_a_branch_in_a_rule_of_a_group_is_described(owner: Caller, branch_rule_group: Fixture) -> None:
     """No parameter gives a rule of a group a branch, so the profile has to name a group where one has some."""
     given(owner.target_declares("group_approval_rules"), "the target does not declare group_approval_rules")
-    listed = administrator_of(owner, branch_rule_group).list(group_rules(branch_rule_group)).entries
+    listed = administrator_of(owner, branch_rule_group).list(group_rules_path(branch_rule_group)).entries
     branches = [branch for rule in listed if isinstance(rule, dict) for branch in rule.get("protected_branches") or ()]
     given(bool(branches), "no rule of the group lists a protected branch")
     for levels in ("push_access_levels", "merge_access_levels"):

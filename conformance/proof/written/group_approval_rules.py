@@ -202,19 +202,6 @@ def changed_name_of_a_group_rule_is_not_kept(service: Service) -> None:
     group_rules(service).update_rule = forgetful
 
 
-@fault("group-approval-rules.update.name")
-def change_of_the_name_resets_the_number(service: Service) -> None:
-    """A change of the name alone makes approvals_required nothing."""
-
-    def reset(rule: Any, _: Any, __: Any, wanted: Any, ___: Any) -> Any:
-        if wanted.approvals_required is not None:
-            return None
-        stored(service)[rule.id] = replace(rule, approvals_required=0)
-        return stored(service)[rule.id]
-
-    afterwards(group_rules(service), "update_rule", reset)
-
-
 @fault("group-approval-rules.update.approvals-required")
 def changed_number_of_a_group_rule_is_dropped(service: Service) -> None:
     """A change takes no notice of approvals_required."""

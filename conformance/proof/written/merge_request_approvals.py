@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
@@ -9,8 +10,7 @@ from conformance.proof.tampering import (
     altering,
     around,
     does_nothing,
-    parameters,
-    without,
+    handling,
 )
 from conformance.reference.areas.merge_request_approvals import Approval
 from conformance.reference.errors import ForbiddenError, InvalidError, StatedError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.reference import Service
-    from conformance.reference.http import Request, Response
+    from conformance.reference.http import Request
 
 MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 RULES = f"{MERGE_REQUEST}/approval_rules"
@@ -44,24 +44,49 @@ def approving_wants_a_sha(service: Service) -> None:
     around(service.merge_request_approvals, "approve", make)
 
 
+def approves_nobody_given(service: Service, name: str) -> None:
+    """Answer an approval that sends something else than text as served, and keep it from being stored."""
+
+    def make(handler: Any) -> Any:
+        def pretending(request: Request) -> Response:
+            before = service.store.snapshot()
+            unreadable = not isinstance(json.loads(request.body or b"{}").get(name, ""), str)
+            request.body = json.dumps({}).encode() if unreadable else request.body
+            response = handler(request)
+            if unreadable:
+                service.store.restore(before)
+            return response
+
+        return pretending
+
+    handling(service, f"POST {MERGE_REQUEST}/approve", make)
+
+
 @fault("merge-request-approvals.approve.sha-is-text")
-def bad_sha_is_dropped(service: Service) -> None:
-    """A sha that is no text is left out of account."""
-    parameters(
-        service,
-        f"POST {MERGE_REQUEST}/approve",
-        without("sha", unless=lambda value: isinstance(value, str)),
-    )
+def bad_sha_approves_nobody(service: Service) -> None:
+    """An approval with a sha that is no text is answered as served, and nobody has approved."""
+    approves_nobody_given(service, "sha")
 
 
 @fault("merge-request-approvals.approve.password-is-text")
-def bad_password_is_dropped(service: Service) -> None:
-    """An approval_password that is no text is left out of account."""
-    parameters(
-        service,
-        f"POST {MERGE_REQUEST}/approve",
-        without("approval_password", unless=lambda value: isinstance(value, str)),
-    )
+def bad_password_approves_nobody(service: Service) -> None:
+    """An approval with a password that is no text is answered as served, and nobody has approved."""
+    approves_nobody_given(service, "approval_password")
+
+
+@fault("merge-request-approvals.approve.sha-is-text")
+def bad_sha_breaks(service: Service) -> None:
+    """An approval with a sha that is no text ends in a server error, after it was stored."""
+
+    def make(handler: Any) -> Any:
+        def breaking(request: Request) -> Response:
+            if isinstance(json.loads(request.body or b"{}").get("sha", ""), str):
+                return handler(request)
+            return Response(500, {"message": "500 Internal Server Error"})
+
+        return breaking
+
+    handling(service, f"POST {MERGE_REQUEST}/approve", make)
 
 
 @fault("merge-request-approvals.approve.current-sha")

@@ -30,6 +30,7 @@ from conformance.proof.written.approval_rules import (
     untouched_asks_for_one,
 )
 from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.choices import Choices
 from conformance.reference.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def new_rules_are_for_any_approver(service: Service) -> None:
     afterwards(service.project_approval_rules, "create_rule", retype)
 
 
-@fault("project-approval-rules.create.minimal")
+@fault("project-approval-rules.create.minimal", choices=Choices(default_rule_listed=False))
 def type_has_to_be_sent(service: Service) -> None:
     """A creation of nothing but name and number is refused."""
     refusing(

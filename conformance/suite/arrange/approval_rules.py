@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, project_path
+from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, parsed, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -31,12 +31,12 @@ _POLL_SECONDS = 0.05
 T = TypeVar("T")
 
 
-def project_rules(project: Fixture) -> Path:
+def project_rules_path(project: Fixture) -> Path:
     """Return the path of a project's approval rules."""
     return project_path(project) / "approval_rules"
 
 
-def group_rules(group: Fixture) -> Path:
+def group_rules_path(group: Fixture) -> Path:
     """Return the path of a group's approval rules."""
     return group_path(group) / "approval_rules"
 
@@ -49,7 +49,7 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
     an administrator of the group, and is owed the rest.
     Specification: Authentication (group approval rules are for group administrators).
     """
-    run, rules = current_run(), group_rules(group)
+    run, rules = current_run(), group_rules_path(group)
     if "admin" not in run.profile.actors or is_listed(owner, rules):
         return owner
     admin = Caller(run, run.profile.actors["admin"])
@@ -60,10 +60,15 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
     return admin if owner.put(rules / rule["id"], same).exchange.is_refusal else owner
 
 
-def own_rule(caller: Caller, rules: Path) -> Rule:
-    """Return a regular rule that the suite has made, in this run or before, of a group, which cannot get rid of it."""
+def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
+    """
+    Return a regular rule of a group that the suite has made, in this run or before, and another one than `but`.
+
+    No operation takes a rule of a group away again, so that one is made only where there is none.
+    """
     named = [rule for rule in caller.list(rules).having(rule_type="regular") if _OURS in str(rule.get("name"))]
-    return dict(named[0]) if named else created(caller, rules, rule_type="regular")
+    ours = [rule for rule in named if rule.get("id") != but]
+    return dict(ours[0]) if ours else created(caller, rules, rule_type="regular")
 
 
 def is_listed(caller: Caller, rules: Path) -> bool:
@@ -85,7 +90,11 @@ def own_rule_put_back(caller: Caller, rules: Path) -> Iterator[Rule]:
 
 
 def attempt(caller: Caller, rules: Path, **more: object) -> tuple[Answer, list[Rule]]:
-    """Try to create a rule; return the answer, and whatever rule has come of it."""
+    """
+    Try to create a rule; return the answer, and whatever rule has come of it.
+
+    It names nobody but those who are sent, so that a service may refuse it beside the rule for any approver.
+    """
     name = fresh_name()
     answer = caller.post(rules, {"name": name, "approvals_required": 1, **more})
     made = caller.list(rules).having(name=name)
@@ -158,17 +167,19 @@ def must_stay(reader: Caller, rules: Path, before: Mapping[Any, dict[str, Any]])
     must(after == before, f"these rules as before: {_brief(before)}", _brief(after))
 
 
-def named_by_profile(place: Place, *, branches: bool = False) -> dict[str, Any]:
+def named_by_profile(place: Place, keeper: str, *, branches: bool = False) -> dict[str, Any]:
     """
     Return the lists that a rule may be sent with: approvers and protected branches, as far as the profile has them.
 
-    Nothing is said of the project or group set aside: those who approve need not be known there.
+    Those who approve need not be known in the project or group set aside: there the keeper of the rules is named.
     """
     wanted = {"user_ids": "approver.id", "group_ids": "approver_group"}
     if branches:
         wanted["protected_branch_ids"] = "protected_branch"
     missing = place.profile.missing
-    return {
+    actor = place.profile.actors.get(keeper)
+    somebody = {"user_ids": [actor.id]} if actor is not None and actor.id is not None else {}
+    return somebody | {
         name: [place.value(reference)]
         for name, reference in wanted.items()
         if not place.is_aside and not missing((reference.partition(".")[0],))
@@ -285,7 +296,7 @@ def _when(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
 
 def _object(answer: Answer) -> Rule | None:
     try:
-        body = json.loads(answer.exchange.body)
+        body = parsed(answer.exchange.body)
     except ValueError:
         return None
     return body if isinstance(body, dict) else None

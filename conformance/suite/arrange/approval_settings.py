@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, group_path, must, project_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.suite.arrange.places import Place
     from conformance.target import Fixture
@@ -28,6 +28,7 @@ ALWAYS_SHOWN = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, PASSWORD)
 SETTABLE = (AUTHOR, COMMITTER, OVERRIDES, REAUTHENTICATION, RETAIN, SELECTIVE)
 
 Entry = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,16 @@ class Settings:
         """Return the settings that an update takes and that are not locked here."""
         entries = self.entries()
         return tuple(name for name in SETTABLE if name in entries and not entries[name].get("locked"))
+
+    def is_free(self, name: str) -> bool:
+        """Tell whether a setting is shown and not locked here."""
+        return name in self.free()
+
+    def without_selective_removals(self) -> None:
+        """Switch selective removals off, which cannot be beside kept approvals; inconclusive when they stay on."""
+        if self.values()[SELECTIVE]:
+            given(self.is_free(SELECTIVE), f"{SELECTIVE} is on and locked in {self.path}")
+            self.change(**{SELECTIVE: False}).given_served()
 
     def change(self, **values: Any) -> Answer:
         """Update these settings and send no others."""
@@ -118,23 +129,38 @@ def of_project(caller: Caller, project: Fixture) -> Settings:
     return Settings(caller, project_path(project) / "merge_request_approval_setting")
 
 
-def is_unlocked(settings: Settings) -> bool:
-    """Tell whether none of the settings that an update takes is locked."""
-    entries = settings.entries()
-    return not any(entries[name].get("locked") for name in SETTABLE if name in entries)
+def freest(pairs: Sequence[tuple[Settings, T]]) -> T:
+    """Return what stands beside the first settings of which none is locked, or of which the fewest are."""
+    best, most = pairs[0][1], -1
+    for settings, thing in pairs:
+        entries = settings.entries()
+        free = [name for name in SETTABLE if name in entries and not entries[name].get("locked")]
+        if len(free) == sum(name in entries for name in SETTABLE):
+            return thing
+        if len(free) > most:
+            best, most = thing, len(free)
+    return best
+
+
+def a_group_without_projects_of_others(group: Fixture) -> Fixture:
+    """
+    Return a group whose settings can be tried without locking those of projects that other tests change.
+
+    A group may lock what was ever set in it, for good. Without such a group in the profile it is the one given.
+    """
+    return next(iter(current_run().profile.fixtures.get("fresh_group", ())), group)
 
 
 def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:
     """
     Return a project, or another fixture whose settings are free while some of its are locked.
 
-    A group may lock what was ever set in it, for good; its projects then have nothing left to change.
+    A group may lock what was ever set in it, for good; its projects then have less left to change.
     """
     run = current_run()
-    # Of what is set aside, other tests that are under way have theirs; what there is only one of is the first one's.
     others = [*run.profile.fixtures.get("fuzz_project", ())[:1]]
     others += run.profile.fixtures.get("public_project", ())
-    return next((one for one in (project, *others) if is_unlocked(of_project(caller, one))), project)
+    return freest([(of_project(caller, one), one) for one in (project, *others)])
 
 
 def an_unlocked_project_in_a_group(caller: Caller, project: Fixture, group: Fixture) -> tuple[Fixture, Fixture]:
@@ -145,8 +171,7 @@ def an_unlocked_project_in_a_group(caller: Caller, project: Fixture, group: Fixt
     """
     fixtures = current_run().profile.fixtures
     aside = list(zip(fixtures.get("fuzz_project", ()), fixtures.get("fuzz_group", ()), strict=False))
-    pairs = [(project, group), *aside]
-    return next((pair for pair in pairs if is_unlocked(of_project(caller, pair[0]))), pairs[0])
+    return freest([(of_project(caller, pair[0]), pair) for pair in ((project, group), *aside)])
 
 
 def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
@@ -184,7 +209,7 @@ def _as_it_is(_: Caller, fixture: Fixture) -> Fixture:
     return fixture
 
 
-def _unlocked_if_read(caller: Caller, project: Fixture) -> Fixture:
+def an_unlocked_project_if_read(caller: Caller, project: Fixture) -> Fixture:
     """Return a project whose settings are free; one that cannot be read stays, as that is for the tests to find."""
     try:
         return an_unlocked_project(caller, project)
@@ -228,4 +253,4 @@ def _area(
 
 
 OF_GROUPS = _area("group", "owner", of_group)
-OF_PROJECTS = _area("project", "maintainer", of_project, _unlocked_if_read)
+OF_PROJECTS = _area("project", "maintainer", of_project, an_unlocked_project_if_read)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import (
     administrator_of,
-    group_rules,
+    group_rules_path,
     is_listed,
     named_by_profile,
     own_rule,
@@ -27,7 +27,7 @@ _FEWEST = 3
 
 
 def _rules(place: Place) -> Path:
-    return group_rules(place.fixture("group"))
+    return group_rules_path(place.fixture("group"))
 
 
 def _state(caller: Caller, place: Place) -> dict[Any, Any]:
@@ -42,7 +42,8 @@ def _with_entry(caller: Caller, place: Place) -> Values:
     """Let the list have an entry that names somebody; where it is refused, that is for the test to judge."""
     if is_listed(caller, _rules(place)):
         caller.put(
-            _rules(place) / own_rule(caller, _rules(place))["id"], {"approvals_required": 2, **named_by_profile(place)}
+            _rules(place) / own_rule(caller, _rules(place))["id"],
+            {"approvals_required": 2, **named_by_profile(place, "owner")},
         )
     return {}
 
@@ -55,11 +56,11 @@ def _fill(caller: Caller, place: Place) -> list[Any]:
 
 
 def _new(place: Place) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **named_by_profile(place)}
+    return {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular", **named_by_profile(place, "owner")}
 
 
 def _change(place: Place) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place)}
+    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place, "owner")}
 
 
 def _nothing(_: Caller, __: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Version
+from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.expectations import Answer, Caller, Path, given, project_path
 
@@ -36,9 +37,14 @@ def _path(place: Place) -> Path:
     return project_path(place.fixture("project")) / "approvals"
 
 
+def _changed_path(keeper: Caller, place: Place) -> Path:
+    """Return the path of a configuration that no group locks, if there is one: what is locked need not change."""
+    return project_path(an_unlocked_project_if_read(keeper, place.fixture("project"))) / "approvals"
+
+
 def _configuration(keeper: Caller, place: Place) -> dict[str, Any]:
-    """Return the settings; inconclusive when they cannot be read."""
-    body = keeper.read(_path(place))
+    """Return the settings of what is changed; inconclusive when they cannot be read."""
+    body = keeper.read(_changed_path(keeper, place))
     given(isinstance(body, dict) and set(_SETTINGS) <= body.keys(), "the configuration does not show its settings")
     return {name: body[name] for name in (*_SETTINGS, "approvals_before_merge") if name in body}
 
@@ -60,11 +66,13 @@ def _able_to_change(keeper: Caller, place: Place) -> Values:
     """Let the example of the call be a change."""
     if keeper.target_version is None:
         same = _configuration(keeper, place)["merge_requests_author_approval"]
-        taken = keeper.post(_path(place), {"merge_requests_author_approval": same}).is_served
+        taken = keeper.post(_changed_path(keeper, place), {"merge_requests_author_approval": same}).is_served
         given(taken, "the version is not known, and the target takes no change, as from 16.0 on")
     if _configuration(keeper, place)["merge_requests_disable_committers_approval"]:
-        keeper.post(_path(place), {"merge_requests_disable_committers_approval": False}).given_served()
-    return {}
+        off = {"merge_requests_disable_committers_approval": False}
+        keeper.post(_changed_path(keeper, place), off).given_served()
+    chosen = an_unlocked_project_if_read(keeper, place.fixture("project"))
+    return {} if chosen == place.fixture("project") else {"id": chosen.id}
 
 
 def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any] | None) -> None:
@@ -75,13 +83,13 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any] | None) ->
     # What enables selective removals comes last, when pushes no longer reset.
     for name in sorted(different, key=lambda name: (name == _SETTINGS[0] and bool(different[name]), name)):
         if name == "reset_approvals_on_push" and different[name]:
-            keeper.post(_path(place), {"selective_code_owner_removals": False})
-        keeper.post(_path(place), {name: different[name]})
+            keeper.post(_changed_path(keeper, place), {"selective_code_owner_removals": False})
+        keeper.post(_changed_path(keeper, place), {name: different[name]})
 
 
 def _remember(keeper: Caller, place: Place) -> Mapping[str, Any] | None:
     """Return the settings, or None where a service since 16.0 no longer shows them, and so changes them neither."""
-    return _configuration(keeper, place) if keeper.get(_path(place)).is_served else None
+    return _configuration(keeper, place) if keeper.get(_changed_path(keeper, place)).is_served else None
 
 
 def _change(_: Place) -> dict[str, Any]:

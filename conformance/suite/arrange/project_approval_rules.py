@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules, standings
+from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules_path, standings
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.arrange.reviews import created, fresh_name, rule_in
 
@@ -16,7 +16,7 @@ _SHOWS = {"name": "name", "approvals_required": "approvals_required"}
 
 
 def _rules(place: Place) -> Path:
-    return project_rules(place.fixture("project"))
+    return project_rules_path(place.fixture("project"))
 
 
 def _ids(caller: Caller, place: Place) -> list[Any]:
@@ -29,7 +29,9 @@ def _state(caller: Caller, place: Place) -> dict[Any, Any]:
 
 def _with_rule(caller: Caller, place: Place) -> Values:
     """Let there be a rule that shows what rules may show."""
-    return {"approval_rule_id": created(caller, _rules(place), **named_by_profile(place, branches=True))["id"]}
+    return {
+        "approval_rule_id": created(caller, _rules(place), **named_by_profile(place, "maintainer", branches=True))["id"]
+    }
 
 
 def _fill(caller: Caller, place: Place) -> list[Any]:
@@ -41,12 +43,12 @@ def _new(place: Place) -> dict[str, Any]:
         "name": fresh_name(),
         "approvals_required": 2,
         "rule_type": "regular",
-        **named_by_profile(place, branches=True),
+        **named_by_profile(place, "maintainer", branches=True),
     }
 
 
 def _change(place: Place) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place, branches=True)}
+    return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place, "maintainer", branches=True)}
 
 
 def _remember(caller: Caller, place: Place) -> list[Any] | None:

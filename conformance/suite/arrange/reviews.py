@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.suite.context import Violation
+from conformance.results.record import Reason
+from conformance.suite.context import NotTested, Violation, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path
 
 if TYPE_CHECKING:
@@ -18,27 +19,34 @@ if TYPE_CHECKING:
 UNUSED_ID = 2_000_000_001
 
 Rule = dict[str, Any]
+T = TypeVar("T")
+
+
+def given_in_profile(value: T | None, name: str, of: str) -> T:
+    """
+    Return a value of the profile, `name` of the fixture or actor `of`.
+
+    Raise NotTested, with what to add, when the profile does not give it.
+    """
+    if value is None:
+        raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile does not give '{name}' of {of}: add it there")
+    return value
 
 
 def merge_request_path(project: Fixture, merge_request: Fixture) -> Path:
-    """Return the path of a merge request; inconclusive when the profile does not give its iid."""
-    iid = merge_request.get("iid")
-    given(isinstance(iid, int), f"the profile does not give the iid of {merge_request.name}")
+    """Return the path of a merge request; raise NotTested when the profile does not give its iid."""
+    iid = given_in_profile(merge_request.get("iid"), "iid", merge_request.name)
     return project_path(project) / "merge_requests" / str(iid)
 
 
 def user_id(caller: Caller) -> int:
-    """Return the number of an actor; inconclusive when the profile does not give it."""
-    number = caller.actor.id if caller.actor else None
-    given(number is not None, f"the profile does not give the id of {caller.name}")
-    return int(number or 0)
+    """Return the number of an actor; raise NotTested when the profile does not give it."""
+    return int(given_in_profile(caller.actor.id if caller.actor else None, "id", caller.name))
 
 
 def username(caller: Caller) -> str:
-    """Return the username of an actor; inconclusive when the profile does not give it."""
-    name = caller.actor.username if caller.actor else None
-    given(name is not None, f"the profile does not give the username of {caller.name}")
-    return str(name)
+    """Return the username of an actor; raise NotTested when the profile does not give it."""
+    return str(given_in_profile(caller.actor.username if caller.actor else None, "username", caller.name))
 
 
 def fresh_name() -> str:
@@ -158,8 +166,47 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
 
 
 def created(writer: Caller, rules: Path, **body: Any) -> Rule:
-    """Create a rule as a step of a story and return the answer; name and approvals_required are filled in."""
-    return rule_in(writer.post(rules, {"name": fresh_name(), "approvals_required": 2, **body}))
+    """
+    Create a rule as a step of a story and return the answer.
+
+    Name and approvals_required are filled in, and so is somebody who approves where nobody is named.
+    """
+    named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
+    return rule_in(writer.post(rules, {"name": fresh_name(), "approvals_required": 2, **named, **body}))
+
+
+def naming(caller: Caller) -> dict[str, list[int]]:
+    """
+    Return the list that names a member as approver: the caller, or for an administrator the owner of the group.
+
+    A rule that names nobody may become the one rule for any approver, beside which there may be no second. Return
+    nothing where the profile does not give the number of that member.
+    """
+    actors = current_run().profile.actors
+    member = actors.get("owner") if caller.name == "admin" else caller.actor
+    return {"user_ids": [member.id]} if member is not None and member.id is not None else {}
+
+
+def naming_only(caller: Caller) -> dict[str, list[int]]:
+    """
+    Return both lists of approvers, which name the caller alone; raise NotTested when the profile lacks the number.
+
+    What becomes of a list that an update leaves out is open.
+    """
+    return {"user_ids": [user_id(caller)], "group_ids": []}
+
+
+def must_be_created_unless_it_is_the_second(writer: Caller, rules: Path, answer: Answer) -> Rule:
+    """
+    Expect that a rule which names nobody was created, and return it.
+
+    It may become the one rule for any approver: a refusal beside one that is there already shows nothing, if the same
+    rule with an approver is served.
+    """
+    if answer.exchange.is_refusal and writer.list(rules).having(rule_type="any_approver"):
+        named = writer.post(rules, {"name": fresh_name(), "approvals_required": 1, **naming(writer)})
+        given(not named.is_served, "beside the rule for any approver another one without approvers may be refused")
+    return rule_in(answer.must_be_served())
 
 
 def rule_in(answer: Answer) -> Rule:

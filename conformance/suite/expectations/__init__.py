@@ -7,6 +7,7 @@ verifies nothing.
 """
 
 from conformance.suite.expectations.answers import Answer
+from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.callers import Caller, Path, group_path, project_path
 from conformance.suite.expectations.listings import Listing, WholeListing
 from conformance.suite.expectations.words import (
@@ -34,6 +35,7 @@ __all__ = [
     "must",
     "must_settle",
     "observe",
+    "parsed",
     "project_path",
     "sees",
     "unchanged",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run
+from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.words import looked
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Answer:
         """The body as JSON; a violation when it is none."""
         looked()
         try:
-            return json.loads(self.exchange.body)
+            return parsed(self.exchange.body)
         except (ValueError, RecursionError):
             raise Violation("a JSON body", self._shown(), self.exchange) from None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import Reason
 from conformance.suite.context import Run, Unmet
 from conformance.suite.expectations.answers import Answer
+from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.listings import Listing, WholeListing
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Caller:
         """Return what a resource holds; inconclusive when it cannot be read."""
         answer = self.get(path).given_served()
         try:
-            return json.loads(answer.exchange.body)
+            return parsed(answer.exchange.body)
         except (ValueError, RecursionError):
             raise Unmet(Reason.PRECONDITION, f"GET {path} did not answer JSON") from None
 

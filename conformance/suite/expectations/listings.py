@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run
+from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.words import given, looked, settles
 
 if TYPE_CHECKING:
@@ -44,22 +45,33 @@ class Listing:
     def _pages(self, length: int, most: int) -> list[Any] | None:
         """Return the entries of all pages of a length; None when they do not end within so many."""
         entries: list[Any] = []
-        seen: set[str] = set()
+        seen: set[Any] = set()
         for page in range(1, most + 1):
             answer = self._caller.get(self._path, page=page, per_page=length)
             if page > 1 and answer.exchange.is_refusal:
+                self._require_later_pages(min(length, len(entries)))
                 return entries
             if answer.exchange.is_refusal and length > _PAGE_LENGTH:
                 return self._pages(_PAGE_LENGTH, most)
             answer.given_served()
             # Twice on one page is twice in the list; again on a later page is a list that moved or takes no pages.
-            fresh = [(entry, json.dumps(entry, sort_keys=True)) for entry in _array(answer)]
-            entries += [entry for entry, text in fresh if text not in seen]
-            if all(text in seen for _, text in fresh):
+            fresh = [(entry, _identity(entry)) for entry in _array(answer)]
+            entries += [entry for entry, known_by in fresh if known_by not in seen]
+            if all(known_by in seen for _, known_by in fresh):
                 return entries
             given(len(entries) <= _MOST_ENTRIES, f"{self._path} has more than {_MOST_ENTRIES} entries")
-            seen |= {text for _, text in fresh}
+            seen |= {known_by for _, known_by in fresh}
         return None
+
+    def _require_later_pages(self, entries: int) -> None:
+        """
+        Go on only if the list shows a second page of those entries that it is known to have.
+
+        A page behind the last one may be refused; where every page but the first is, it hides the rest of the list.
+        """
+        if entries > 1:
+            second = self._caller.get(self._path, page=2, per_page=entries // 2)
+            given(not second.exchange.is_refusal, f"{self._path} has several entries, and its second page is refused")
 
     def ids(self) -> list[Any]:
         """Return the numbers of the entries, sorted."""
@@ -132,9 +144,15 @@ class WholeListing(Listing):
         return entries if len(entries) < _PAGE_LENGTH else super()._walk()
 
 
+def _identity(entry: Any) -> Any:
+    """Return what an entry is known by on another page: its number, for values beside it may move by themselves."""
+    number = entry.get("id") if isinstance(entry, dict) else None
+    return ("id", number) if isinstance(number, int | str) else json.dumps(entry, sort_keys=True)
+
+
 def _array(answer: Answer) -> list[Any]:
     try:
-        body = json.loads(answer.exchange.body)
+        body = parsed(answer.exchange.body)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, list):

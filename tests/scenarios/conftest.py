@@ -1,0 +1,199 @@
+"""
+Fixtures about approvals that tests take as arguments: lists of rules, merge requests under review, settings.
+
+Each leaves behind what it found, as far as the service lets anything be taken away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.suite.arrange.approval_rules import (
+    administrator_of,
+    given_declared,
+    group_rules_path,
+    own_rule,
+    own_rule_put_back,
+    project_rules_path,
+)
+from conformance.suite.arrange.approval_settings import (
+    Settings,
+    a_group_without_projects_of_others,
+    an_unlocked_project_in_a_group,
+    of_an_unlocked_project,
+    of_group,
+    of_project,
+)
+from conformance.suite.arrange.reviews import merge_request_path, rules_put_back, under_review
+from conformance.suite.expectations import Caller, Path, given
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.suite.arrange.reviews import Rule
+    from conformance.target import Fixture
+
+
+# -- rules of projects -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project_rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
+    """The rules of the project; those that a test adds are deleted after it."""
+    path = project_rules_path(project)
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+@pytest.fixture
+def spare_project_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[Path]:
+    """The rules of the project that is set aside: there, a rule of a special type may take the place of another."""
+    path = project_rules_path(fuzz_project)
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+# -- rules of groups ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def group_rules(owner: Caller, group: Fixture) -> Path:
+    """The rules of the group, of a target that says it has such."""
+    given_declared(owner, "group_approval_rules")
+    return group_rules_path(group)
+
+
+@pytest.fixture
+def admin_of_group(owner: Caller, group: Fixture) -> Caller:
+    """Who administrates the group."""
+    return administrator_of(owner, group)
+
+
+@pytest.fixture
+def group_rule(admin_of_group: Caller, group_rules: Path) -> Iterator[Rule]:
+    """A regular rule that the suite made, now or in an earlier run; put back as it was after a test."""
+    with own_rule_put_back(admin_of_group, group_rules) as found:
+        yield found
+
+
+@pytest.fixture
+def admin_of_spare_group(owner: Caller, fuzz_group: Fixture) -> Caller:
+    """Who administrates the group that is set aside."""
+    given_declared(owner, "group_approval_rules")
+    return administrator_of(owner, fuzz_group)
+
+
+@pytest.fixture
+def spare_group_rules(admin_of_spare_group: Caller, fuzz_group: Fixture) -> Path:
+    """The rules of the group that is set aside, one of which the suite made."""
+    path = group_rules_path(fuzz_group)
+    own_rule(admin_of_spare_group, path)
+    given(bool(admin_of_spare_group.list(path).entries), "the list does not show the rules of the group")
+    return path
+
+
+# -- merge requests ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def merge_request_rules(maintainer: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
+    """The rules of the merge request; those that a test adds are deleted after it."""
+    path = merge_request_path(project, merge_request) / "approval_rules"
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+@pytest.fixture
+def other_merge_request_rules(maintainer: Caller, project: Fixture, reset_merge_request: Fixture) -> Iterator[Path]:
+    """The rules of another merge request of the same project."""
+    path = merge_request_path(project, reset_merge_request) / "approval_rules"
+    with rules_put_back(maintainer, path):
+        yield path
+
+
+@pytest.fixture
+def review(maintainer: Caller, approver: Caller, project: Fixture, merge_request: Fixture) -> Iterator[Path]:
+    """An open merge request with a rule for the approver alone, who has not approved."""
+    with under_review(maintainer, merge_request_path(project, merge_request), approver) as path:
+        yield path
+
+
+@pytest.fixture
+def joint_review(
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> Iterator[Path]:
+    """The same with a rule for each of two approvers, none of whom has approved."""
+    with under_review(maintainer, merge_request_path(project, merge_request), approver, second_approver) as path:
+        yield path
+
+
+# -- approval settings -------------------------------------------------------------------------------------------------
+
+
+def kept(settings: Settings) -> Iterator[Settings]:
+    """Lend settings to a story, and put back what it changes."""
+    before = settings.values()
+    yield settings
+    settings.restore(before)
+
+
+@pytest.fixture
+def group_settings(owner: Caller, group: Fixture) -> Iterator[Settings]:
+    """Those of a group in which, as far as the profile allows, no other test has a project."""
+    yield from kept(of_group(owner, a_group_without_projects_of_others(group)))
+
+
+@pytest.fixture
+def outer_settings(owner: Caller, group: Fixture) -> Iterator[Settings]:
+    """Those of the group around the subgroup and the project."""
+    yield from kept(of_group(owner, group))
+
+
+@pytest.fixture
+def subgroup_settings(owner: Caller, subgroup: Fixture) -> Iterator[Settings]:
+    """Those of the group inside it."""
+    yield from kept(of_group(owner, subgroup))
+
+
+@pytest.fixture
+def inner_project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]:
+    """Those of the project inside it."""
+    yield from kept(of_project(maintainer, project))
+
+
+@pytest.fixture
+def project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]:
+    """Those of a project without locks, wherever it lies."""
+    yield from kept(of_an_unlocked_project(maintainer, project))
+
+
+@pytest.fixture
+def project_in_a_group(
+    owner: Caller, maintainer: Caller, group: Fixture, project: Fixture
+) -> Iterator[tuple[Settings, Settings]]:
+    """Those of a project, and of the group around it."""
+    inside, around = an_unlocked_project_in_a_group(maintainer, project, group)
+    for inner in kept(of_project(maintainer, inside)):
+        yield inner, of_group(owner, around)
+
+
+@pytest.fixture
+def settings(place: str, request: pytest.FixtureRequest) -> Settings:
+    """Those of the place that a test is about."""
+    found: Settings = request.getfixturevalue(f"{place}_settings")
+    return found
+
+
+@pytest.fixture
+def inner_settings(place: str, request: pytest.FixtureRequest) -> Settings:
+    """Those of a place of this kind inside the group."""
+    found: Settings = request.getfixturevalue(
+        {"group": "subgroup_settings", "project": "inner_project_settings"}[place]
+    )
+    return found
