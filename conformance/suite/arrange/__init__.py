@@ -14,7 +14,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.results.record import Reason
+from conformance.results.record import Outcome, Reason
 from conformance.suite.arrange.places import Place
 from conformance.suite.arrange.request_examples import (
     ABSENT,
@@ -191,13 +191,30 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
         missing = run.profile.missing((area.keeper,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        made = _made(run, operation, area, place_for(run, operation, aside=aside))
+        absent = run.traces.absent(operation) if run.traces else None
+        if absent:
+            raise Unmet(Reason.VERSION, absent)
+        made = _made_unless_gone(run, operation, area, place_for(run, operation, aside=aside))
         try:
             yield made
         finally:
             made.put_back()
     finally:
         _leave_shared_ones(run, operation)
+
+
+def _made_unless_gone(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
+    """Make the call right; where the version is unknown and the target has given the operation up, nothing is owed."""
+    try:
+        return _made(run, operation, area, place)
+    except Unmet as unmet:
+        if run.traces is None or not run.traces.is_gone(operation):
+            raise
+        results, detail = current_test().results, f"the target refuses {operation.label}, as a newer version does"
+        for name in sorted(results.declared):
+            if run.contract.requirements[name].area == operation.area:
+                results.open_question(name, Outcome.NOT_APPLICABLE, Reason.VERSION, detail)
+        raise Unmet(Reason.VERSION, detail) from unmet
 
 
 def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
