@@ -135,6 +135,19 @@ class Arranged:
         """Send the call by an actor."""
         return self.call.sent_by(caller)
 
+    @property
+    def by_path(self) -> Prepared | None:
+        """The call with its project or group named by the full path; None where it has none or no path is known."""
+        owner = next(
+            (entry for entry in self.operation.parameters if entry.place == "path" and entry.name == "id"), None
+        )
+        if owner is None or owner.fixture is None:
+            return None
+        number = self.call.path_values[owner.name]
+        entries = self.place.entries(owner.fixture.partition(".")[0])
+        path = next((entry.get("path") for entry in entries if entry.id == number), None)
+        return self.call.having(owner, path) if path else None
+
     def state(self) -> Any:
         """Read what a refused call must leave as it was; None for an operation that only reads."""
         return self.request_example.state(self.keeper, self.place) if self.request_example.state else None

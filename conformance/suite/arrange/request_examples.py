@@ -129,11 +129,12 @@ class Prepared:
         body = {key: value for key, value in self.body.items() if key != parameter.name}
         return replace(self, body=body)
 
-    def sent_by(self, caller: Caller) -> Answer:
+    def sent_by(self, caller: Caller, headers: Mapping[str, str] | None = None) -> Answer:
         """Send it; where an older name redirects to the newer one, or to a file, what counts is what comes of it."""
-        if any(response.status.startswith("3") for response in self.operation.responses):
+        if headers is None and any(response.status.startswith("3") for response in self.operation.responses):
             return caller.download(self.path, **self.query)
         body = {} if self.body is ABSENT else {"json": self.body}
+        body |= {"headers": headers} if headers else {}
         answer = caller.call(self.operation.method, self.path, query=self.query, **body)
         return caller.follow(answer) if self.operation.alias_of else answer
 
