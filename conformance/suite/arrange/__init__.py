@@ -148,6 +148,11 @@ class Arranged:
         path = next((entry.get("path") for entry in entries if entry.id == number), None)
         return self.call.having(owner, path) if path else None
 
+    def served_below(self, prefix: str, caller: Caller) -> bool:
+        """Tell whether the call is served below another prefix than that of the service; '' stands for none."""
+        address = f"{self.place.profile.base_url}{prefix}{self.call.path}"
+        return caller.call(self.operation.method, address, query=self.call.query).is_served
+
     def state(self) -> Any:
         """Read what a refused call must leave as it was; None for an operation that only reads."""
         return self.request_example.state(self.keeper, self.place) if self.request_example.state else None
