@@ -89,6 +89,16 @@ def served_caller(operation: Operation) -> Caller:
     return standing_in(operation, known or next(iter(operation.served)))
 
 
+def drawn_caller(operation: Operation) -> Caller:
+    """
+    Return who sends the drawn calls of an operation: somebody else than the other tests where calls are rationed.
+
+    The text allows each user so many completions a minute; the suite stays below that, without waiting.
+    """
+    known = [name for name in operation.served if is_known(name)]
+    return standing_in(operation, known[-1]) if operation.has_gateway and known else served_caller(operation)
+
+
 def standing_in(operation: Operation, name: str) -> Caller:
     """Return an actor who must be served, or who stands in for that one; raise NotTested when there is none."""
     return area_of(operation).stand_in(caller_named(name), Place(current_run().profile))

@@ -11,6 +11,7 @@ from conformance.contract import Change, ChangeKind
 from conformance.fuzzing import must_be_stored
 from conformance.results.record import ItemState, Reason
 from conformance.suite.arrange import arranged, has_request_example
+from conformance.suite.arrange.approval_settings import an_unlocked_project
 from conformance.suite.derived import served_caller
 from conformance.suite.expectations import (
     Caller,
@@ -197,14 +198,15 @@ def test_a_removed_operation_is_refused_and_does_nothing(
 @pytest.fixture
 def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The approval configuration as it is read, put back afterwards where it can still be changed; empty where gone."""
-    path = project_path(project) / "approvals"
     if not maintainer.target_declares("approval_configuration"):
-        yield path, {}
+        yield project_path(project) / "approvals", {}
         return
+    unlocked = an_unlocked_project(maintainer, project)
+    path = project_path(unlocked) / "approvals"
     before = maintainer.read(path)
     name = "merge_requests_author_approval"
     given(isinstance(before, dict) and isinstance(before.get(name), bool), f"the configuration does not show {name}")
-    settings = maintainer.read(project_path(project) / "merge_request_approval_setting")
+    settings = maintainer.read(project_path(unlocked) / "merge_request_approval_setting")
     held = settings.values() if isinstance(settings, dict) else ()
     locked = any(isinstance(entry, dict) and entry.get("locked") for entry in held)
     given(not locked, "a setting of the group may keep the project's configuration from changing")

@@ -31,6 +31,10 @@ def _all_alike(_: Place, __: str) -> bool:
     return True
 
 
+def _nothing_is_held(_: Caller, __: Place) -> bool:
+    return False
+
+
 def _nobody_else(caller: Caller, _: Place) -> Caller:
     return caller
 
@@ -47,6 +51,23 @@ class ReadBack:
     """Property sent -> property of the resource that then holds the same value."""
     lists: Mapping[str, str] = field(default_factory=dict)
     """Property sent -> property of the list entry that then holds the same value."""
+    apart: tuple[tuple[str, str], ...] = ()
+    """Pairs of switches that cannot both be on: of one that is sent, nothing is owed while the other is on or sent."""
+    is_held: Callable[[Caller, Place], bool] = _nothing_is_held
+    """Whether something else, such as a lock of a group, may keep what was sent from being stored."""
+
+    def owed(self, sent: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the resource must hold after a write, by what was sent and what it now holds."""
+        partners: dict[str, set[str]] = {}
+        for one, other in self.apart:
+            partners.setdefault(one, set()).add(other)
+            partners.setdefault(other, set()).add(one)
+        return {
+            shown: sent[name]
+            for name, shown in self.shows.items()
+            if name in sent
+            and not (sent[name] is True and any(other in sent or found.get(other) for other in partners.get(name, ())))
+        }
 
 
 @dataclass(frozen=True)
