@@ -70,7 +70,7 @@ class Run:
         self.client.close()
 
     def not_owed(self, requirement: str) -> str | None:
-        """Return why a requirement ended with a version that the target shows to have reached; None where it did not."""
+        """Return why a requirement ended with a version that the target shows to have; None where it did not."""
         return self.traces.removed(self.contract.requirements[requirement]) if self.traces else None
 
     def _ask(self, actor: str, path: str) -> None:
