@@ -87,12 +87,15 @@ def wrong_values(schema: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def may_be_dropped(parameter: Parameter) -> bool:
-    """Tell whether a wrong value of a parameter may also be left out of account: only where the contract says so."""
-    return "dropped" in parameter.schema.get("x-tolerates", ())
+    """Tell whether a wrong value of a parameter may also be left out of account, as what nobody has to send may be."""
+    return not parameter.required or "dropped" in parameter.schema.get("x-tolerates", ())
 
 
 def shows_value(shown: Any, sent: Any) -> bool:
-    """Tell whether what a resource shows is the wrong value that was sent, as it is or as text."""
+    """Tell whether what a resource shows holds somewhere the wrong value that was sent, as it is or as text."""
     if shown is None:
         return False
-    return bool(shown == sent) or shown == json.dumps(sent)
+    if shown in (sent, json.dumps(sent)):
+        return True
+    inner = shown.values() if isinstance(shown, dict) else shown if isinstance(shown, list) else ()
+    return any(shows_value(entry, sent) for entry in inner)

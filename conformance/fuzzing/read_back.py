@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.context import Violation
-from conformance.suite.expectations import Answer, must
+from conformance.results.record import Reason
+from conformance.suite.context import Unmet, Violation
 
 if TYPE_CHECKING:
     from conformance.suite.arrange import Arranged, Prepared, ReadBack
+    from conformance.suite.expectations import Answer
 
 
 def must_be_stored(arranged: Arranged, call: Prepared, answer: Answer) -> None:
     """
     Read what a served write changed, as the area's keeper, and expect what was sent in it.
 
-    A write that shows nowhere is left alone. Raise Violation when the resource holds something else, Unmet when it
-    cannot be read.
+    A write that shows nowhere is left alone, and so is a switch that cannot be on beside another one. Raise Violation
+    when the resource holds something else, Unmet when it cannot be read or is locked.
     """
     read_back = arranged.request_example.read_back
     if read_back is None or not isinstance(call.body, dict) or not shown_by(read_back, call.body):
@@ -25,14 +26,15 @@ def must_be_stored(arranged: Arranged, call: Prepared, answer: Answer) -> None:
     for sent, shown in read_back.lists.items():
         if sent in call.body:
             arranged.keeper.list(path).must_contain(**{shown: call.body[sent]})
-    wanted = {shown: call.body[sent] for sent, shown in read_back.shows.items() if sent in call.body}
-    if wanted:
+    if read_back.shows.keys() & call.body.keys():
         found = arranged.keeper.get(path).given_served()
+        held = found.json if isinstance(found.json, dict) else {}
         try:
-            found.must_hold(**wanted)
+            found.must_be_an(dict).must_hold(**read_back.owed(call.body, held))
         except Violation as violation:
+            if read_back.is_held(arranged.keeper, arranged.place):
+                raise Unmet(Reason.PRECONDITION, f"what {path} shows is locked by something else") from violation
             raise Violation(violation.expected, violation.actual, answer.exchange, found.exchange) from violation
-    must(True, "what was sent", "what was sent")
 
 
 def shown_by(read_back: ReadBack, body: dict[str, Any]) -> bool:

@@ -281,6 +281,9 @@ def _recorded(sending: _Sending, failures: list[Failure]) -> Iterator[Failure]:
     """Record one failure for each group, made as small as it can be, and yield it."""
     test = current_test()
     for group in grouped(failures).values():
+        first = Violation(group[0].expected, group[0].actual, *group[0].exchanges)
+        if test.excused(group[0].requirement, first):
+            continue
         smallest = shrunk(group[0], sending.alone, sending.again)
         if smallest is None and group[0].may_be_load:
             detail = f"{group[0].actual} to one of many calls at once, and not again to the same call alone"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract.bundle import Json, resolve
 from conformance.proof.faults import Fault
-from conformance.proof.tampering import altering, is_route, let_in, sent, with_body
+from conformance.proof.tampering import altering, breaking, is_route, let_in, sent, with_body
 
 if TYPE_CHECKING:
     from conformance.contract import Contract, DocumentedResponse, Operation, Parameter, Version
@@ -267,14 +267,26 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
                 _accepting(operation, _is_missing(parameter.name)),
             )
         wrong = _is_of_wrong_type(operation.document, parameter)
-        may_drop = "dropped" in parameter.schema.get("x-tolerates", ())
-        if parameter.requirement and wrong and not may_drop:
+        may_drop = not parameter.required or "dropped" in parameter.schema.get("x-tolerates", ())
+        if parameter.requirement and wrong and may_drop:
+            yield Fault(
+                f"{operation.id}: breaks on a wrong {parameter.name}",
+                parameter.requirement,
+                f"{operation.label} is a server error with a {parameter.name} that cannot be read.",
+                _breaking_on(operation, wrong),
+            )
+        elif parameter.requirement and wrong:
             yield Fault(
                 f"{operation.id}: takes any {parameter.name}",
                 parameter.requirement,
                 f"{operation.label} accepts a {parameter.name} of any type.",
                 _accepting(operation, wrong),
             )
+
+
+def _breaking_on(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
+    """Answer calls of some bodies with a server error."""
+    return lambda service: breaking(service, route_key(operation), lambda request: is_faulty(sent(request)))
 
 
 def _is_missing(name: str) -> Callable[[Json], bool]:

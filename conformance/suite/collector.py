@@ -21,13 +21,24 @@ _FAILURES_PER_EXPECTATION = 3
 class CheckCollector:
     """What one test came to, requirement by requirement. Safe to use from several threads."""
 
-    def __init__(self, test: str, declared: frozenset[str], write: Callable[[Line], None]) -> None:
-        """Collect for a test that declares to verify these requirements; `write` takes the lines of the record."""
+    def __init__(
+        self,
+        test: str,
+        declared: frozenset[str],
+        write: Callable[[Line], None],
+        not_owed: Callable[[str], str | None] = lambda _: None,
+    ) -> None:
+        """
+        Collect for a test that declares to verify these requirements; `write` takes the lines of the record.
+
+        `not_owed` says why a requirement that could not be seen does not concern a target of unknown version.
+        """
         self.declared = declared
         self.distrusted: str | None = None
         """The first answer of the test that was not the documented record at all: nothing after it is believed."""
         self._test = test
         self._write = write
+        self._not_owed = not_owed
         self._settled: set[str] = set()
         self._written: dict[tuple[str, str], int] = {}
         self._pending: dict[str, Check] | None = None
@@ -70,6 +81,9 @@ class CheckCollector:
 
     def open_question(self, requirement: str, outcome: Outcome, reason: Reason, detail: str) -> None:
         """Record that a requirement was not verified, and why."""
+        gone = self._not_owed(requirement) if outcome is Outcome.INCONCLUSIVE else None
+        if gone is not None:
+            outcome, reason, detail = Outcome.NOT_APPLICABLE, Reason.VERSION, gone
         with self._lock:
             self._settled.add(requirement)
             claimed = requirement in self.declared

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from conformance.http.client import Client
 from conformance.http.settings import AT_ONCE
-from conformance.results.record import ItemSeen, ItemState, Reason, TestEnd, TestOutcome
+from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.collector import CheckCollector
 from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
 from conformance.suite.history import CallHistory
+from conformance.suite.version_traces import VersionTraces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,10 +62,27 @@ class Run:
         self.client = Client(profile.client_settings(at_once))
         self.client.tell_apart(self.validator.place)
         self.client.on_exchange(_see)
+        self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
+        """What shows how old the target may be; None where its version is known."""
+        if self.traces is not None:
+            self.client.on_exchange(self.traces.see)
 
     def close(self) -> None:
         """Close all connections to the target."""
         self.client.close()
+
+    def not_owed(self, requirement: str) -> str | None:
+        """Return why a requirement ended with a version that the target shows to have; None where it did not."""
+        return self.traces.removed(self.contract.requirements[requirement]) if self.traces else None
+
+    def _ask(self, actor: str, path: str) -> None:
+        """Read a path as an actor of the profile, beside what the running test does."""
+        test = current_test()
+        was, test.is_unjudged = test.is_unjudged, True
+        try:
+            self.client.send(self.profile.actors[actor], "GET", path)
+        finally:
+            test.is_unjudged = was
 
     def require_allowed(self, method: str, what: str) -> None:
         """Raise NotTested when a call could change a target that is only to be read."""
@@ -117,7 +135,7 @@ class TestContext:
     @classmethod
     def begin(cls, run: Run, test: str, declared: frozenset[str]) -> TestContext:
         """Return the context of a test that declares to verify these requirements."""
-        return cls(test, run, CheckCollector(test, declared, run.write))
+        return cls(test, run, CheckCollector(test, declared, run.write, run.not_owed))
 
     @property
     def declared(self) -> frozenset[str]:
@@ -136,6 +154,24 @@ class TestContext:
             exchanges = self.history.evidence_for(violation.exchanges)
         evidence = tuple(evidence_of(exchange, self.run.client) for exchange in exchanges)
         self.results.failed(requirement, violation, evidence, place)
+
+    def excused(self, requirement: str, violation: Violation) -> str | None:
+        """
+        Return why a violation may be for want of another version, and leave the requirement open; None where not.
+
+        What all operations verify together is left to those that the target shows to have.
+        """
+        run = self.run
+        if run.traces is None:
+            return None
+        found = run.contract.requirements[requirement]
+        detail = run.traces.excuse(found, violation.exchanges or self.history.suspects)
+        is_shared = found.area not in {operation.area for operation in run.validator.operations}
+        if detail is not None and is_shared and not (found.introduced or found.removed):
+            self.results.settle([requirement])
+        elif detail is not None:
+            self.results.open_question(requirement, Outcome.INCONCLUSIVE, Reason.VERSION, detail)
+        return detail
 
     def saw_item(self, item: str, state: ItemState, detail: str) -> None:
         """Record how the target stands to an item of the version table."""

@@ -43,6 +43,12 @@ class CallHistory:
         before = self._recent[-_SHOWN_BEFORE - 1 :] if self._example is None else _telling(self._example)
         return (*(exchange for exchange in before if exchange not in found), *found)
 
+    @property
+    def suspects(self) -> tuple[Exchange, ...]:
+        """The last call that may have changed something, and the last call: what a violation without calls is about."""
+        writes = [exchange for exchange in self._recent if exchange.call.method != "GET"]
+        return (*writes[-1:], *self._recent[-1:])
+
     def begin_example(self) -> None:
         """Forget the calls of the last example of a state machine, and keep all of the next one."""
         self._example = []

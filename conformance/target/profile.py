@@ -461,6 +461,7 @@ def _scope(areas: Iterable[str], source: str) -> tuple[str, ...]:
     _refuse_unknown("area of the scope", dict.fromkeys(areas, ""), claimable, source)
     return tuple(area for area in claimable if area in areas)
 
+
 def _client_certificate(given: Mapping[str, str] | None, source: str) -> ClientCertificate | None:
     if given is None:
         return None

@@ -34,9 +34,9 @@ class Reported:
         return f"{self.place}: {self.text}"
 
     @property
-    def in_specification(self) -> bool:
-        """Whether the specification speaks of this version."""
-        return OLDEST <= self.version <= NEWEST
+    def judged_by(self) -> Version | None:
+        """The version of the specification to judge by: the last one for what is newer, None for what is too old."""
+        return min(self.version, NEWEST) if self.version >= OLDEST else None
 
 
 def asking_actor(profile: Profile) -> Actor | None:
@@ -77,13 +77,15 @@ def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
             "allows. Name the version in the profile or with --target-version to have all of it judged."
         )
         return replace(profile, version=None, version_source="the target does not say"), (text,)
-    if not answer.in_specification:
-        text = (
-            f"The target says that its version is {answer.text} ({answer.place}); the specification speaks of {OLDEST} "
-            f"to {NEWEST}. It is judged by what any version allows. Name the version to judge by with --target-version."
-        )
-        return replace(profile, version=None, version_source=answer.source), (text,)
-    return replace(profile, version=answer.version, version_source=answer.source), ()
+    found = replace(profile, version=answer.judged_by, version_source=answer.source)
+    if answer.judged_by == answer.version:
+        return found, ()
+    what = "what any version allows" if answer.judged_by is None else f"version {NEWEST}, the last one it speaks of"
+    text = (
+        f"The target says that its version is {answer.text} ({answer.place}); the specification speaks of {OLDEST} to "
+        f"{NEWEST}. It is judged by {what}. Name the version to judge by with --target-version."
+    )
+    return found, (text,)
 
 
 def contradiction(profile: Profile, client: Client) -> str | None:
@@ -91,7 +93,7 @@ def contradiction(profile: Profile, client: Client) -> str | None:
     if profile.version is None:
         return None
     answer = ask_version(profile, client)
-    if isinstance(answer, str) or answer.version == profile.version:
+    if isinstance(answer, str) or profile.version in (answer.version, answer.judged_by):
         return None
     return (
         f"The target is declared to have version {profile.version} ({profile.version_source}), and says that it has "

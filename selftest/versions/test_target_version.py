@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.contract import Version
 from conformance.errors import ExitCode
 from conformance.http.client import Client
 from conformance.reference import create_service
@@ -96,15 +97,19 @@ def test_a_target_that_does_not_say_its_version_is_unknown_with_a_warning(
     assert "--target-version" in warnings[0]
 
 
-@pytest.mark.parametrize("text", ["20.1.0", "11.9"])
-def test_a_version_that_the_specification_does_not_speak_of_is_unknown_with_a_warning(
+@pytest.mark.parametrize(
+    ("text", "judged_by"), [("20.1.0", "19.0"), ("19.5.0-pre", "19.0"), ("19.0.3", "19.0"), ("11.9", None)]
+)
+def test_a_newer_version_is_judged_by_the_last_row_and_an_older_one_is_unknown(
     reference: Any,
     text: str,
+    judged_by: str | None,
 ) -> None:
     answering_with(reference[0], {"version": text}, "GET /version")
     found, warnings = resolved(profile(*reference))
-    assert (found.version, found.version_source) == (None, f"GET /version: {text}")
-    assert text in warnings[0]
+    wanted = Version.parse(judged_by) if judged_by else None
+    assert (found.version, found.version_source) == (wanted, f"GET /version: {text}")
+    assert [text in warning for warning in warnings] == ([] if text.startswith("19.0") else [True])
 
 
 @pytest.mark.parametrize("declared", ["17.7", "17.7.9", "unknown"])

@@ -22,8 +22,19 @@ from conformance.suite.derived import (
     standing_in,
     takes_part,
     token_in,
+    with_token,
 )
-from conformance.suite.expectations import Answer, Caller, Path, given, observe, project_path, unchanged, verifies
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    Path,
+    given,
+    must,
+    observe,
+    project_path,
+    unchanged,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
@@ -39,8 +50,21 @@ def test_who_has_the_role_is_served(operation: Operation) -> None:
         for requirement, actors in cells(operation.served).items():
             for name in actors:
                 prepared.again()
-                with held_against([requirement, "authentication.private-token"], go_on=True):
-                    prepared.sent_by(standing_in(operation, name)).must_be_served()
+                caller = standing_in(operation, name)
+                answer = prepared.sent_by(caller)
+                with held_against([requirement], go_on=True):
+                    answer.must_be_served()
+                look_at_the_header(prepared, caller, answer)
+
+
+def look_at_the_header(prepared: Arranged, caller: Caller, answer: Answer) -> None:
+    """Blame the header of the token only where the same token is served in another header."""
+    other = answer
+    if not answer.is_served:
+        other = prepared.call.sent_by(caller, headers=token_in(caller, "Authorization", "Bearer "))
+    if other.is_served:
+        with held_against(["authentication.private-token"], go_on=True):
+            must(answer.is_served, "served by PRIVATE-TOKEN", "served by Authorization alone", answer.exchange)
 
 
 def refusals(operation: Operation) -> frozenset[str]:
@@ -87,21 +111,25 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     refused = [requirement, "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"]
     untouched = [requirement, "errors.refusal.changes-nothing"]
     untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
+    caller, by_path = caller_named(name), prepared.by_path
     found: list[Answer] = []
     with ExitStack() as looking:
         if prepared.request_example.state is not None:
             looking.enter_context(held_against(untouched if shows_change else [requirement], go_on=True))
             looking.enter_context(unchanged(prepared.state, "the state"))
-        found.append(prepared.sent_by(caller_named(name)))
+        found.append(prepared.sent_by(caller))
+        found += [by_path.sent_by(caller)] if by_path else []
         with held_against(refused, go_on=True):
             found[0].must_be_refused(beside=control)
+            for other in found[1:]:
+                must(not other.is_served, "a refusal, by the path as well", f"status {other.status}", other.exchange)
     if not found:
         return  # the state could not be read, so nobody called
-    (answer,) = found
+    answer = found[0]
     if name not in (ANONYMOUS, WRONG_TOKEN):
         note("errors.refusal.code-without-right", f"{operation.id} answers {answer.exchange.status} to {name}")
     note("errors.body-shape", f"the body of a {answer.exchange.status} is {shape(answer)}")
-    if answer.is_served:
+    if any(called.is_served for called in found):
         prepared.again()
 
 
@@ -147,6 +175,27 @@ def test_a_header_without_a_token_is_refused(maintainer: Caller, anonymous: Call
     control = maintainer.get(path)
     with verifies("authentication.empty-token-is-refused"):
         anonymous.call("GET", path, headers={"PRIVATE-TOKEN": ""}).must_be_refused(beside=control)
+
+
+def altered(token: str) -> dict[str, str]:
+    """Return tokens that are nearly a right one, by what was done to it; a token without letters has no other case."""
+    found = {
+        "in-other-case": token.swapcase(),
+        "cut-short": token[:-1],
+        "without-its-beginning": token[1:],
+        "with-more-behind": f"{token}x",
+    }
+    return {what: text for what, text in found.items() if text and text != token}
+
+
+def test_a_token_that_is_nearly_right_is_refused(maintainer: Caller, project: Fixture) -> None:
+    """A token is compared as a whole and letter by letter."""
+    token = maintainer.actor.token if maintainer.actor else ""
+    for path in paths_open_to(maintainer, project, at_most=2):
+        control = maintainer.get(path)
+        for what, text in altered(token).items():
+            with verifies("authentication.unknown-token-is-refused", go_on=True):
+                with_token(f"maintainer-token-{what}", text).get(path).must_be_refused(beside=control)
 
 
 def test_without_a_token_even_a_public_project_is_closed(

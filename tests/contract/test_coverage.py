@@ -8,7 +8,7 @@ import pytest
 
 from conformance.fuzzing import drawn_for, run_cases
 from conformance.suite.arrange import arranged
-from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
+from conformance.suite.derived import claims_of, drawn_caller, held_against, takes_part
 from conformance.suite.expectations import given, must
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def test_whatever_the_schema_says_is_met_or_broken_the_answer_is_documented(
 ) -> None:
     with arranged(operation, aside=True) as prepared:
         cases = drawn_for(suite, operation, "coverage")
-        tally = run_cases(prepared, served_caller(operation), cases)
+        tally = run_cases(prepared, drawn_caller(operation), cases)
         with held_against([operation.success.requirement]):
             given(tally.served > 0, f"not one of {tally.served + tally.declined} correct calls was served")
             must(tally.sent > tally.unanswered, "an answer to some call", "no answer to any")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suite.arrange import arranged
+from conformance.suite.arrange import Arranged, arranged
 from conformance.suite.derived import (
     claims_of,
     documents_json,
@@ -15,7 +15,7 @@ from conformance.suite.derived import (
     success_requirements,
     takes_part,
 )
-from conformance.suite.expectations import Answer, must
+from conformance.suite.expectations import Answer, Caller, must
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
@@ -29,6 +29,11 @@ CODES = {
     "scheduleGroupRelationsExport": "errors.scheduled-export",
 }
 """Operations whose code the section on errors states once more."""
+
+
+#: Where an operation may lie by mistake.
+OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
+NOT_FOUND = (404, 405)
 
 
 def conventions_of(operation: Operation) -> frozenset[str]:
@@ -54,8 +59,10 @@ def test_a_call_that_must_be_served_gets_a_documented_answer(operation: Operatio
     statuses = [response.status for response in operation.responses if response.is_success]
     stated = {response.requirement for response in operation.responses if response.is_success}
     with arranged(operation) as prepared:
-        answer = prepared.sent_by(served_caller(operation))
-        with held_against([*stated, "conventions.path-prefix", CODES.get(operation.id)]):
+        caller = served_caller(operation)
+        answer = prepared.sent_by(caller)
+        look_at_the_prefix(prepared, caller, answer)
+        with held_against([*stated, CODES.get(operation.id)]):
             answer.must_be_served()
             must(is_one_of(answer, statuses), f"status {' or '.join(statuses)}", f"status {answer.status}")
         response = operation.response_to(answer.status)
@@ -68,6 +75,15 @@ def test_a_call_that_must_be_served_gets_a_documented_answer(operation: Operatio
             with held_against(["conventions.responses.content-type"]):
                 kind = answer.exchange.headers.get("content-type", "application/json")
                 must("json" in kind.lower(), "a content type of JSON, or none", kind, answer.exchange)
+
+
+def look_at_the_prefix(prepared: Arranged, caller: Caller, answer: Answer) -> None:
+    """Blame the prefix only where the operation is there, and below another one: whatever else is wrong is not its."""
+    missing = answer.exchange.status in NOT_FOUND
+    elsewhere = [where for where in OTHER_PREFIXES if prepared.served_below(where, caller)] if missing else []
+    if answer.is_served or elsewhere:
+        with held_against(["conventions.path-prefix"]):
+            must(not elsewhere, "the operation below /api/v4", f"the operation below {elsewhere}", answer.exchange)
 
 
 def is_one_of(answer: Answer, statuses: list[str]) -> bool:

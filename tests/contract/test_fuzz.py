@@ -8,7 +8,7 @@ import pytest
 
 from conformance.fuzzing import drawn_for, keep_failed, run_cases
 from conformance.suite.arrange import arranged
-from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
+from conformance.suite.derived import claims_of, drawn_caller, held_against, takes_part
 from conformance.suite.expectations import given, must
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite: Session) -> None:
     with arranged(operation, aside=True) as prepared:
         cases = drawn_for(suite, operation, "fuzz")
-        tally = run_cases(prepared, served_caller(operation), cases)
+        tally = run_cases(prepared, drawn_caller(operation), cases)
         keep_failed(suite, operation, tally)
         with held_against([operation.success.requirement]):
             given(tally.served > 0, f"not one of {tally.served + tally.declined} correct calls was served")

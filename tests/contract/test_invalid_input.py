@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
+from conformance.results.record import Outcome, Reason
 from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
+from conformance.suite.arrange.integrations import has
 from conformance.suite.context import current_run, current_test
 from conformance.suite.derived import (
     claims_of,
@@ -73,11 +76,21 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
     """
     Return the parameters that what is called has: what is not there takes no wrong value, which shows nothing.
 
-    What is stated of others alone is left to the stories, which know where else to look for them.
+    What is stated of others alone is left to the stories where the profile names something else that has them, and is
+    not tested where it does not.
     """
     found = [parameter for parameter in parameters if prepared.takes(parameter.name)]
-    others = {parameter.requirement for parameter in parameters} - {parameter.requirement for parameter in found}
-    current_test().results.settle(claims_of(*others))
+    shown = {parameter.requirement for parameter in found}
+    test = current_test()
+    for parameter in parameters:
+        name, requirement = parameter.name, parameter.requirement
+        if requirement is None or requirement in shown or requirement not in test.declared:
+            continue
+        if any(has(other, name) for entries in test.run.profile.fixtures.values() for other in entries):
+            test.results.settle([requirement])
+            continue
+        detail = f"no integration of the profile has {name}: name one that has, with it among its parameters or events"
+        test.results.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, detail)
     return found
 
 
@@ -113,7 +126,7 @@ def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, val
     answer = call.sent_by(served_caller(prepared.operation))
     with held_against([parameter.requirement], go_on=True):
         answer.must_not_break()
-        shown = shown_after(prepared, call, answer, parameter) if answer.is_served else None
+        shown = shown_after(prepared, call, answer) if answer.is_served else None
         must(
             not shows_value(shown, value),
             f"{parameter.name} refused or left out of account",
@@ -123,15 +136,24 @@ def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, val
     prepared.again()
 
 
-def shown_after(prepared: Arranged, call: Prepared, answer: Answer, parameter: Parameter) -> Any:
-    """Return what the resource shows of a parameter after a served write; None where it does not show."""
+def shown_after(prepared: Arranged, call: Prepared, answer: Answer) -> Any:
+    """Return what is shown after a served write: the answer, what the resource holds, and the state of the rest."""
     read_back = prepared.request_example.read_back
-    if read_back is None or parameter.name not in read_back.shows:
+    held = prepared.keeper.read(read_back.path(call, answer)) if read_back is not None else None
+    return [content(answer), held, prepared.state()]
+
+
+def content(answer: Answer) -> Any:
+    try:
+        return json.loads(answer.exchange.body)
+    except ValueError:
         return None
-    return prepared.keeper.read(read_back.path(call, answer)).get(read_back.shows[parameter.name])
 
 
 # -- things that do not exist ------------------------------------------------------------------------------------------
+
+#: Numbers that name nothing: one that is not in use, the one before the first, and one that needs more than 32 bits.
+NOBODYS = (UNUSED_ID, 0, 2**32 + UNUSED_ID)
 
 
 def naming(operation: Operation) -> Iterator[tuple[Parameter, str | None]]:
@@ -168,13 +190,14 @@ def test_a_call_that_names_what_does_not_exist_is_refused(operation: Operation) 
     with arranged(operation) as prepared:
         for parameter, requirement in naming(operation):
             with looking_unchanged(prepared, requirement):
-                answer = prepared.call.having(parameter, UNUSED_ID).sent_by(caller)
+                answers = [prepared.call.having(parameter, number).sent_by(caller) for number in NOBODYS]
             control = prepared.sent_by(caller)
-            with held_against([requirement, "errors.refusal.is-client-error"], go_on=True):
-                answer.must_be_refused(beside=control if not answer.is_served else None)
+            for answer in answers:
+                with held_against([requirement, "errors.refusal.is-client-error"], go_on=True):
+                    answer.must_be_refused(beside=control if not answer.is_served else None)
             note(
                 "errors.refusal.code-of-missing-resource",
-                f"{operation.id} answers {answer.exchange.status} to an unknown {parameter.name}",
+                f"{operation.id} answers {answers[0].exchange.status} to an unknown {parameter.name}",
             )
             prepared.again()
 

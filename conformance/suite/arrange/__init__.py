@@ -14,7 +14,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.results.record import Reason
+from conformance.results.record import Outcome, Reason
 from conformance.suite.arrange.places import Place
 from conformance.suite.arrange.request_examples import (
     ABSENT,
@@ -135,6 +135,24 @@ class Arranged:
         """Send the call by an actor."""
         return self.call.sent_by(caller)
 
+    @property
+    def by_path(self) -> Prepared | None:
+        """The call with its project or group named by the full path; None where it has none or no path is known."""
+        owner = next(
+            (entry for entry in self.operation.parameters if entry.place == "path" and entry.name == "id"), None
+        )
+        if owner is None or owner.fixture is None:
+            return None
+        number = self.call.path_values[owner.name]
+        entries = self.place.entries(owner.fixture.partition(".")[0])
+        path = next((entry.get("path") for entry in entries if entry.id == number), None)
+        return self.call.having(owner, path) if path else None
+
+    def served_below(self, prefix: str, caller: Caller) -> bool:
+        """Tell whether the call is served below another prefix than that of the service; '' stands for none."""
+        address = f"{self.place.profile.base_url}{prefix}{self.call.path}"
+        return caller.call(self.operation.method, address, query=self.call.query).is_served
+
     def state(self) -> Any:
         """Read what a refused call must leave as it was; None for an operation that only reads."""
         return self.request_example.state(self.keeper, self.place) if self.request_example.state else None
@@ -191,13 +209,30 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
         missing = run.profile.missing((area.keeper,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        made = _made(run, operation, area, place_for(run, operation, aside=aside))
+        absent = run.traces.absent(operation) if run.traces else None
+        if absent:
+            raise Unmet(Reason.VERSION, absent)
+        made = _made_unless_gone(run, operation, area, place_for(run, operation, aside=aside))
         try:
             yield made
         finally:
             made.put_back()
     finally:
         _leave_shared_ones(run, operation)
+
+
+def _made_unless_gone(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
+    """Make the call right; where the version is unknown and the target has given the operation up, nothing is owed."""
+    try:
+        return _made(run, operation, area, place)
+    except Unmet as unmet:
+        if run.traces is None or not run.traces.is_gone(operation):
+            raise
+        results, detail = current_test().results, f"the target refuses {operation.label}, as a newer version does"
+        for name in sorted(results.declared):
+            if run.contract.requirements[name].area == operation.area:
+                results.open_question(name, Outcome.NOT_APPLICABLE, Reason.VERSION, detail)
+        raise Unmet(Reason.VERSION, detail) from unmet
 
 
 def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Version
-from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read
+from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read, of_project
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.expectations import Answer, Caller, Path, given, project_path
 
@@ -96,6 +96,12 @@ def _change(_: Place) -> dict[str, Any]:
     return dict(_EXAMPLE)
 
 
+def _is_held(keeper: Caller, place: Place) -> bool:
+    """Tell whether a group locks a setting of the project; that of the configuration may be the same one."""
+    entries = of_project(keeper, place.fixture("project")).entries().values()
+    return any(entry.get("locked") for entry in entries)
+
+
 def _same_path(call: Prepared, _: Answer) -> str:
     return call.path
 
@@ -115,6 +121,8 @@ AREA = Area(
                 requirement=lambda _: "project-approval-configuration.change.stored",
                 path=_same_path,
                 shows={name: name for name in _SETTINGS},
+                apart=(("selective_code_owner_removals", "reset_approvals_on_push"),),
+                is_held=_is_held,
             ),
         ),
     },

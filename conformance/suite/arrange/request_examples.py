@@ -31,6 +31,10 @@ def _all_alike(_: Place, __: str) -> bool:
     return True
 
 
+def _nothing_is_held(_: Caller, __: Place) -> bool:
+    return False
+
+
 def _nobody_else(caller: Caller, _: Place) -> Caller:
     return caller
 
@@ -47,6 +51,23 @@ class ReadBack:
     """Property sent -> property of the resource that then holds the same value."""
     lists: Mapping[str, str] = field(default_factory=dict)
     """Property sent -> property of the list entry that then holds the same value."""
+    apart: tuple[tuple[str, str], ...] = ()
+    """Pairs of switches that cannot both be on: of one that is sent, nothing is owed while the other is on or sent."""
+    is_held: Callable[[Caller, Place], bool] = _nothing_is_held
+    """Whether something else, such as a lock of a group, may keep what was sent from being stored."""
+
+    def owed(self, sent: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the resource must hold after a write, by what was sent and what it now holds."""
+        partners: dict[str, set[str]] = {}
+        for one, other in self.apart:
+            partners.setdefault(one, set()).add(other)
+            partners.setdefault(other, set()).add(one)
+        return {
+            shown: sent[name]
+            for name, shown in self.shows.items()
+            if name in sent
+            and not (sent[name] is True and any(other in sent or found.get(other) for other in partners.get(name, ())))
+        }
 
 
 @dataclass(frozen=True)
@@ -129,11 +150,12 @@ class Prepared:
         body = {key: value for key, value in self.body.items() if key != parameter.name}
         return replace(self, body=body)
 
-    def sent_by(self, caller: Caller) -> Answer:
+    def sent_by(self, caller: Caller, headers: Mapping[str, str] | None = None) -> Answer:
         """Send it; where an older name redirects to the newer one, or to a file, what counts is what comes of it."""
-        if any(response.status.startswith("3") for response in self.operation.responses):
+        if headers is None and any(response.status.startswith("3") for response in self.operation.responses):
             return caller.download(self.path, **self.query)
         body = {} if self.body is ABSENT else {"json": self.body}
+        body |= {"headers": headers} if headers else {}
         answer = caller.call(self.operation.method, self.path, query=self.query, **body)
         return caller.follow(answer) if self.operation.alias_of else answer
 

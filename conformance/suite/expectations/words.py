@@ -25,8 +25,9 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
 
     A violation fails them and ends the test, unless `go_on` says that the rest of the story does not depend on it.
     What could not be seen leaves them inconclusive, and so does a violation after a write that got no answer: what it
-    changed is not known, so nothing that is found since can be held against the target. A block without any expectation
-    is a mistake of the suite.
+    changed is not known, so nothing that is found since can be held against the target. The same holds where the
+    version is unknown and the target may not have yet, or no longer have, what the violation is about. A block without
+    any expectation is a mistake of the suite.
     """
     test = _test_that_declares(requirements)
     before = test.expectations
@@ -34,11 +35,9 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
         with _believed(test):
             yield
     except Violation as violation:
-        for requirement in requirements:
-            test.failed(requirement, violation)
+        _blame(test, requirements, violation, go_on=go_on)
         if not go_on:
             raise
-        test.fail_softly(f"{', '.join(requirements)}: {violation}")
     except Unmet as unmet:
         for requirement in requirements:
             test.results.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
@@ -49,6 +48,18 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
             raise MisuseError(f"{test.id} looks at nothing while verifying {', '.join(requirements)}.")
         for requirement in requirements:
             test.results.passed(requirement)
+
+
+def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violation, *, go_on: bool) -> None:
+    """Fail requirements; raise Unmet where another version may be the cause, unless the test goes on."""
+    excuses = [test.excused(requirement, violation) for requirement in requirements]
+    for requirement, excuse in zip(requirements, excuses, strict=True):
+        if excuse is None:
+            test.failed(requirement, violation)
+    if None not in excuses and not go_on:
+        raise Unmet(Reason.VERSION, str(excuses[0])) from violation
+    if None in excuses and go_on:
+        test.fail_softly(f"{', '.join(requirements)}: {violation}")
 
 
 @contextmanager
