@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.results.record import ItemState, Outcome, Reason
-from conformance.suite.context import MisuseError, TestContext, Unmet, Violation, current_run, current_test
+from conformance.suite.context import (
+    MisuseError,
+    NotTested,
+    TestContext,
+    Unmet,
+    Violation,
+    current_run,
+    current_test,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.http.client import Exchange
+    from conformance.target import Fixture
+
+T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
 
@@ -25,8 +36,8 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
 
     A violation fails them and ends the test, unless `go_on` says that the rest of the story does not depend on it.
     What could not be seen leaves them inconclusive, and so does a violation after a write that got no answer: what it
-    changed is not known, so nothing that is found since can be held against the target. A block without any expectation
-    is a mistake of the suite.
+    changed is not known, so nothing that is found since can be held against the target. What the profile lacks leaves
+    them not tested. A block without any expectation is a mistake of the suite.
     """
     test = _test_that_declares(requirements)
     before = test.expectations
@@ -39,9 +50,8 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
         if not go_on:
             raise
         test.fail_softly(f"{', '.join(requirements)}: {violation}")
-    except Unmet as unmet:
-        for requirement in requirements:
-            test.results.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
+    except (Unmet, NotTested) as unseen:
+        _leave_open(test, requirements, unseen)
         if not go_on:
             raise
     else:
@@ -49,6 +59,12 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
             raise MisuseError(f"{test.id} looks at nothing while verifying {', '.join(requirements)}.")
         for requirement in requirements:
             test.results.passed(requirement)
+
+
+def _leave_open(test: TestContext, requirements: tuple[str, ...], unseen: Unmet | NotTested) -> None:
+    outcome = unseen.outcome if isinstance(unseen, NotTested) else Outcome.INCONCLUSIVE
+    for requirement in requirements:
+        test.results.open_question(requirement, outcome, unseen.reason, unseen.detail)
 
 
 @contextmanager
@@ -103,6 +119,40 @@ def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sen
     """Go on only if a precondition holds; what follows is inconclusive otherwise, and says why."""
     if not holds:
         raise Unmet(Reason.PRECONDITION, otherwise)
+
+
+def given_done(requirement: str, holds: bool, expected: str, actual: str) -> None:  # noqa: FBT001 - reads as a sentence
+    """
+    Go on only if a served call that prepares or undoes a story has done what it says.
+
+    If it has not, that fails the requirement that it belongs to, whichever test called it, and leaves the story
+    inconclusive.
+    """
+    run = current_run()
+    if holds:
+        return
+    detail = f"an earlier step did not do what it was served for: expected {expected}; got {actual}"
+    if run.context is not None and run.context.unanswered_write is None:
+        violation = Violation(expected, actual)
+        run.failed(requirement, violation)
+        run.fail_softly(f"{requirement}: {violation}")
+    raise Unmet(Reason.PRECONDITION, detail)
+
+
+def given_field(fixture: Fixture, name: str, kind: type[T]) -> T:
+    """Return a value that the profile gives of a fixture; raise NotTested when it does not, or not of this type."""
+    found = fixture.get(name)
+    if isinstance(found, kind) and found != "" and not (kind is int and isinstance(found, bool)):
+        return found
+    detail = f"the profile does not give '{name}' of the fixture {fixture.name}: add it there"
+    raise NotTested(Reason.PREREQUISITE_MISSING, detail)
+
+
+def whole_number(value: Any) -> int | None:
+    """Return the integer that a value of JSON is, `1.0` being one as well; None when it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        return None
+    return int(value)
 
 
 def looked() -> None:
