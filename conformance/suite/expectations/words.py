@@ -121,22 +121,23 @@ def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sen
         raise Unmet(Reason.PRECONDITION, otherwise)
 
 
-def given_done(requirement: str, holds: bool, expected: str, actual: str) -> None:  # noqa: FBT001 - reads as a sentence
+@contextmanager
+def given_done(requirement: str) -> Iterator[None]:
     """
-    Go on only if a served call that prepares or undoes a story has done what it says.
+    Go on only if a served call that prepares or undoes a story has done what the expectations inside say.
 
     If it has not, that fails the requirement that it belongs to, whichever test called it, and leaves the story
     inconclusive.
     """
     run = current_run()
-    if holds:
-        return
-    detail = f"an earlier step did not do what it was served for: expected {expected}; got {actual}"
-    if run.context is not None and run.context.unanswered_write is None:
-        violation = Violation(expected, actual)
-        run.failed(requirement, violation)
-        run.fail_softly(f"{requirement}: {violation}")
-    raise Unmet(Reason.PRECONDITION, detail)
+    try:
+        yield
+    except Violation as violation:
+        if run.context is not None and run.context.unanswered_write is None:
+            run.failed(requirement, violation)
+            run.fail_softly(f"{requirement}: {violation}")
+        detail = f"an earlier step did not do what it was served for: {violation}"
+        raise Unmet(Reason.PRECONDITION, detail) from violation
 
 
 def given_field(fixture: Fixture, name: str, kind: type[T]) -> T:
