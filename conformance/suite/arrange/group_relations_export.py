@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STARTED, FINISHED, FAILED = 0, 1, -1
 
+_scheduled: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
 _in_vain: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
 
 Entry = dict[str, Any]
@@ -44,29 +45,42 @@ class Export:
         return self.caller.post(self.path, body)
 
     def accepted(self, **body: Any) -> Answer:
-        """Schedule an export, again while that is refused: another one may be running, unseen in the status."""
-        answers: list[Answer] = []
-
-        def is_accepted() -> bool:
-            answers.append(self.schedule(**body))
-            return not answers[-1].exchange.is_refusal
-
-        with suppress(Unmet):
-            self._wait(is_accepted, "the acceptance of an export", f"takes {body}")
-        return answers[-1]
-
-    def entries(self) -> list[Entry]:
         """
-        Return the entries of the status that have a state; inconclusive when they cannot be read.
+        Schedule an export, again while that is refused: the one that was scheduled before may be running, unseen.
 
-        Before the first export of a group there are none: the status is empty then, or refused.
+        Where none was accepted before, a refusal is the answer.
+        """
+        answer = self.schedule(**body)
+        before = _scheduled.setdefault(current_run(), set())
+        if answer.exchange.is_refusal and self.path in before:
+            answers = [answer]
+
+            def is_accepted() -> bool:
+                answers.append(self.schedule(**body))
+                return not answers[-1].exchange.is_refusal
+
+            with suppress(Unmet):
+                self._wait(is_accepted, "the acceptance of an export", f"takes {body}")
+            answer = answers[-1]
+        if answer.is_served:
+            before.add(self.path)
+        return answer
+
+    def entries(self, *, after_scheduling: bool = False) -> list[Entry]:
+        """
+        Return the entries of the status; inconclusive when they cannot be read.
+
+        Before the first export of a group there may be none, or some without a state, or the status may be refused.
         """
         answer = self.caller.get(self.path / "status")
         if answer.exchange.is_refusal:
             return []
         body = parsed(answer)
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
-        return [entry for entry in body if isinstance(entry, dict) and whole_number(entry.get("status")) is not None]
+        found = [entry for entry in body if isinstance(entry, dict) and whole_number(entry.get("status")) is not None]
+        readable = len(found) == len(body) or not after_scheduling
+        given(readable, f"GET {self.path}/status has entries without a status")
+        return found
 
     def own(self) -> Entry:
         """Return the entry of the relation; an empty one when the status has none."""
@@ -96,7 +110,7 @@ class Export:
     def shows_anew(self, before: Marks) -> bool:
         """Wait until the status shows something of an export scheduled after `before`; tell whether it ever did."""
         try:
-            self._wait(lambda: marks_in(self.entries()) != before, "an entry of the export")
+            self._wait(lambda: marks_in(self.entries(after_scheduling=True)) != before, "an entry of the export")
         except Unmet:
             return False
         return True
@@ -111,7 +125,7 @@ class Export:
         return self.entries()
 
     def _is_settled(self, before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
-        entries = self.entries()
+        entries = self.entries(after_scheduling=True)
         new = {name for name, mark in marks_in(entries).items() if before.get(name) != mark}
         ended = {str(entry.get("relation")) for entry in entries if _has_ended(entry)} & new
         own = [entry for entry in entries if entry.get("relation") == self.relation]
