@@ -17,7 +17,6 @@ from conformance.results.record import Reason
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.group_relations_export import (
     FAILED,
-    FINISHED,
     STARTED,
     Export,
     Marks,
@@ -30,7 +29,6 @@ from conformance.suite.expectations import (
     Caller,
     Path,
     does_not_apply,
-    eventually,
     given,
     given_field,
     must,
@@ -205,7 +203,7 @@ def test_a_finished_relation_is_downloaded_as_packed_lines_of_json(export: Expor
         "group-relations-export.entry.finished-is-downloadable",
         "group-relations-export.download.batch-parameters-are-optional",
     ):
-        file = export.download().must_be(200)
+        file = export.file_of(entry).must_be(200)
     with verifies("group-relations-export.download.is-gzip"):
         lines = lines_of(file)
     with verifies("group-relations-export.download.is-ndjson", go_on=True):
@@ -229,7 +227,7 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
     observe("group-relations-export.entry.counts-its-batches", f"batches_count {counted} the number of batches")
     for number, batch in list(zip(numbers, batches, strict=True))[:3]:
         with verifies("group-relations-export.download.batch"):
-            file = export.download(batched=True, batch_number=number).must_be(200)
+            file = export.file_of(entry, batched=True, batch_number=number).must_be(200)
             lines = lines_of(file)
             must_be_json(lines, file)
         with verifies("group-relations-export.download.batch-holds-its-objects", go_on=True):
@@ -279,19 +277,12 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
         for text in texts:
             must(any(text in line for line in lines), f"a line with {text.decode()}", "no such line", file.exchange)
     with verifies("group-relations-export.download.is-of-its-relation"):
-        eventually(lambda: bool(finished_relations(export)), "the end of another relation than that one")
-        files = [(other, export.download(relation=other)) for other in finished_relations(export)[:MOST_RELATIONS]]
+        files = [(other, export.download(relation=other)) for other in export.others()[:MOST_RELATIONS]]
         filled = [(other, one) for other, one in files if one.is_served and lines_of(one)]
         given(bool(filled) and bool(lines), "no other relation holds anything that could differ")
         for other, one in filled:
             same = set(lines_of(one)) == set(lines)
             must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
-
-
-def finished_relations(export: Export) -> list[str]:
-    """Return the other relations that are exported in one piece."""
-    finished = [entry for entry in export.entries() if entry.get("status") == FINISHED and not entry.get("batched")]
-    return sorted({str(entry.get("relation")) for entry in finished} - {export.relation})
 
 
 def test_a_file_holds_the_objects_of_its_group(

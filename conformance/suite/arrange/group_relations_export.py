@@ -24,6 +24,8 @@ STARTED, FINISHED, FAILED = 0, 1, -1
 _scheduled: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
 _in_vain: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
 
+_MOST_RESTARTS = 3
+
 Entry = dict[str, Any]
 Marks = dict[str, tuple[Any, Any]]
 
@@ -155,11 +157,14 @@ class Export:
 
     def finished(self, *, batched: bool) -> Entry:
         """Return the entry of the relation, finished in this form; an export is scheduled only if there is none."""
-        before = self.marks()
-        if before.get(self.relation, (None, None))[1] is not batched:
-            self.accepted(batched=batched).given_served()
-            self.settled(before, batched=batched)
-        found = self.own()
+        for _ in range(_MOST_RESTARTS):
+            before = self.marks()
+            if before.get(self.relation, (None, None))[1] is not batched:
+                self.accepted(batched=batched).given_served()
+                self.settled(before, batched=batched)
+            found = self.own()
+            if _has_ended(found):
+                break
         given(found.get("status") == FINISHED, f"{self.relation} did not finish in {self.path}")
         given(found.get("batched") is batched, f"{self.relation} is {'not ' if batched else ''}exported in batches")
         return found
@@ -172,8 +177,30 @@ class Export:
 
     def in_one_piece(self) -> Answer:
         """Export the relation in one piece, unless it is, and return its file as a step of a story."""
-        self.finished(batched=False)
-        return self.download().given_served()
+        return self.file_of(self.finished(batched=False)).given_served()
+
+    def file_of(self, entry: Entry, **query: Any) -> Answer:
+        """Download what an entry says is finished; once more where the relation turns out to be exported anew."""
+        answer = self.download(**query)
+        for _ in range(_MOST_RESTARTS):
+            if not answer.exchange.is_refusal or marks_in([self.own()]) == marks_in([entry]):
+                break
+            entry = self.finished(batched=entry.get("batched") is True)
+            answer = self.download(**query)
+        return answer
+
+    def others(self) -> list[str]:
+        """Return the other relations that are finished in one piece, once all are, or as many as ever will be."""
+
+        def are_in_one_piece() -> bool:
+            return all(_has_ended(entry) and entry.get("batched") is False for entry in self.entries())
+
+        with suppress(Unmet):
+            self._wait(are_in_one_piece, "the end of all relations", "others")
+        finished = [entry for entry in self.entries() if entry.get("status") == FINISHED]
+        return sorted(
+            {str(entry.get("relation")) for entry in finished if entry.get("batched") is False} - {self.relation}
+        )
 
     def download(self, **query: Any) -> Answer:
         """Download the file of the relation, or another with `relation`; the bytes are those that were sent."""
