@@ -17,6 +17,7 @@ from conformance.suite.context import (
     current_run,
     current_test,
 )
+from conformance.target import MissingFieldError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,13 +130,13 @@ def given_done(requirement: str) -> Iterator[None]:
     If it has not, that fails the requirement that it belongs to, whichever test called it, and leaves the story
     inconclusive.
     """
-    run = current_run()
+    test = current_test()
     try:
         yield
     except Violation as violation:
-        if run.context is not None and run.context.unanswered_write is None:
-            run.failed(requirement, violation)
-            run.fail_softly(f"{requirement}: {violation}")
+        if test.history.unanswered_write is None:
+            test.failed(requirement, violation)
+            test.fail_softly(f"{requirement}: {violation}")
         detail = f"an earlier step did not do what it was served for: {violation}"
         raise Unmet(Reason.PRECONDITION, detail) from violation
 
@@ -145,8 +146,7 @@ def given_field(fixture: Fixture, name: str, kind: type[T]) -> T:
     found = fixture.get(name)
     if isinstance(found, kind) and found != "" and not (kind is int and isinstance(found, bool)):
         return found
-    detail = f"the profile does not give '{name}' of the fixture {fixture.name}: add it there"
-    raise NotTested(Reason.PREREQUISITE_MISSING, detail)
+    raise NotTested(Reason.PREREQUISITE_MISSING, str(MissingFieldError(fixture.name, name)))
 
 
 def whole_number(value: Any) -> int | None:
