@@ -1,11 +1,13 @@
-"""Many calls within a short time, and times without any: what it takes to see a rate limit."""
+"""Many calls within a short time, calls at the same moment, and times without any call."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from threading import Barrier
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.suite.context import current_run
+from conformance.results.record import Reason
+from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
 
     from conformance.suite.expectations import Caller
 
+T = TypeVar("T")
+
 _AT_ONCE = 16
+_LONGEST_START = 10  # seconds until all threads are there
 
 #: How time passes. Whoever serves the target and owns its clock puts another way in its place.
 let_pass: Callable[[float], None] = time.sleep
@@ -32,6 +37,26 @@ def send_load(caller: Caller, path: str, body: Any, *, count: int = 1) -> list[A
 
     with current_run().threads(min(count, _AT_ONCE)) as pool:
         return list(pool.map(once, range(count)))
+
+
+def at_once(*acts: Callable[[], T]) -> list[T]:
+    """
+    Do several things at the same moment, each in a thread of its own, and return what came of each.
+
+    Raise NotTested when the operator lets calls go only one after the other.
+    """
+    run = current_run()
+    if run.client.settings.at_once < len(acts):
+        detail = f"fewer than {len(acts)} calls may be under way at once (--concurrency)"
+        raise NotTested(Reason.SWITCHED_OFF, detail)
+    start = Barrier(len(acts))
+
+    def act(one: Callable[[], T]) -> T:
+        start.wait(_LONGEST_START)
+        return one()
+
+    with run.threads(len(acts)) as pool:
+        return list(pool.map(act, acts))
 
 
 def idle(seconds: float) -> None:

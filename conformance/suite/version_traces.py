@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from conformance.contract import Change, Contract, Operation, Requirement, Version
-    from conformance.http.client import Exchange
+    from conformance.http.exchange import Exchange
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 

@@ -64,7 +64,10 @@ FIXTURES: Mapping[str, str] = MappingProxyType(
         "hidden_group": "private group that some callers cannot see: id, path",
         "protected_branch": "protected branch of `project`: id, name",
         "second_protected_branch": "another one: id, name",
-        "export_group": "group with some labels or milestones whose export may be scheduled: id, path, relation",
+        "export_group": (
+            "group with some labels or milestones whose export may be scheduled: id, path, relation (one that has "
+            "objects), objects (texts that the file of the relation holds and no other group has, such as titles)"
+        ),
         "integration": (
             "integration that may be set up on `project`: slug, settings (values that it takes; active: true where it "
             "has that), required (the settings that it cannot do without), parameters and events (those that it has), "

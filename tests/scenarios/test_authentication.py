@@ -16,9 +16,9 @@ UNKNOWN_TOKEN = "0000-no-such-token-0000"  # noqa: S105 - nobody has it
 
 
 @pytest.fixture
-def completes(developer: Caller) -> None:
+def completes(owner: Caller) -> None:
     """Go on only where completions are to be had."""
-    given(developer.target_declares("code_completion"), "the target does not declare code_completion")
+    given(owner.target_declares("code_completion"), "the target does not declare code_completion")
 
 
 def complete(caller: Caller, **headers: str) -> Answer:
@@ -27,9 +27,9 @@ def complete(caller: Caller, **headers: str) -> Answer:
 
 
 @pytest.mark.usefixtures("completes")
-def test_the_completion_endpoint_takes_the_token_in_either_header(developer: Caller, anonymous: Caller) -> None:
-    assert developer.actor is not None
-    token = developer.actor.token
+def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller, anonymous: Caller) -> None:
+    assert owner.actor is not None
+    token = owner.actor.token
     with verifies("authentication.private-token-on-completions", go_on=True):
         complete(anonymous, **{"PRIVATE-TOKEN": token}).must_be(200)
     with verifies("authentication.bearer-on-completions"):

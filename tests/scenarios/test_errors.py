@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.code_completion import CHECK
 from conformance.suite.arrange.reviews import given_open, merge_request_path, under_review
-from conformance.suite.expectations import group_path, verifies
+from conformance.suite.expectations import given_field, group_path, verifies
 
 if TYPE_CHECKING:
     from conformance.suite.expectations import Caller
@@ -38,9 +38,9 @@ def test_the_enabled_check_tells_switched_off_from_unknown(
     disabled_project: Fixture,
 ) -> None:
     """A check that knows no project at all would tell nothing apart: the enabled one comes first."""
-    maintainer.post(CHECK, {"project_path": enabled_project["path"]}).given_served()
+    maintainer.post(CHECK, {"project_path": given_field(enabled_project, "path", str)}).given_served()
     with verifies("errors.completion-switched-off", go_on=True):
-        maintainer.post(CHECK, {"project_path": disabled_project["path"]}).must_be(403)
+        maintainer.post(CHECK, {"project_path": given_field(disabled_project, "path", str)}).must_be(403)
     with verifies("errors.empty-project-path", go_on=True):
         maintainer.post(CHECK, {"project_path": ""}).must_be(404)
     with verifies("errors.unknown-project-path"):

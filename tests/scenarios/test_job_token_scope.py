@@ -2,100 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.contract import Version
+from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.job_token_scope import (
+    GROUPS,
+    PROJECTS,
+    Allowlist,
+    limit_kept,
+    limit_on,
+    listed_if_readable,
+    scope_path,
+)
 from conformance.suite.expectations import (
     Caller,
     Path,
     given,
-    must,
     observe,
-    project_path,
     unchanged,
     verifies,
 )
+from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.target import Fixture
 
-UNUSED_ID = 2_000_000_001
+#: How often two write at once: the moments in which one could overwrite the other are short.
+ROUNDS = 3
 
 
-@dataclass(frozen=True)
-class Allowlist:
-    """One of the two lists, which are twins but for what they hold."""
-
-    name: str
-    parameter: str
-    other_parameter: str
-    fixtures: str
-
-    def of(self, project: Fixture) -> Path:
-        return scope(project) / self.name.replace("-", "_")
-
-
-PROJECTS = Allowlist("allowlist", "target_project_id", "target_group_id", "allowlist_projects")
-GROUPS = Allowlist("groups-allowlist", "target_group_id", "target_project_id", "allowlist_groups")
-
-both_lists = pytest.mark.parametrize("allowlist", [PROJECTS, GROUPS], ids=lambda allowlist: allowlist.name)
-
-
-def ids_in(caller: Caller, path: Path) -> list[Any]:
-    return caller.list(path).ids()
-
-
-def scope(project: Fixture) -> Path:
-    return project_path(project) / "job_token_scope"
+def of_both_lists(**ids: tuple[str, str]) -> pytest.MarkDecorator:
+    """Tell a story of either list, with its own ids of what is verified: that of the projects first."""
+    stories = list(zip((PROJECTS, GROUPS), *ids.values(), strict=True))
+    return pytest.mark.parametrize(("allowlist", *ids), stories, ids=["allowlist", "groups-allowlist"])
 
 
 @pytest.fixture
-def targets(allowlist: Allowlist, request: pytest.FixtureRequest) -> tuple[Fixture, ...]:
-    """What may be put on a list; the lists are free of it."""
-    request.getfixturevalue("clean_lists")
-    found: tuple[Fixture, ...] = request.getfixturevalue(allowlist.fixtures)
-    return found
+def targets(
+    allowlist: Allowlist,
+    maintainer: Caller,
+    project: Fixture,
+    request: pytest.FixtureRequest,
+) -> Iterator[tuple[Fixture, ...]]:
+    """What may be put on a list, none of which is on it; the limit is on, and all is put back after the story."""
+    found: tuple[Fixture, ...] = request.getfixturevalue(f"{allowlist.fixture}s")
+    with allowlist.borrowed(maintainer, project, found):
+        yield found
 
 
 @pytest.fixture
-def clean_lists(maintainer: Caller, project: Fixture, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Take every fixture off both lists of the project before a story, and put back what was there after it."""
-    before = {allowlist.name: listed_ids(maintainer, allowlist, project) for allowlist in (PROJECTS, GROUPS)}
-    known = {allowlist.name: fixture_ids(request, allowlist) for allowlist in (PROJECTS, GROUPS)}
-    for allowlist in (PROJECTS, GROUPS):
-        for target in before[allowlist.name] & known[allowlist.name]:
-            maintainer.delete(allowlist.of(project) / target).given_served()
-    yield
-    for allowlist in (PROJECTS, GROUPS):
-        now = listed_ids(maintainer, allowlist, project)
-        for target in (now - before[allowlist.name]) & known[allowlist.name]:
-            maintainer.delete(allowlist.of(project) / target)
-        for target in before[allowlist.name] - now:
-            maintainer.post(allowlist.of(project), {allowlist.parameter: target})
+def listed_projects(
+    maintainer: Caller,
+    project: Fixture,
+    allowlist_projects: tuple[Fixture, ...],
+) -> Iterator[tuple[Fixture, ...]]:
+    """The projects that may be let in, none of which is; put back after the story."""
+    with PROJECTS.borrowed(maintainer, project, allowlist_projects):
+        yield allowlist_projects
 
 
-def fixture_ids(request: pytest.FixtureRequest, allowlist: Allowlist) -> set[int]:
-    return {fixture.id for fixture in request.getfixturevalue(allowlist.fixtures)}
-
-
-def listed_ids(caller: Caller, allowlist: Allowlist, project: Fixture) -> set[int]:
-    return set(caller.list(allowlist.of(project)).ids())
+@pytest.fixture
+def listed_groups(
+    maintainer: Caller,
+    project: Fixture,
+    allowlist_groups: tuple[Fixture, ...],
+) -> Iterator[tuple[Fixture, ...]]:
+    """The groups that may be let in, none of which is; put back after the story."""
+    with GROUPS.borrowed(maintainer, project, allowlist_groups):
+        yield allowlist_groups
 
 
 @pytest.fixture
 def switch(maintainer: Caller, project: Fixture) -> Iterator[Path]:
     """The settings, put back as they were after a story."""
-    path = scope(project)
-    before = maintainer.read(path)
-    yield path
-    if isinstance(before, dict) and isinstance(before.get("inbound_enabled"), bool):
-        maintainer.patch(path, {"enabled": before["inbound_enabled"]})
+    with limit_kept(maintainer, project):
+        yield scope_path(project)
 
 
 # -- the limit ---------------------------------------------------------------------------------------------------------
@@ -103,17 +90,26 @@ def switch(maintainer: Caller, project: Fixture) -> Iterator[Path]:
 
 def test_switching_the_limit_on_and_off_shows_in_the_settings(maintainer: Caller, switch: Path) -> None:
     """Start from off wherever that can be reached: a limit that is always on says nothing about switching it on."""
-    off = maintainer.patch(switch, {"enabled": False})
-    refuses_off = off.exchange.is_refusal and may_enforce(maintainer)
     with verifies("job-token-scope.switch.off", go_on=True):
-        if refuses_off:
-            maintainer.get(switch).must_hold(inbound_enabled=True)
-        else:
-            off.must_be_served()
-            maintainer.get(switch).must_hold(inbound_enabled=False)
+        off_must_be_shown_or_refused(maintainer, switch)
+    with verifies("job-token-scope.switch.on", go_on=True):
+        maintainer.patch(switch, {"enabled": True}).must_be_served()
+        maintainer.get(switch).must_hold(inbound_enabled=True)
+    with verifies("job-token-scope.switch.off"):
+        off_must_be_shown_or_refused(maintainer, switch)
     with verifies("job-token-scope.switch.on"):
         maintainer.patch(switch, {"enabled": True}).must_be_served()
         maintainer.get(switch).must_hold(inbound_enabled=True)
+
+
+def off_must_be_shown_or_refused(caller: Caller, path: Path) -> None:
+    """Expect that the limit is off after it was switched off, or still on where an installation may forbid that."""
+    off = caller.patch(path, {"enabled": False})
+    if off.exchange.is_refusal and may_enforce(caller):
+        caller.get(path).must_hold(inbound_enabled=True)
+    else:
+        off.must_be_served()
+        caller.get(path).must_hold(inbound_enabled=False)
 
 
 def may_enforce(caller: Caller) -> bool:
@@ -133,286 +129,340 @@ def test_switching_to_what_holds_already_succeeds_and_keeps_it(maintainer: Calle
         maintainer.get(switch).must_hold(inbound_enabled=True)
 
 
+def test_a_second_reader_sees_that_the_limit_was_switched(maintainer: Caller, owner: Caller, switch: Path) -> None:
+    """Who has read the settings before may not be shown them from memory."""
+    for enabled in (False, True):
+        owner.get(switch).given_served()
+        if not maintainer.patch(switch, {"enabled": enabled}).is_served:
+            continue
+        with verifies("job-token-scope.switch.shows-to-everybody"):
+            owner.get(switch).must_hold(inbound_enabled=enabled)
+            maintainer.get(switch).must_hold(inbound_enabled=enabled)
+
+
 # -- the lists ---------------------------------------------------------------------------------------------------------
 
 
-@both_lists
+@of_both_lists(
+    created=("job-token-scope.allowlist.add.created", "job-token-scope.groups-allowlist.add.created"),
+    present=("job-token-scope.allowlist.add.present", "job-token-scope.groups-allowlist.add.present"),
+)
 def test_an_added_target_is_listed(
     allowlist: Allowlist,
+    created: str,
+    present: str,
     maintainer: Caller,
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
     path, target = allowlist.of(project), targets[0]
-    given(not maintainer.list(path).having(id=target.id), "the target could not be taken off the list beforehand")
-    with verifies(f"job-token-scope.{allowlist.name}.add.created", go_on=True):
-        added = maintainer.post(path, {allowlist.parameter: target.id})
+    with verifies(created, go_on=True):
+        added = maintainer.post(path, allowlist.body(target.id))
         added.must_be(201)
-    with verifies(f"job-token-scope.{allowlist.name}.add.present"):
+    with verifies(present):
         added.given_served()
         maintainer.list(path).must_contain_once(id=target.id)
 
 
-@both_lists
+@of_both_lists(
+    no_content=("job-token-scope.allowlist.remove.no-content", "job-token-scope.groups-allowlist.remove.no-content"),
+    gone=("job-token-scope.allowlist.remove.gone", "job-token-scope.groups-allowlist.remove.gone"),
+)
 def test_a_removed_target_is_gone(
     allowlist: Allowlist,
+    no_content: str,
+    gone: str,
     maintainer: Caller,
     project: Fixture,
-    targets: tuple[Fixture, ...],
+    request: pytest.FixtureRequest,
 ) -> None:
     """A target that keeps its access after removal is a security hole, whatever the status code said.
 
-    One that an earlier removal left on the list serves as well as one that is added now.
+    One that an earlier removal left on the list serves as well as one that is added now: the list is not cleared first.
     """
-    path, target = allowlist.of(project), targets[0]
-    if not maintainer.list(path).having(id=target.id):
-        maintainer.post(path, {allowlist.parameter: target.id}).given_served()
-    listed = maintainer.list(path)
-    with verifies(f"job-token-scope.{allowlist.name}.remove.no-content", go_on=True):
-        removed = maintainer.delete(path / target.id)
-        removed.must_be(204).without_body()
-    with verifies(f"job-token-scope.{allowlist.name}.remove.gone"):
-        removed.given_served()
-        maintainer.list(path).must_not_contain(id=target.id, after=listed)
-        maintainer.post(path, {allowlist.parameter: targets[1].id}).given_served()
+    path = allowlist.of(project)
+    first, second = request.getfixturevalue(f"{allowlist.fixture}s")[:2]
+    with limit_on(maintainer, project), allowlist.left_as_found(maintainer, project, (first, second)):
+        allowlist.given_added(maintainer, project, first.id)
         listed = maintainer.list(path)
-        maintainer.delete(path / targets[1].id).given_served()
-        maintainer.list(path).must_not_contain(id=targets[1].id, after=listed)
+        with verifies(no_content, go_on=True):
+            removed = maintainer.delete(path / first.id)
+            removed.must_be(204).without_body()
+        with verifies(gone):
+            removed.given_served()
+            maintainer.list(path).must_not_contain(id=first.id, after=listed)
+            allowlist.given_added(maintainer, project, second.id)
+            both = maintainer.list(path).must_not_contain(id=first.id, after=listed)
+            maintainer.delete(path / second.id).given_served()
+            left = maintainer.list(path).must_not_contain(id=second.id, after=both)
+            left.must_not_contain(id=first.id, after=listed)
 
 
-@both_lists
+@of_both_lists(
+    names_both=(
+        "job-token-scope.allowlist.add.result-names-both",
+        "job-token-scope.groups-allowlist.add.result-names-both",
+    ),
+)
 def test_the_answer_to_an_addition_names_source_and_target(
     allowlist: Allowlist,
+    names_both: str,
     maintainer: Caller,
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
     """The source is a number even when the call names the project by its path."""
-    encoded = Path(f"/projects/{project.encoded_path}/job_token_scope") / allowlist.name.replace("-", "_")
-    with verifies(f"job-token-scope.{allowlist.name}.add.result-names-both"):
+    encoded = Path(f"/projects/{project.encoded_path}/job_token_scope") / allowlist.segment
+    with verifies(names_both):
         for path, target in ((allowlist.of(project), targets[0]), (encoded, targets[1])):
-            added = maintainer.post(path, {allowlist.parameter: target.id}).given_served()
+            added = maintainer.post(path, allowlist.body(target.id)).given_served()
             added.must_hold(source_project_id=project.id, **{allowlist.parameter: target.id})
 
 
-@pytest.mark.usefixtures("clean_lists")
-def test_the_entry_of_a_project_describes_it(
-    maintainer: Caller,
-    project: Fixture,
-    allowlist_projects: tuple[Fixture, ...],
-) -> None:
-    """Targets have a repository, so that their entries must name a default branch."""
-    path, target = PROJECTS.of(project), allowlist_projects[0]
-    maintainer.post(path, {"target_project_id": target.id}).given_served()
-    entry = maintainer.list(path).the(id=target.id)
-    with verifies("job-token-scope.project-entry.describes-target", go_on=True):
-        must(
-            entry.get("path_with_namespace") == target["path"],
-            f"path_with_namespace = {target['path']}",
-            str(entry.get("path_with_namespace")),
-        )
-    with verifies("job-token-scope.project-entry.fields"):
-        branch = entry.get("default_branch")
-        must(isinstance(branch, str) and bool(branch), "default_branch as text", repr(branch))
-
-
-@pytest.mark.usefixtures("clean_lists")
-def test_the_entry_of_a_group_describes_it(
-    maintainer: Caller,
-    project: Fixture,
-    allowlist_groups: tuple[Fixture, ...],
-) -> None:
-    path, target = GROUPS.of(project), allowlist_groups[0]
-    given(target.get("name") is not None, "the profile does not name allowlist_groups[0]")
-    maintainer.post(path, {"target_group_id": target.id}).given_served()
-    with verifies("job-token-scope.group-entry.describes-target"):
-        entry = maintainer.list(path).the(id=target.id)
-        must(entry.get("name") == target["name"], f"name = {target['name']}", repr(entry.get("name")))
-
-
-@both_lists
+@of_both_lists(
+    repeated=("job-token-scope.allowlist.add.repeated", "job-token-scope.groups-allowlist.add.repeated"),
+    answer=("job-token-scope.allowlist.add.repeated-answer", "job-token-scope.groups-allowlist.add.repeated-answer"),
+)
 def test_adding_a_listed_target_again_leaves_it_listed_once(
     allowlist: Allowlist,
+    repeated: str,
+    answer: str,
     maintainer: Caller,
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
     path, target = allowlist.of(project), targets[0]
-    maintainer.post(path, {allowlist.parameter: target.id}).given_served()
-    with verifies(f"job-token-scope.{allowlist.name}.add.repeated"):
-        again = maintainer.post(path, {allowlist.parameter: target.id}).must_not_break()
+    maintainer.post(path, allowlist.body(target.id)).given_served()
+    with verifies(repeated):
+        again = maintainer.post(path, allowlist.body(target.id)).must_not_break()
         maintainer.list(path).must_contain_once(id=target.id)
-    observe(
-        f"job-token-scope.{allowlist.name}.add.repeated-answer",
-        f"adding a listed target again answers {again.status}",
-    )
+    observe(answer, f"adding a listed target again answers {again.status}")
 
 
-@both_lists
+@of_both_lists(
+    absent=("job-token-scope.allowlist.remove.absent", "job-token-scope.groups-allowlist.remove.absent"),
+    answer=("job-token-scope.allowlist.remove.absent-answer", "job-token-scope.groups-allowlist.remove.absent-answer"),
+)
 def test_removing_an_absent_target_leaves_the_others(
     allowlist: Allowlist,
+    absent: str,
+    answer: str,
     maintainer: Caller,
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
     path = allowlist.of(project)
-    maintainer.post(path, {allowlist.parameter: targets[0].id}).given_served()
+    maintainer.post(path, allowlist.body(targets[0].id)).given_served()
     given(bool(maintainer.list(path).having(id=targets[0].id)), "the list holds nothing that could be lost")
-    with (
-        verifies(f"job-token-scope.{allowlist.name}.remove.absent"),
-        unchanged(lambda: maintainer.list(path).ids(), "the list"),
-    ):
-        absent = maintainer.delete(path / targets[1].id).must_not_break()
-    observe(
-        f"job-token-scope.{allowlist.name}.remove.absent-answer",
-        f"removing a target that is not listed answers {absent.status}",
-    )
+    with verifies(absent), unchanged(partial(allowlist.ids, maintainer, project), "the list"):
+        removed = maintainer.delete(path / targets[1].id).must_not_break()
+    observe(answer, f"removing a target that is not listed answers {removed.status}")
 
 
-@both_lists
+@of_both_lists(
+    leaves_others=(
+        "job-token-scope.allowlist.change.leaves-others",
+        "job-token-scope.groups-allowlist.change.leaves-others",
+    ),
+)
 def test_adding_or_removing_one_target_leaves_every_other_entry(
     allowlist: Allowlist,
+    leaves_others: str,
     maintainer: Caller,
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
     path = allowlist.of(project)
     first, second, third = (target.id for target in targets[:3])
-    untouched = set(maintainer.list(path).ids())
+    untouched = allowlist.ids(maintainer, project)
     for target in (first, second):
-        maintainer.post(path, {allowlist.parameter: target}).given_served()
-    with verifies(f"job-token-scope.{allowlist.name}.change.leaves-others"):
+        maintainer.post(path, allowlist.body(target)).given_served()
+    with verifies(leaves_others):
         maintainer.list(path).must_be_of({*untouched, first, second})
-        maintainer.post(path, {allowlist.parameter: third}).given_served()
+        maintainer.post(path, allowlist.body(third)).given_served()
         maintainer.list(path).must_be_of({*untouched, first, second, third})
         maintainer.delete(path / first).given_served()
         maintainer.list(path).must_be_of({*untouched, second, third})
-        maintainer.post(path, {allowlist.parameter: first}).must_be_served()
+        maintainer.post(path, allowlist.body(first)).must_be_served()
         maintainer.list(path).must_be_of({*untouched, first, second, third})
         for target in (second, third):
             maintainer.delete(path / target).given_served()
-        maintainer.post(path, {allowlist.parameter: third}).must_be_served()
+        maintainer.post(path, allowlist.body(third)).must_be_served()
         maintainer.list(path).must_be_of({*untouched, first, third})
 
 
-@pytest.mark.usefixtures("clean_lists")
+@of_both_lists(
+    shows_to_everybody=(
+        "job-token-scope.allowlist.change.shows-to-everybody",
+        "job-token-scope.groups-allowlist.change.shows-to-everybody",
+    ),
+)
+def test_a_second_reader_sees_what_was_added_and_removed(
+    allowlist: Allowlist,
+    shows_to_everybody: str,
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    """Who has read the list before may not be shown it from memory."""
+    path, target = allowlist.of(project), targets[0]
+    given(not owner.list(path).having(id=target.id), "the target is listed before it was added")
+    maintainer.post(path, allowlist.body(target.id)).given_served()
+    maintainer.list(path).the(id=target.id)
+    with verifies(shows_to_everybody):
+        listed = owner.list(path).must_contain_once(id=target.id)
+        maintainer.delete(path / target.id).given_served()
+        maintainer.list(path).given_without(id=target.id)
+        owner.list(path).must_not_contain(id=target.id, after=listed)
+
+
+@of_both_lists(
+    side_by_side=("job-token-scope.allowlist.add.side-by-side", "job-token-scope.groups-allowlist.add.side-by-side"),
+)
+def test_two_who_add_at_the_same_time_both_have_added(
+    allowlist: Allowlist,
+    side_by_side: str,
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    """Both are told that their target was added; one who was refused meanwhile would show nothing."""
+    path, (first, second) = allowlist.of(project), targets[:2]
+    with verifies(side_by_side):
+        for _ in range(ROUNDS):
+            for added in at_once(
+                partial(maintainer.post, path, allowlist.body(first.id)),
+                partial(owner.post, path, allowlist.body(second.id)),
+            ):
+                added.given_served()
+            maintainer.list(path).must_contain_once(id=first.id).must_contain_once(id=second.id)
+            allowlist.given_removed(maintainer, project, first.id, second.id)
+
+
 def test_a_change_of_one_list_leaves_the_other(
     maintainer: Caller,
     project: Fixture,
-    allowlist_projects: tuple[Fixture, ...],
-    allowlist_groups: tuple[Fixture, ...],
+    listed_projects: tuple[Fixture, ...],
+    listed_groups: tuple[Fixture, ...],
 ) -> None:
-    changes = ((PROJECTS, GROUPS, allowlist_projects[0]), (GROUPS, PROJECTS, allowlist_groups[0]))
-    maintainer.post(PROJECTS.of(project), {"target_project_id": allowlist_projects[1].id}).given_served()
-    maintainer.post(GROUPS.of(project), {"target_group_id": allowlist_groups[1].id}).given_served()
+    changes = ((PROJECTS, GROUPS, listed_projects[0]), (GROUPS, PROJECTS, listed_groups[0]))
+    PROJECTS.given_added(maintainer, project, listed_projects[1].id)
+    GROUPS.given_added(maintainer, project, listed_groups[1].id)
     with verifies("job-token-scope.allowlists.are-separate"):
         for changed, other, target in changes:
-            with unchanged(partial(ids_in, maintainer, other.of(project)), f"the {other.name}"):
-                maintainer.post(changed.of(project), {changed.parameter: target.id}).given_served()
+            with unchanged(partial(other.ids, maintainer, project), f"the {other.segment}"):
+                maintainer.post(changed.of(project), changed.body(target.id)).given_served()
                 maintainer.delete(changed.of(project) / target.id).given_served()
 
 
-@pytest.mark.usefixtures("clean_lists")
 def test_a_change_in_one_project_leaves_the_other_projects(
     maintainer: Caller,
     project: Fixture,
     sibling_project: Fixture,
-    allowlist_projects: tuple[Fixture, ...],
-    allowlist_groups: tuple[Fixture, ...],
     switch: Path,
+    listed_projects: tuple[Fixture, ...],
+    listed_groups: tuple[Fixture, ...],
 ) -> None:
     """An allowlist that leaks into the neighbour gives access that nobody granted."""
-    project_target, group_target = allowlist_projects[0], allowlist_groups[0]
-    given(
-        project_target.id not in listed_ids(maintainer, PROJECTS, sibling_project),
-        "the sibling project lists the target itself",
-    )
+    project_target, group_target = listed_projects[0].id, listed_groups[0].id
+    shared_project, shared_group = listed_projects[1], listed_groups[1]
     limit = maintainer.read(switch)["inbound_enabled"]
-    shared, lists = allowlist_projects[1].id, (PROJECTS.of(sibling_project), PROJECTS.of(project))
-    is_lent = shared not in listed_ids(maintainer, PROJECTS, sibling_project)
-    for path in lists:
-        maintainer.post(path, {"target_project_id": shared})
 
     def neighbour() -> dict[str, object]:
         return {
-            "settings": maintainer.read(scope(sibling_project)),
-            "projects": maintainer.list(PROJECTS.of(sibling_project)).ids(),
-            "groups": maintainer.list(GROUPS.of(sibling_project)).ids(),
+            "settings": maintainer.read(scope_path(sibling_project)),
+            "projects": PROJECTS.ids(maintainer, sibling_project),
+            "groups": GROUPS.ids(maintainer, sibling_project),
         }
 
-    try:
+    with (
+        PROJECTS.left_as_found(maintainer, sibling_project, (shared_project,)),
+        GROUPS.left_as_found(maintainer, sibling_project, (shared_group,)),
+    ):
+        for one in (sibling_project, project):
+            PROJECTS.given_added(maintainer, one, shared_project.id)
+            GROUPS.given_added(maintainer, one, shared_group.id)
+        before = neighbour()
+        given(project_target not in before["projects"], "the sibling project lists the target itself")  # type: ignore[operator]
         with (
             verifies("job-token-scope.allowlists.belong-to-their-project"),
             unchanged(neighbour, "the scope of the sibling project"),
         ):
-            maintainer.post(PROJECTS.of(project), {"target_project_id": project_target.id}).given_served()
-            maintainer.post(GROUPS.of(project), {"target_group_id": group_target.id}).given_served()
+            maintainer.post(PROJECTS.of(project), PROJECTS.body(project_target)).given_served()
+            maintainer.post(GROUPS.of(project), GROUPS.body(group_target)).given_served()
             # Removed before the limit moves: entries need not outlive a limit that is switched off.
-            for target in (project_target.id, shared):
+            for target in (project_target, shared_project.id):
                 maintainer.delete(PROJECTS.of(project) / target).given_served()
+            for target in (group_target, shared_group.id):
+                maintainer.delete(GROUPS.of(project) / target).given_served()
             maintainer.patch(switch, {"enabled": not limit})
-    finally:
-        if is_lent:
-            maintainer.delete(PROJECTS.of(sibling_project) / shared)
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
-@both_lists
+@of_both_lists(
+    needs_its_own=(
+        "job-token-scope.allowlist.add.needs-its-own-parameter",
+        "job-token-scope.groups-allowlist.add.needs-its-own-parameter",
+    ),
+)
 def test_the_parameter_of_the_other_list_is_not_taken(
     allowlist: Allowlist,
+    needs_its_own: str,
     maintainer: Caller,
     project: Fixture,
     targets: tuple[Fixture, ...],
-    allowlist_projects: tuple[Fixture, ...],
-    allowlist_groups: tuple[Fixture, ...],
+    request: pytest.FixtureRequest,
 ) -> None:
-    path = allowlist.of(project)
-    other = (allowlist_groups if allowlist is PROJECTS else allowlist_projects)[0]
-    with (
-        verifies(f"job-token-scope.{allowlist.name}.add.needs-its-own-parameter"),
-        unchanged(
-            lambda: (listed_ids(maintainer, PROJECTS, project), listed_ids(maintainer, GROUPS, project)), "both lists"
-        ),
-    ):
-        refused = maintainer.post(path, {allowlist.other_parameter: other.id})
-        control = maintainer.post(path, {allowlist.parameter: targets[0].id})
+    path, other = allowlist.of(project), GROUPS if allowlist is PROJECTS else PROJECTS
+    foreign: Fixture = request.getfixturevalue(f"{other.fixture}s")[0]
+
+    def both_lists() -> tuple[set[int], set[int] | None]:
+        return allowlist.ids(maintainer, project), listed_if_readable(maintainer, other, project)
+
+    with verifies(needs_its_own), unchanged(both_lists, "both lists"):
+        refused = maintainer.post(path, other.body(foreign.id))
+        control = maintainer.post(path, allowlist.body(targets[0].id))
         maintainer.delete(path / targets[0].id).given_served()
         refused.must_be_refused(beside=control)
 
 
-@both_lists
+@of_both_lists(
+    unknown_target=(
+        "job-token-scope.allowlist.add.unknown-target",
+        "job-token-scope.groups-allowlist.add.unknown-target",
+    ),
+)
 def test_a_target_that_does_not_exist_cannot_be_added(
     allowlist: Allowlist,
+    unknown_target: str,
     maintainer: Caller,
     project: Fixture,
     targets: tuple[Fixture, ...],
 ) -> None:
     path = allowlist.of(project)
-    control = maintainer.post(path, {allowlist.parameter: targets[0].id})
-    with (
-        verifies(f"job-token-scope.{allowlist.name}.add.unknown-target"),
-        unchanged(lambda: maintainer.list(path).ids(), "the list"),
-    ):
-        maintainer.post(path, {allowlist.parameter: UNUSED_ID}).must_be_refused(beside=control)
+    control = maintainer.post(path, allowlist.body(targets[0].id))
+    with verifies(unknown_target), unchanged(partial(allowlist.ids, maintainer, project), "the list"):
+        maintainer.post(path, allowlist.body(UNUSED_ID)).must_be_refused(beside=control)
 
 
-@pytest.mark.usefixtures("clean_lists")
 def test_no_operation_reads_or_changes_a_project_that_does_not_exist(
     maintainer: Caller,
-    allowlist_projects: tuple[Fixture, ...],
-    allowlist_groups: tuple[Fixture, ...],
     switch: Path,
+    listed_projects: tuple[Fixture, ...],
+    listed_groups: tuple[Fixture, ...],
 ) -> None:
     """Removals are left out: what is to be removed there is gone either way."""
     calls = (
         ("GET", "", None),
         ("PATCH", "", {"enabled": True}),
         ("GET", "/allowlist?per_page=1", None),
-        ("POST", "/allowlist", {"target_project_id": allowlist_projects[0].id}),
+        ("POST", "/allowlist", PROJECTS.body(listed_projects[0].id)),
         ("GET", "/groups_allowlist?per_page=1", None),
-        ("POST", "/groups_allowlist", {"target_group_id": allowlist_groups[0].id}),
+        ("POST", "/groups_allowlist", GROUPS.body(listed_groups[0].id)),
     )
     with verifies("job-token-scope.unknown-project"):
         for method, below, body in calls:
@@ -424,6 +474,6 @@ def test_no_operation_reads_or_changes_a_project_that_does_not_exist(
 
 def test_the_operations_are_there(maintainer: Caller, project: Fixture) -> None:
     with verifies("job-token-scope.available"):
-        maintainer.get(scope(project)).must_be(200)
+        maintainer.get(scope_path(project)).must_be(200)
         for allowlist in (PROJECTS, GROUPS):
             maintainer.get(allowlist.of(project), per_page=1).must_be(200)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, bodies, does_nothing
+from conformance.proof.tampering import altering, bodies, does_nothing, sent
 from conformance.reference.choices import Choices
 from conformance.reference.errors import RejectedError, StatedError
 from conformance.reference.http import Response
@@ -127,16 +127,10 @@ MENDED: dict[str, Any] = {
     "file-name.is-string": lambda body: in_file(body, lambda file: as_text(file, "file_name")),
     "content-above-cursor.is-required": lambda body: in_file(body, lambda file: {"content_above_cursor": "a", **file}),
     "content-above-cursor.is-string": lambda body: in_file(body, lambda file: as_text(file, "content_above_cursor")),
-    "content-below-cursor.is-string": lambda body: in_file(body, lambda file: as_text(file, "content_below_cursor")),
     "intent.allows-no-other": lambda body: {
         **body,
         **({"intent": "completion"} if body.get("intent") not in (None, "generation") else {}),
     },
-    "stream.is-boolean": lambda body: {
-        **body,
-        **({"stream": True} if "stream" in body and body["stream"] is not False else {}),
-    },
-    "project-path.is-string": lambda body: as_text(body, "project_path"),
 }
 
 
@@ -159,6 +153,34 @@ for _name, _mend in MENDED.items():
 
     taken.__name__ = f"completion_mends_{_name}"
     fault(f"code-completion.request.{_name}")(taken)
+
+
+def _breaking(service: Service, is_unreadable: Any) -> None:
+    """Answer a completion with a server error where a part of the request cannot be read."""
+    service_route = service.routes.get(COMPLETE)
+
+    def brittle(request: Request) -> Response:
+        return Response(500) if is_unreadable(sent(request)) else service_route.handler(request)
+
+    service.routes.change(COMPLETE, handler=brittle)
+
+
+@fault("code-completion.request.content-below-cursor.is-string")
+def unreadable_end_of_the_file_breaks_a_completion(service: Service) -> None:
+    """A completion whose content_below_cursor is an object ends in a server error."""
+    _breaking(service, lambda body: isinstance((body.get("current_file") or {}).get("content_below_cursor"), dict))
+
+
+@fault("code-completion.request.stream.is-boolean")
+def unreadable_stream_breaks_a_completion(service: Service) -> None:
+    """A completion whose stream is a word ends in a server error."""
+    _breaking(service, lambda body: isinstance(body.get("stream"), str))
+
+
+@fault("code-completion.request.project-path.is-string")
+def unreadable_project_breaks_a_completion(service: Service) -> None:
+    """A completion whose project_path is an object ends in a server error."""
+    _breaking(service, lambda body: isinstance(body.get("project_path"), dict))
 
 
 def answering(service: Service, status: int, when: Any) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, does_nothing
+from conformance.proof.tampering import altering, breaking, does_nothing, sent
 from conformance.reference.errors import NotFoundError
 from conformance.reference.http import file
 
@@ -100,17 +101,22 @@ def batched_false_answers_200(service: Service) -> None:
 
 
 @fault("group-relations-export.schedule.batched.is-boolean")
-def any_form_is_accepted(service: Service) -> None:
-    """A batched that is no truth value is taken for false."""
-    key = f"POST {EXPORT}"
-    handle = service.routes.get(key).handler
+def any_form_is_refused_and_exported(service: Service) -> None:
+    """A batched that is no truth value is refused, and exported in one piece all the same."""
+    handle = service.routes.get(f"POST {EXPORT}").handler
 
     def lenient(request: Request) -> Response:
-        if b"true" not in request.body and b"false" not in request.body:
-            request.body = b""
+        if isinstance(sent(request).get("batched"), str):
+            service.group_relations_export.schedule(request.group, batched=False)
         return handle(request)
 
-    service.routes.change(key, handler=lenient)
+    service.routes.change(f"POST {EXPORT}", handler=lenient)
+
+
+@fault("group-relations-export.schedule.batched.is-boolean")
+def any_form_breaks_the_scheduling(service: Service) -> None:
+    """A batched that is no truth value ends in a server error."""
+    breaking(service, f"POST {EXPORT}", lambda request: isinstance(sent(request).get("batched"), str))
 
 
 @fault("group-relations-export.schedule.entries-appear")
@@ -366,15 +372,61 @@ def unknown_batch_is_the_last(service: Service) -> None:
 
 
 @fault("group-relations-export.download.batch-number-is-integer")
-def number_may_be_a_word(service: Service) -> None:
-    """A number that is none is taken for 1."""
-    reading_query(service, lambda query: query.replace(b"batch_number=first", b"batch_number=1"))
+def number_that_is_a_word_breaks_the_download(service: Service) -> None:
+    """A number that is none ends in a server error."""
+    breaking(service, DOWNLOAD, lambda request: b"batch_number=first" in request.query)
 
 
 @fault("group-relations-export.download.batched-is-boolean")
-def batched_may_be_a_word(service: Service) -> None:
-    """A batched that is no truth value is taken for true."""
-    reading_query(service, lambda query: query.replace(b"batched=maybe", b"batched=true"))
+def batched_that_is_a_word_breaks_the_download(service: Service) -> None:
+    """A batched that is no truth value ends in a server error."""
+    breaking(service, DOWNLOAD, lambda request: b"batched=maybe" in request.query)
+
+
+@fault("group-relations-export.download.is-ndjson")
+def file_is_an_array_in_one_line(service: Service) -> None:
+    """The file is one JSON array, in one line."""
+    service.group_relations_export.file = lambda lines: gzip.compress(b"[" + b",".join(lines) + b"]\n")
+
+
+@fault("group-relations-export.download.holds-its-objects")
+def file_lacks_an_object(service: Service) -> None:
+    """The last object of a relation is exported as the first one once more."""
+    area = service.group_relations_export
+    make = area.file
+    area.file = lambda lines: make((*lines[:-1], *lines[:1]))
+
+
+@fault("group-relations-export.download.is-of-its-relation")
+def file_is_that_of_another_relation(service: Service) -> None:
+    """Whichever relation is asked for, its file holds the labels."""
+    area = service.group_relations_export
+    find = area.find
+
+    def labels(group: Any, relation: str) -> Any:
+        return replace(find(group, relation), lines=find(group, "labels").lines)
+
+    area.find = labels
+
+
+@fault("group-relations-export.download.belongs-to-its-group")
+def file_is_that_of_another_group(service: Service) -> None:
+    """Whichever group is asked for, the file holds what one of them has."""
+    area, first = service.group_relations_export, service.world.one("export_group").id
+    find = area.find
+
+    def of_the_first(group: Any, relation: str) -> Any:
+        return replace(find(service.identities.groups[first], relation), batched=find(group, relation).batched)
+
+    area.find = of_the_first
+
+
+@fault("group-relations-export.download.batches-share-no-object")
+def batches_begin_alike(service: Service) -> None:
+    """Every batch begins with the first object of the relation, in place of its own first one."""
+    area = service.group_relations_export
+    batches = area.batches
+    area.batches = lambda export: [(*export.lines[:1], *lines[1:]) for lines in batches(export)]
 
 
 __all__ = ["does_nothing"]

@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import around, does_nothing, refusing, replacing, replacing_in_each
+from conformance.proof.tampering import (
+    altering,
+    around,
+    does_nothing,
+    handling,
+    refusing,
+    replacing,
+    replacing_in_each,
+)
 from conformance.proof.written.approval_rules import unknown_is_the_usual
 from conformance.reference.errors import NoRouteError
 from conformance.reference.identity import Role
@@ -302,3 +310,128 @@ def groups_allowlist_is_not_offered(service: Service) -> None:
 def developer_may_switch(service: Service) -> None:
     """PATCH asks for the developer role only."""
     service.routes.change(f"PATCH {SCOPE}", least_role=Role.DEVELOPER)
+
+
+# -- several who read and write ----------------------------------------------------------------------------------------
+
+
+def shown_from_memory(service: Service, read: str, writes: tuple[str, ...]) -> None:
+    """Show each reader what that one saw before, until the reader writes something."""
+    seen: dict[tuple[int, str], Response] = {}
+
+    def remembering(handler: Any) -> Any:
+        def reading(request: Request) -> Response:
+            return seen.setdefault((request.caller.id, str(request.path)), handler(request))
+
+        return reading
+
+    def forgetting(handler: Any) -> Any:
+        def writing(request: Request) -> Response:
+            for key in [key for key in seen if key[0] == request.caller.id]:
+                del seen[key]
+            return handler(request)
+
+        return writing
+
+    handling(service, read, remembering)
+    for key in writes:
+        handling(service, key, forgetting)
+
+
+@fault("job-token-scope.switch.shows-to-everybody")
+def settings_are_shown_from_memory(service: Service) -> None:
+    """Who has read the settings is shown the same ones again, until that one changes them."""
+    shown_from_memory(service, f"GET {SCOPE}", (f"PATCH {SCOPE}",))
+
+
+@fault("job-token-scope.allowlist.change.shows-to-everybody")
+def list_of_projects_is_shown_from_memory(service: Service) -> None:
+    """Who has read the list of projects is shown the same one again, until that one changes it."""
+    shown_from_memory(
+        service, f"GET {ALLOWLIST}", (f"POST {ALLOWLIST}", f"DELETE {ALLOWLIST}/:target_project_id", f"PATCH {SCOPE}")
+    )
+
+
+@fault("job-token-scope.groups-allowlist.change.shows-to-everybody")
+def list_of_groups_is_shown_from_memory(service: Service) -> None:
+    """Who has read the list of groups is shown the same one again, until that one changes it."""
+    shown_from_memory(
+        service, f"GET {GROUPS}", (f"POST {GROUPS}", f"DELETE {GROUPS}/:target_group_id", f"PATCH {SCOPE}")
+    )
+
+
+def _overwritten(service: Service, key: str, part: str) -> None:
+    """Let an addition forget one that somebody else made a moment ago, as if both had begun with the same list."""
+    scopes, moment = service.job_token_scope, 0.05
+    last: dict[int, tuple[int, float, Any]] = {}
+
+    def make(handler: Any) -> Any:
+        def adding(request: Request) -> Response:
+            project, now = request.project, service.clock.seconds()
+            who, when, begun_with = last.get(project.id, (0, 0.0, None))
+            fresh = scopes.of(project)
+            if who not in (0, request.caller.id) and now - when < moment:
+                scopes.scopes[project.id] = replace(fresh, **{part: begun_with})
+            last[project.id] = (request.caller.id, now, getattr(fresh, part))
+            return handler(request)
+
+        return adding
+
+    handling(service, key, make)
+
+
+@fault("job-token-scope.allowlist.add.side-by-side")
+def additions_of_projects_overwrite_each_other(service: Service) -> None:
+    """Of two projects that two callers add at the same time, the second one alone is listed."""
+    _overwritten(service, f"POST {ALLOWLIST}", "projects")
+
+
+@fault("job-token-scope.groups-allowlist.add.side-by-side")
+def additions_of_groups_overwrite_each_other(service: Service) -> None:
+    """Of two groups that two callers add at the same time, the second one alone is listed."""
+    _overwritten(service, f"POST {GROUPS}", "groups")
+
+
+# -- what entries say --------------------------------------------------------------------------------------------------
+
+
+@fault("job-token-scope.project-entry.is-of-one-project")
+def entries_share_their_address(service: Service) -> None:
+    """Every entry of the list of projects has the same address."""
+    replacing_in_each(service, f"GET {ALLOWLIST}", web_url="https://service.example.com/some/where")
+
+
+@fault("job-token-scope.project-entry.is-of-one-project")
+def entries_lie_in_another_namespace(service: Service) -> None:
+    """The namespace of an entry of the list of projects is that of another project."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = [{**entry, "namespace": {**entry["namespace"], "full_path": "others"}} for entry in content]
+
+    altering(service, f"GET {ALLOWLIST}", alter)
+
+
+@fault("job-token-scope.project-entry.same-everywhere")
+def entries_are_made_when_they_are_listed(service: Service) -> None:
+    """The name of a project depends on the list that it is read from."""
+
+    def alter(request: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = [
+            {**entry, "name_with_namespace": f"{request.project.id} / {entry['name']}"} for entry in content
+        ]
+
+    altering(service, f"GET {ALLOWLIST}", alter)
+
+
+@fault("job-token-scope.group-entry.describes-target")
+def groups_share_their_address(service: Service) -> None:
+    """Every entry of the list of groups has the same address."""
+    replacing_in_each(service, f"GET {GROUPS}", web_url="https://service.example.com/groups/some")
+
+
+@fault("job-token-scope.project-entry.describes-target")
+def entries_have_another_branch(service: Service) -> None:
+    """Every entry of the list of projects names a default branch that its project has not."""
+    replacing_in_each(service, f"GET {ALLOWLIST}", default_branch="trunk-of-another")

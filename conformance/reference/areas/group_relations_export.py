@@ -76,9 +76,11 @@ class GroupRelationsExports(Behaviour):
         self.exports: Table[tuple[int, str], RelationExport] = Table(service.store)
 
     def seed(self, world: World) -> Mapping[str, Fixture]:
-        """Name a relation that has objects beside the group to be exported."""
+        """Name a relation that has objects, and these, beside the group to be exported."""
         group = world.one("export_group")
-        return {"export_group": Fixture(group.id, group.path, {**group.extra, "relation": _SEEDED_RELATION})}
+        titles = [label.title for label in self.service.planning.labels.values() if label.group_id == group.id]
+        extra = {**group.extra, "relation": _SEEDED_RELATION, "objects": titles}
+        return {"export_group": Fixture(group.id, group.path, extra)}
 
     # -- scheduling -----------------------------------------------------------------------------------------
 

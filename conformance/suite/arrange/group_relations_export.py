@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import Run, Unmet, current_run
-from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path
+from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 STARTED, FINISHED, FAILED = 0, 1, -1
 
+_scheduled: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
 _in_vain: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
+
+_MOST_RESTARTS = 3
 
 Entry = dict[str, Any]
 Marks = dict[str, tuple[Any, Any]]
@@ -41,35 +46,73 @@ class Export:
         """Schedule an export with these parameters."""
         return self.caller.post(self.path, body)
 
-    def entries(self) -> list[Entry]:
-        """Return the entries of the status; inconclusive when they cannot be read."""
-        body = self.caller.read(self.path / "status")
+    def accepted(self, **body: Any) -> Answer:
+        """
+        Schedule an export, again while that is refused: the one that was scheduled before may be running, unseen.
+
+        Where none was accepted before, a refusal is the answer.
+        """
+        answer = self.schedule(**body)
+        before = _scheduled.setdefault(current_run(), set())
+        if answer.exchange.is_refusal and self.path in before:
+            answers = [answer]
+
+            def is_accepted() -> bool:
+                answers.append(self.schedule(**body))
+                return not answers[-1].exchange.is_refusal
+
+            with suppress(Unmet):
+                self._wait(is_accepted, "the acceptance of an export", f"takes {body}")
+            answer = answers[-1]
+        if answer.is_served:
+            before.add(self.path)
+        return answer
+
+    def entries(self, *, after_scheduling: bool = False) -> list[Entry]:
+        """
+        Return the entries of the status; inconclusive when they cannot be read.
+
+        Before the first export of a group there may be none, or some without a state, or the status may be refused.
+        """
+        answer = self.caller.get(self.path / "status")
+        if answer.exchange.is_refusal:
+            return []
+        body = parsed(answer)
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
-        readable = all(isinstance(entry, dict) and type(entry.get("status")) is int for entry in body)
+        found = [entry for entry in body if isinstance(entry, dict) and whole_number(entry.get("status")) is not None]
+        readable = len(found) == len(body) or not after_scheduling
         given(readable, f"GET {self.path}/status has entries without a status")
-        return list(body)
+        return found
+
+    def own(self) -> Entry:
+        """Return the entry of the relation; an empty one when the status has none."""
+        return next((entry for entry in self.entries() if entry.get("relation") == self.relation), {})
 
     def marks(self) -> Marks:
         """Wait until no export is running, and return by relation what a new export will make different."""
         self._wait(lambda: all(_has_ended(entry) for entry in self.entries()), "the end of an export")
-        return _marks(self.entries())
+        return marks_in(self.entries())
 
-    def _wait(self, holds: Callable[[], bool], expected: str) -> None:
-        """Wait until something holds; where that was in vain once in this run, the deadline is not spent again."""
-        run = current_run()
-        if self.path in _in_vain.get(run, ()):
+    def _wait(self, holds: Callable[[], bool], expected: str, sort: str = "") -> None:
+        """
+        Wait until something holds; where that was in vain once in this run, the deadline is not spent again.
+
+        `sort` sets apart what is waited for here from the rest.
+        """
+        run, name = current_run(), f"{self.path} {sort}"
+        if name in _in_vain.get(run, ()):
             given(holds(), f"{expected} in {self.path}, which was waited for in vain before")
             return
         try:
             eventually(holds, f"{expected} in {self.path}")
         except Unmet:
-            _in_vain.setdefault(run, set()).add(self.path)
+            _in_vain.setdefault(run, set()).add(name)
             raise
 
     def shows_anew(self, before: Marks) -> bool:
         """Wait until the status shows something of an export scheduled after `before`; tell whether it ever did."""
         try:
-            self._wait(lambda: _marks(self.entries()) != before, "an entry of the export")
+            self._wait(lambda: marks_in(self.entries(after_scheduling=True)) != before, "an entry of the export")
         except Unmet:
             return False
         return True
@@ -84,43 +127,80 @@ class Export:
         return self.entries()
 
     def _is_settled(self, before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
-        entries = self.entries()
-        new = {name for name, mark in _marks(entries).items() if before.get(name) != mark}
+        entries = self.entries(after_scheduling=True)
+        new = {name for name, mark in marks_in(entries).items() if before.get(name) != mark}
         ended = {str(entry.get("relation")) for entry in entries if _has_ended(entry)} & new
         own = [entry for entry in entries if entry.get("relation") == self.relation]
         as_wanted = any(entry.get("batched") is batched for entry in own)
-        return self.relation in ended and (as_wanted or len(ended) == len(_marks(entries)))
+        return self.relation in ended and (as_wanted or len(ended) == len(marks_in(entries)))
 
     def made_anew(self, *, batched: bool) -> tuple[Answer, list[Entry]]:
         """
-        Schedule an export in this form, and return the answer and all entries once it has ended.
+        Schedule an export in this form, and return the answer and its entries once the relation has ended.
 
-        The last one is of the other form, so that its entries cannot be taken for new ones.
+        The last one is of the other form, so that its entries cannot be taken for new ones. Other relations may end
+        later: what still shows their older export is left out.
         """
         if self.is_batched() is batched:
             self.finished(batched=not batched)
         before = self.marks()
-        answer = self.schedule(batched=batched).given_served()
-        return answer, self.settled(before, batched=batched)
+        answer = self.accepted(batched=batched).given_served()
+        return answer, self.anew(self.settled(before, batched=batched), before)
 
     def anew(self, entries: list[Entry], before: Marks) -> list[Entry]:
         """Return those entries that do not come from an older export."""
-        return [entry for entry in entries if _marks([entry]).items() - before.items()]
+        return [entry for entry in entries if marks_in([entry]).items() - before.items()]
 
     def is_batched(self) -> bool:
         """Tell whether the last export of the relation came in batches."""
-        return any(entry.get("relation") == self.relation and entry.get("batched") is True for entry in self.entries())
+        return self.own().get("batched") is True
 
     def finished(self, *, batched: bool) -> Entry:
         """Return the entry of the relation, finished in this form; an export is scheduled only if there is none."""
-        before = self.marks()
-        if before.get(self.relation, (None, None))[1] is not batched:
-            self.schedule(batched=batched).given_served()
-            self.settled(before, batched=batched)
-        found = [entry for entry in self.entries() if entry.get("relation") == self.relation]
-        given(bool(found) and found[0].get("status") == FINISHED, f"{self.relation} did not finish in {self.path}")
-        given(found[0].get("batched") is batched, f"{self.relation} is {'not ' if batched else ''}exported in batches")
-        return found[0]
+        for _ in range(_MOST_RESTARTS):
+            before = self.marks()
+            if before.get(self.relation, (None, None))[1] is not batched:
+                self.accepted(batched=batched).given_served()
+                self.settled(before, batched=batched)
+            found = self.own()
+            if _has_ended(found):
+                break
+        given(found.get("status") == FINISHED, f"{self.relation} did not finish in {self.path}")
+        given(found.get("batched") is batched, f"{self.relation} is {'not ' if batched else ''}exported in batches")
+        return found
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the batches that the relation is exported in."""
+        batches = self.finished(batched=True).get("batches") or ()
+        numbers = [whole_number(batch.get("batch_number")) for batch in batches if isinstance(batch, dict)]
+        return [number for number in numbers if number is not None]
+
+    def in_one_piece(self) -> Answer:
+        """Export the relation in one piece, unless it is, and return its file as a step of a story."""
+        return self.file_of(self.finished(batched=False)).given_served()
+
+    def file_of(self, entry: Entry, **query: Any) -> Answer:
+        """Download what an entry says is finished; once more where the relation turns out to be exported anew."""
+        answer = self.download(**query)
+        for _ in range(_MOST_RESTARTS):
+            if not answer.exchange.is_refusal or marks_in([self.own()]) == marks_in([entry]):
+                break
+            entry = self.finished(batched=entry.get("batched") is True)
+            answer = self.download(**query)
+        return answer
+
+    def others(self) -> list[str]:
+        """Return the other relations that are finished in one piece, once all are, or as many as ever will be."""
+
+        def are_in_one_piece() -> bool:
+            return all(_has_ended(entry) and entry.get("batched") is False for entry in self.entries())
+
+        with suppress(Unmet):
+            self._wait(are_in_one_piece, "the end of all relations", "others")
+        finished = [entry for entry in self.entries() if entry.get("status") == FINISHED]
+        return sorted(
+            {str(entry.get("relation")) for entry in finished if entry.get("batched") is False} - {self.relation}
+        )
 
     def download(self, **query: Any) -> Answer:
         """Download the file of the relation, or another with `relation`; the bytes are those that were sent."""
@@ -132,11 +212,20 @@ def of_group(caller: Caller, group: Fixture, relation: str) -> Export:
     return Export(caller, group_path(group) / "export_relations", relation)
 
 
+def parsed(answer: Answer) -> Any:
+    """Return the JSON that an answer was served with; inconclusive when it was not, or is none."""
+    try:
+        return json.loads(answer.given_served().exchange.body)
+    except (ValueError, RecursionError):
+        raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.path} did not answer JSON") from None
+
+
 def _has_ended(entry: Mapping[str, Any]) -> bool:
     return entry.get("status") in (FINISHED, FAILED)
 
 
-def _marks(entries: list[Entry]) -> Marks:
+def marks_in(entries: list[Entry]) -> Marks:
+    """Return by relation what a new export would make different."""
     return {str(entry.get("relation")): (entry.get("updated_at"), entry.get("batched")) for entry in entries}
 
 
@@ -181,10 +270,10 @@ def _file(place: Place) -> Values:
     export = _export(Caller(current_run(), place.profile.actors[AREA.keeper]), place)
     if place.is_aside:
         return {"relation": export.relation}
+    numbers = [1]
     with suppress(Unmet):
-        batch: Entry = next(iter(export.finished(batched=True).get("batches") or ()), {})
-        return {"relation": export.relation, "batched": True, "batch_number": batch.get("batch_number", 1)}
-    return {"relation": export.relation, "batched": True, "batch_number": 1}
+        numbers = export.numbers() or numbers
+    return {"relation": export.relation, "batched": True, "batch_number": numbers[0]}
 
 
 AREA = Area(

@@ -1,142 +1,320 @@
-"""Job token scope: the limit, and the two allowlists."""
+"""Job token scope: the limit and the two allowlists, for stories and for request examples."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
-from conformance.suite.expectations import Answer, Caller, Path, given, project_path
+from conformance.suite.context import Unmet
+from conformance.suite.expectations import Answer, Caller, Path, given, given_done, project_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.suite.arrange.places import Place
+    from conformance.target import Fixture
 
 
-def _scope(place: Place) -> Path:
-    return project_path(place.fixture("project")) / "job_token_scope"
+def scope_path(project: Fixture) -> Path:
+    """Return the path of a project's settings, below which both lists are."""
+    return project_path(project) / "job_token_scope"
+
+
+# -- the limit ---------------------------------------------------------------------------------------------------------
+
+
+def limit_of(caller: Caller, project: Fixture) -> bool:
+    """Return whether the limit is on; inconclusive when the settings do not show it."""
+    settings = caller.read(scope_path(project))
+    shown = settings.get("inbound_enabled") if isinstance(settings, dict) else None
+    given(isinstance(shown, bool), "the settings do not show inbound_enabled as true or false")
+    return bool(shown)
+
+
+@contextmanager
+def limit_kept(caller: Caller, project: Fixture) -> Iterator[bool]:
+    """
+    Leave the limit as it was found, and with it the lists, which may be lost with it; yield whether it was on.
+
+    Lists that cannot be read are none of its business.
+    """
+    before = limit_of(caller, project)
+    lists = {allowlist: listed_if_readable(caller, allowlist, project) for allowlist in ALLOWLISTS}
+    try:
+        yield before
+    finally:
+        _switch_back(caller, project, on=before)
+        for allowlist, ids in lists.items():
+            if ids is not None:
+                allowlist.bring_back(caller, project, ids)
+
+
+def _switch_back(caller: Caller, project: Fixture, *, on: bool) -> None:
+    if limit_of(caller, project) != on:
+        caller.patch(scope_path(project), {"enabled": on})
+
+
+@contextmanager
+def limit_on(caller: Caller, project: Fixture) -> Iterator[None]:
+    """
+    Have the limit on, since nothing says whether entries live without it; leave it as it was found.
+
+    Settings that cannot be read are for their own tests to find.
+    """
+    is_off = False
+    with suppress(Unmet):
+        is_off = not limit_of(caller, project)
+    with limit_kept(caller, project) if is_off else nullcontext():
+        if is_off:
+            caller.patch(scope_path(project), {"enabled": True})
+        yield
+
+
+def listed_if_readable(caller: Caller, allowlist: Allowlist, project: Fixture) -> set[int] | None:
+    """Return the numbers on a list, or None where it cannot be read."""
+    with suppress(Unmet):
+        return allowlist.ids(caller, project)
+    return None
+
+
+# -- the lists ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Allowlist:
-    """One of the two lists, which are twins but for what they hold."""
+class Allowlist:
+    """One of the two lists of a project, which are twins but for what they hold."""
 
     segment: str
     parameter: str
     fixture: str
+    """One of the fixtures that may be put on it."""
     present: str
     """The requirement that an added entry is listed."""
+    gone: str
+    """The requirement that a removed entry is listed no longer."""
 
-    def path(self, place: Place) -> Path:
-        return _scope(place) / self.segment
+    def of(self, project: Fixture) -> Path:
+        """Return the path of a project's list."""
+        return scope_path(project) / self.segment
 
-    def ids(self, caller: Caller, place: Place) -> list[Any]:
-        return caller.list(self.path(place)).ids()
+    def body(self, target: int) -> dict[str, int]:
+        """Return the body that adds a target."""
+        return {self.parameter: target}
 
-    def add(self, caller: Caller, place: Place, target: int) -> None:
-        caller.post(self.path(place), {self.parameter: target}).given_served()
+    def ids(self, caller: Caller, project: Fixture) -> set[int]:
+        """Return the numbers on a project's list."""
+        return set(caller.list(self.of(project)).ids())
+
+    def given_added(self, caller: Caller, project: Fixture, *targets: int) -> None:
+        """Put targets on a project's list as a step of a story; those that are on it already stay."""
+        listed = self.ids(caller, project)
+        for target in targets:
+            if target not in listed:
+                caller.post(self.of(project), self.body(target)).given_served()
+
+    def given_removed(self, caller: Caller, project: Fixture, *targets: int) -> None:
+        """Take targets off a project's list as a step of a story; nothing is removed that is not on it."""
+        listed = caller.list(self.of(project))
+        removed = [target for target in targets if listed.having(id=target)]
+        for target in removed:
+            caller.delete(self.of(project) / target).given_served()
+        if removed:
+            left = caller.list(self.of(project))
+            with given_done(self.gone):
+                for target in removed:
+                    left.must_not_contain(id=target, after=listed)
+
+    @contextmanager
+    def left_as_found(self, caller: Caller, project: Fixture, targets: Sequence[Fixture]) -> Iterator[None]:
+        """Leave these targets on a project's list, or off it, as they were found."""
+        before = self.ids(caller, project)
+        try:
+            yield
+        finally:
+            self.bring_back(caller, project, before, among={target.id for target in targets})
+
+    @contextmanager
+    def borrowed(self, caller: Caller, project: Fixture, targets: Sequence[Fixture]) -> Iterator[None]:
+        """Begin with none of these targets on a project's list and its limit on, and leave both as they were found."""
+        with limit_on(caller, project), self.left_as_found(caller, project, targets):
+            self.given_removed(caller, project, *(target.id for target in targets))
+            yield
+
+    def bring_back(self, caller: Caller, project: Fixture, before: set[int], *, among: set[int] | None = None) -> None:
+        """Remove what came to a project's list, or only those of it that are named, and add what is missing."""
+        now = self.ids(caller, project)
+        new = now - before
+        caller.delete_each(self.of(project), new if among is None else new & among)
+        for target in before - now:
+            caller.post(self.of(project), self.body(target))
+
+
+PROJECTS = Allowlist(
+    "allowlist",
+    "target_project_id",
+    "allowlist_project",
+    present="job-token-scope.allowlist.add.present",
+    gone="job-token-scope.allowlist.remove.gone",
+)
+GROUPS = Allowlist(
+    "groups_allowlist",
+    "target_group_id",
+    "allowlist_group",
+    present="job-token-scope.groups-allowlist.add.present",
+    gone="job-token-scope.groups-allowlist.remove.gone",
+)
+ALLOWLISTS = (PROJECTS, GROUPS)
+
+
+# -- request examples --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """How the operations of one list are made right."""
+
+    allowlist: Allowlist
+
+    def state(self, caller: Caller, place: Place) -> list[Any]:
+        return sorted(self.allowlist.ids(caller, place.fixture("project")), key=str)
 
     def with_entry(self, caller: Caller, place: Place) -> Values:
         """Let the first fixture be listed."""
-        target = place.value(self.fixture)
-        if target not in self.ids(caller, place):
-            self.add(caller, place, target)
+        self.allowlist.given_added(caller, place.fixture("project"), place.value(self.allowlist.fixture))
         return {}
 
     def without_entry(self, caller: Caller, place: Place) -> Values:
         """Let the first fixture not be listed."""
-        target = place.value(self.fixture)
-        if target in self.ids(caller, place):
-            caller.delete(self.path(place) / target).given_served()
+        self.allowlist.given_removed(caller, place.fixture("project"), place.value(self.allowlist.fixture))
         return {}
 
     def fill(self, caller: Caller, place: Place) -> list[Any]:
         """Let all fixtures be listed."""
-        listed = self.ids(caller, place)
-        targets = [entry.id for entry in place.entries(self.fixture)]
+        project = place.fixture("project")
+        path, listed = self.allowlist.of(project), self.allowlist.ids(caller, project)
+        targets = [entry.id for entry in place.entries(self.allowlist.fixture)]
         for target in targets:
-            if target not in listed and not caller.post(self.path(place), {self.parameter: target}).is_served:
+            if target not in listed and not caller.post(path, self.allowlist.body(target)).is_served:
                 # Refused, perhaps because the list hides what it holds: added afresh it is there for certain.
-                caller.delete(self.path(place) / target)
-                self.add(caller, place, target)
+                caller.delete(path / target)
+                caller.post(path, self.allowlist.body(target)).given_served()
         return targets
 
+    def remember(self, caller: Caller, place: Place) -> dict[str, Any]:
+        """
+        Read limit and list, and let the limit be on: whether entries live without it is not stated.
+
+        Settings that cannot be read are for their own tests to find.
+        """
+        project, limit = place.fixture("project"), None
+        with suppress(Unmet):
+            limit = limit_of(caller, project)
+        before = self.allowlist.ids(caller, project)
+        if limit is False:
+            caller.patch(scope_path(project), {"enabled": True})
+        return {"limit": limit, "list": before}
+
+    def put_back(self, caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
+        project = place.fixture("project")
+        if before["limit"] is False:
+            # First: the list may be lost with it.
+            _switch_back(caller, project, on=False)
+        self.allowlist.bring_back(caller, project, before["list"])
+
     def read_back(self) -> ReadBack:
-        return ReadBack(requirement=lambda _: self.present, path=_same_path, lists={self.parameter: "id"})
-
-
-_PROJECTS = _Allowlist("allowlist", "target_project_id", "allowlist_project", "job-token-scope.allowlist.add.present")
-_GROUPS = _Allowlist(
-    "groups_allowlist", "target_group_id", "allowlist_group", "job-token-scope.groups-allowlist.add.present"
-)
-
-
-def _same_path(call: Prepared, _: Answer) -> str:
-    return call.path
+        return ReadBack(
+            requirement=lambda _: self.allowlist.present,
+            path=lambda call, _: call.path,
+            lists={self.allowlist.parameter: "id"},
+        )
 
 
 def _settings(caller: Caller, place: Place) -> dict[str, Any]:
-    settings = caller.read(_scope(place))
+    settings = caller.read(scope_path(place.fixture("project")))
     given(isinstance(settings, dict) and "inbound_enabled" in settings, "the settings do not show the limit")
     return dict(settings)
 
 
 def _with_limit_off(caller: Caller, place: Place) -> Values:
     """Switch the limit off where that can be done, so that switching it on changes something."""
-    if _settings(caller, place)["inbound_enabled"]:
-        caller.patch(_scope(place), {"enabled": False})
+    if limit_of(caller, place.fixture("project")):
+        caller.patch(scope_path(place.fixture("project")), {"enabled": False})
     return {}
 
 
-def _remember(caller: Caller, place: Place) -> dict[str, Any]:
-    return {
-        "limit": _settings(caller, place)["inbound_enabled"],
-        **{allowlist.segment: allowlist.ids(caller, place) for allowlist in (_PROJECTS, _GROUPS)},
-    }
+def _remember_limit(caller: Caller, place: Place) -> dict[str, Any]:
+    project = place.fixture("project")
+    lists = {allowlist: listed_if_readable(caller, allowlist, project) for allowlist in ALLOWLISTS}
+    return {"limit": limit_of(caller, project), "lists": lists}
 
 
-def _put_back(caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
-    # The limit first: a list may be lost with it.
-    if _settings(caller, place)["inbound_enabled"] != before["limit"]:
-        caller.patch(_scope(place), {"enabled": before["limit"]})
-    now = _remember(caller, place)
-    for allowlist in (_PROJECTS, _GROUPS):
-        wanted, found = set(before[allowlist.segment]), set(now[allowlist.segment])
-        caller.delete_each(allowlist.path(place), found - wanted)
-        for target in wanted - found:
-            caller.post(allowlist.path(place), {allowlist.parameter: target})
+def _put_back_limit(caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
+    _switch_back(caller, place.fixture("project"), on=before["limit"])
+    for allowlist, ids in before["lists"].items():
+        if ids is not None:
+            allowlist.bring_back(caller, place.fixture("project"), ids)
 
 
 def _switch_shows(sent: Mapping[str, Any]) -> str:
-    return f"job-token-scope.switch.{'on' if sent.get('enabled') else 'off'}"
+    return "job-token-scope.switch.on" if sent.get("enabled") else "job-token-scope.switch.off"
 
 
-AREA = Area(
+def _where_it_was_sent(call: Prepared, _: Answer) -> str:
+    return call.path
+
+
+_IN_PROJECTS, _IN_GROUPS = _Listed(PROJECTS), _Listed(GROUPS)
+
+# Three areas, so that a service that has but one of them can be told about it.
+SETTINGS = Area(
     keeper="maintainer",
-    remember=_remember,
-    put_back=_put_back,
-    unknown={
-        "id": "job-token-scope.unknown-project",
-        "addProjectToJobTokenAllowlist.target_project_id": "job-token-scope.allowlist.add.unknown-target",
-        "addGroupToJobTokenAllowlist.target_group_id": "job-token-scope.groups-allowlist.add.unknown-target",
-    },
+    remember=_remember_limit,
+    put_back=_put_back_limit,
+    unknown={"id": "job-token-scope.unknown-project"},
     request_examples={
         "getJobTokenScope": RequestExample(),
         "updateJobTokenScope": RequestExample(
             before=_with_limit_off,
             state=_settings,
-            read_back=ReadBack(requirement=_switch_shows, path=_same_path, shows={"enabled": "inbound_enabled"}),
+            read_back=ReadBack(
+                requirement=_switch_shows, path=_where_it_was_sent, shows={"enabled": "inbound_enabled"}
+            ),
         ),
-        "listJobTokenAllowlist": RequestExample(before=_PROJECTS.with_entry, fill=_PROJECTS.fill),
+    },
+)
+
+PROJECT_LIST = Area(
+    keeper="maintainer",
+    remember=_IN_PROJECTS.remember,
+    put_back=_IN_PROJECTS.put_back,
+    unknown={
+        "id": "job-token-scope.unknown-project",
+        "addProjectToJobTokenAllowlist.target_project_id": "job-token-scope.allowlist.add.unknown-target",
+    },
+    request_examples={
+        "listJobTokenAllowlist": RequestExample(before=_IN_PROJECTS.with_entry, fill=_IN_PROJECTS.fill),
         "addProjectToJobTokenAllowlist": RequestExample(
-            before=_PROJECTS.without_entry, state=_PROJECTS.ids, read_back=_PROJECTS.read_back()
+            before=_IN_PROJECTS.without_entry, state=_IN_PROJECTS.state, read_back=_IN_PROJECTS.read_back()
         ),
-        "removeProjectFromJobTokenAllowlist": RequestExample(before=_PROJECTS.with_entry, state=_PROJECTS.ids),
-        "listJobTokenGroupsAllowlist": RequestExample(before=_GROUPS.with_entry, fill=_GROUPS.fill),
+        "removeProjectFromJobTokenAllowlist": RequestExample(before=_IN_PROJECTS.with_entry, state=_IN_PROJECTS.state),
+    },
+)
+
+GROUP_LIST = Area(
+    keeper="maintainer",
+    remember=_IN_GROUPS.remember,
+    put_back=_IN_GROUPS.put_back,
+    unknown={
+        "id": "job-token-scope.unknown-project",
+        "addGroupToJobTokenAllowlist.target_group_id": "job-token-scope.groups-allowlist.add.unknown-target",
+    },
+    request_examples={
+        "listJobTokenGroupsAllowlist": RequestExample(before=_IN_GROUPS.with_entry, fill=_IN_GROUPS.fill),
         "addGroupToJobTokenAllowlist": RequestExample(
-            before=_GROUPS.without_entry, state=_GROUPS.ids, read_back=_GROUPS.read_back()
+            before=_IN_GROUPS.without_entry, state=_IN_GROUPS.state, read_back=_IN_GROUPS.read_back()
         ),
-        "removeGroupFromJobTokenAllowlist": RequestExample(before=_GROUPS.with_entry, state=_GROUPS.ids),
+        "removeGroupFromJobTokenAllowlist": RequestExample(before=_IN_GROUPS.with_entry, state=_IN_GROUPS.state),
     },
 )

@@ -14,12 +14,15 @@ from conformance.suite.expectations.words import (
     does_not_apply,
     eventually,
     given,
+    given_done,
+    given_field,
     must,
     must_settle,
     observe,
     sees,
     unchanged,
     verifies,
+    whole_number,
 )
 
 __all__ = [
@@ -31,6 +34,8 @@ __all__ = [
     "does_not_apply",
     "eventually",
     "given",
+    "given_done",
+    "given_field",
     "group_path",
     "must",
     "must_settle",
@@ -40,4 +45,5 @@ __all__ = [
     "sees",
     "unchanged",
     "verifies",
+    "whole_number",
 ]

@@ -5,15 +5,27 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.results.record import ItemState, Outcome, Reason
-from conformance.suite.context import MisuseError, TestContext, Unmet, Violation, current_run, current_test
+from conformance.suite.context import (
+    MisuseError,
+    NotTested,
+    TestContext,
+    Unmet,
+    Violation,
+    current_run,
+    current_test,
+)
+from conformance.target import MissingFieldError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.http.exchange import Exchange
+    from conformance.target import Fixture
+
+T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
 
@@ -26,8 +38,8 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
     A violation fails them and ends the test, unless `go_on` says that the rest of the story does not depend on it.
     What could not be seen leaves them inconclusive, and so does a violation after a write that got no answer: what it
     changed is not known, so nothing that is found since can be held against the target. The same holds where the
-    version is unknown and the target may not have yet, or no longer have, what the violation is about. A block without
-    any expectation is a mistake of the suite.
+    version is unknown and the target may not have yet, or no longer have, what the violation is about. What the profile
+    lacks leaves them not tested. A block without any expectation is a mistake of the suite.
     """
     test = _test_that_declares(requirements)
     before = test.expectations
@@ -38,9 +50,8 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
         _blame(test, requirements, violation, go_on=go_on)
         if not go_on:
             raise
-    except Unmet as unmet:
-        for requirement in requirements:
-            test.results.open_question(requirement, Outcome.INCONCLUSIVE, unmet.reason, unmet.detail)
+    except (Unmet, NotTested) as unseen:
+        _leave_open(test, requirements, unseen)
         if not go_on:
             raise
     else:
@@ -60,6 +71,12 @@ def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violatio
         raise Unmet(Reason.VERSION, str(excuses[0])) from violation
     if None in excuses and go_on:
         test.fail_softly(f"{', '.join(requirements)}: {violation}")
+
+
+def _leave_open(test: TestContext, requirements: tuple[str, ...], unseen: Unmet | NotTested) -> None:
+    outcome = unseen.outcome if isinstance(unseen, NotTested) else Outcome.INCONCLUSIVE
+    for requirement in requirements:
+        test.results.open_question(requirement, outcome, unseen.reason, unseen.detail)
 
 
 @contextmanager
@@ -114,6 +131,40 @@ def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sen
     """Go on only if a precondition holds; what follows is inconclusive otherwise, and says why."""
     if not holds:
         raise Unmet(Reason.PRECONDITION, otherwise)
+
+
+@contextmanager
+def given_done(requirement: str) -> Iterator[None]:
+    """
+    Go on only if a served call that prepares or undoes a story has done what the expectations inside say.
+
+    If it has not, that fails the requirement that it belongs to, whichever test called it, and leaves the story
+    inconclusive.
+    """
+    test = current_test()
+    try:
+        yield
+    except Violation as violation:
+        if test.history.unanswered_write is None:
+            test.failed(requirement, violation)
+            test.fail_softly(f"{requirement}: {violation}")
+        detail = f"an earlier step did not do what it was served for: {violation}"
+        raise Unmet(Reason.PRECONDITION, detail) from violation
+
+
+def given_field(fixture: Fixture, name: str, kind: type[T]) -> T:
+    """Return a value that the profile gives of a fixture; raise NotTested when it does not, or not of this type."""
+    found = fixture.get(name)
+    if isinstance(found, kind) and found != "" and not (kind is int and isinstance(found, bool)):
+        return found
+    raise NotTested(Reason.PREREQUISITE_MISSING, str(MissingFieldError(fixture.name, name)))
+
+
+def whole_number(value: Any) -> int | None:
+    """Return the integer that a value of JSON is, `1.0` being one as well; None when it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        return None
+    return int(value)
 
 
 def looked() -> None:

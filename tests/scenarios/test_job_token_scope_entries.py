@@ -1,0 +1,101 @@
+"""Job token scope: what the entries of the two allowlists say of the projects and groups that they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist
+from conformance.suite.expectations import Caller, given, given_field, must, verifies
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.target import Fixture
+
+Entry = dict[str, Any]
+
+
+def added_entries(caller: Caller, allowlist: Allowlist, project: Fixture, targets: Sequence[Fixture]) -> list[Entry]:
+    """Put targets on a list, and return their entries."""
+    allowlist.given_added(caller, project, *(target.id for target in targets))
+    listed = caller.list(allowlist.of(project))
+    return [listed.the(id=target.id) for target in targets]
+
+
+def test_the_entry_of_a_project_describes_it(
+    maintainer: Caller,
+    project: Fixture,
+    allowlist_projects: tuple[Fixture, ...],
+) -> None:
+    """Targets have a repository, so that their entries must name a default branch."""
+    targets = allowlist_projects[:2]
+    with PROJECTS.borrowed(maintainer, project, targets):
+        entries = added_entries(maintainer, PROJECTS, project, targets)
+    with verifies("job-token-scope.project-entry.describes-target", go_on=True):
+        for entry, target in zip(entries, targets, strict=True):
+            must_show(entry, "path_with_namespace", given_field(target, "path", str))
+            must_show(entry, "path", given_field(target, "path", str).rpartition("/")[2])
+            for name in ("name", "default_branch"):
+                if isinstance(target.get(name), str):
+                    must_show(entry, name, target[name])
+    with verifies("job-token-scope.project-entry.fields", go_on=True):
+        branch = entries[0].get("default_branch")
+        must(isinstance(branch, str) and bool(branch), "default_branch as text", repr(branch))
+    with verifies("job-token-scope.project-entry.is-of-one-project"):
+        for entry in entries:
+            must_be_of_one_project(entry)
+        for name in ("path_with_namespace", "name_with_namespace", "web_url", "http_url_to_repo", "ssh_url_to_repo"):
+            first, second = (entry.get(name) for entry in entries)
+            must(
+                not first or first != second, f"another {name} for each of two projects", f"{name} = {first!r} of both"
+            )
+
+
+def must_be_of_one_project(entry: Entry) -> None:
+    """Expect that paths and names of an entry are those of one project, and of the namespace that it lies in."""
+    namespace = entry.get("namespace")
+    given(isinstance(namespace, dict), "the entry has no namespace to look at")
+    full_path = f"{dict(namespace or {}).get('full_path')}/{entry.get('path')}"
+    must_show(entry, "path_with_namespace", full_path)
+    name, long_name = str(entry.get("name")), str(entry.get("name_with_namespace"))
+    must(name in long_name, f"name_with_namespace with {name!r} in it", repr(long_name))
+
+
+def must_show(entry: Entry, name: str, wanted: str) -> None:
+    must(entry.get(name) == wanted, f"{name} = {wanted!r}", f"{name} = {entry.get(name)!r}")
+
+
+def test_a_project_is_described_alike_on_every_list(
+    maintainer: Caller,
+    project: Fixture,
+    sibling_project: Fixture,
+    allowlist_projects: tuple[Fixture, ...],
+) -> None:
+    """What may move by itself, such as stars and the last activity, is left out."""
+    targets = allowlist_projects[:1]
+    places = (project, sibling_project)
+    with (
+        PROJECTS.borrowed(maintainer, project, targets),
+        PROJECTS.left_as_found(maintainer, sibling_project, targets),
+    ):
+        one, other = (added_entries(maintainer, PROJECTS, place, targets)[0] for place in places)
+    with verifies("job-token-scope.project-entry.same-everywhere"):
+        for name in ("name", "name_with_namespace", "path", "path_with_namespace", "created_at", "web_url"):
+            must_show(other, name, str(one.get(name)))
+        numbers = [dict(entry.get("namespace") or {}).get("id") for entry in (one, other)]
+        must(numbers[0] == numbers[1], f"namespace.id = {numbers[0]}", f"namespace.id = {numbers[1]}")
+
+
+def test_the_entry_of_a_group_describes_it(
+    maintainer: Caller,
+    project: Fixture,
+    allowlist_groups: tuple[Fixture, ...],
+) -> None:
+    targets = allowlist_groups[:2]
+    with GROUPS.borrowed(maintainer, project, targets):
+        entries = added_entries(maintainer, GROUPS, project, targets)
+    with verifies("job-token-scope.group-entry.describes-target"):
+        for entry, target in zip(entries, targets, strict=True):
+            must_show(entry, "name", given_field(target, "name", str))
+        first, second = (entry.get("web_url") for entry in entries)
+        must(first != second, "another web_url for each of two groups", f"web_url = {first!r} of both")
