@@ -28,7 +28,6 @@ from conformance.target.embedded import profile_data
 VERSION = "17.7"
 EXAMPLES = 20
 BARE_REQUESTS = 3000
-SETS_ASIDE = 24
 TIER = "tier"
 AT_ONCE = 64
 _LONGEST = 1800
@@ -127,7 +126,7 @@ def tier(examples: int, *options: str) -> list[str]:
 def sitting(latency_ms: float, folder: Path) -> list[Result]:
     """Measure all contenders against one server each, one after the other."""
     folder.mkdir()
-    service = create_service(version=VERSION, sets_aside=SETS_ASIDE)
+    service = create_service(version=VERSION)
     at_once = ("--concurrency", str(AT_ONCE))
     workers = "8" if latency_ms else "1"
     with EmbeddedServer(service, latency_ms=latency_ms) as server:

@@ -15,7 +15,7 @@ from conformance.reference import create_service
 from conformance.reference.serving import serve as serve_reference
 from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import profile_of
 from conformance.target.preflight import RoleProof, preflight, prove_roles
 from conformance.target.version import resolved
 
@@ -78,15 +78,15 @@ def _row(proof: RoleProof, width: int) -> str:
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 @click.option("--latency", type=float, default=0.0, show_default=True, metavar="MS", help="Delay of every answer.")
 @click.option(
-    "--sets-aside",
+    "--worlds",
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Sets of group, project and merge request for drawn calls: so many operations get theirs at once.",
+    help="Complete sets of actors and fixtures: so many workers can run tests side by side.",
 )
 @click.option("--profile-out", type=click.Path(path_type=Path), help="Write the target profile of this service here.")
 def serve(  # noqa: PLR0913, PLR0917 - the options of a command
-    version: str, host: str, port: int, latency: float, sets_aside: int, profile_out: Path | None
+    version: str, host: str, port: int, latency: float, worlds: int, profile_out: Path | None
 ) -> None:
     """
     Serve the reference implementation with a seeded world, and say who is who.
@@ -96,11 +96,11 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     known = Version.parse_known(version)
     if known is None:
         raise UsageError("The reference needs a version to have, such as 17.7.")
-    service = create_service(version=version, sets_aside=sets_aside)
+    service = create_service(version=version, worlds=worlds)
 
     def say(base_url: str) -> None:
         if profile_out is not None:
-            data = profile_data(service.world, base_url, str(known))
+            data = profile_of(service, base_url, str(known))
             profile_out.write_text(yaml.safe_dump(data, sort_keys=False, width=110), encoding="utf-8")
         click.echo(who_is_who(service, base_url))
         if profile_out is not None:

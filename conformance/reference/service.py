@@ -146,6 +146,7 @@ class Service(Core):
         self.request_log: Callable[[LogEntry], None] | None = None
         # What happens between reading a request and acting on it: nothing, unless callers are to meet there.
         self.interruption: Callable[[Request], Awaitable[None]] | None = None
+        self.worlds: list[World] = []
         self._beginning = self.store.snapshot()
 
     def settle(self, world: World) -> None:
@@ -166,13 +167,16 @@ def create_service(
     seed: int = 0,
     clock: Clock | None = None,
     *,
-    sets_aside: int = 1,
+    worlds: int = 1,
 ) -> Service:
     """
-    Make a service with the seeded world, and several sets of things set aside for drawn calls if wanted.
+    Make a service with the seeded world, and as many more beside it as are wanted.
 
     Raise UnknownVersionError for a version it cannot play.
     """
     service = Service(supported(version), choices or Choices(), seed, clock)
-    service.settle(build_world(service, sets_aside=sets_aside))
+    for number in range(1, worlds + 1):
+        service.settle(build_world(service, "" if number == 1 else f"-{number}"))
+        service.worlds.append(service.world)
+    service.world = service.worlds[0]
     return service

@@ -26,7 +26,6 @@ _STAFF = {
     "author": Role.DEVELOPER,
 }
 _ALLOWLIST_SIZE = 5
-_ASIDE = ("fuzz_group", "fuzz_project", "fuzz_merge_request")
 _MERGE_REQUESTS = {
     # name of the fixture: name of the project. Those of other projects come first, so that the ids of the
     # main project's merge requests are nobody's iid there.
@@ -80,22 +79,20 @@ class World:
         return found if isinstance(found, tuple) else (found,)
 
 
-def build_world(service: Foundation, suffix: str = "", sets_aside: int = 1) -> World:
+def build_world(service: Foundation, suffix: str = "") -> World:
     """Fill the memory of a service and return the names of what was made.
 
-    Worlds with different suffixes, which usernames and top-level paths end in, stand beside each other. More sets of
-    things set aside for drawn calls let more of these go on at once.
+    Worlds with different suffixes, which usernames and top-level paths end in, stand beside each other.
     """
-    return _Builder(service, suffix, sets_aside).build()
+    return _Builder(service, suffix).build()
 
 
 class _Builder:
     """Builds the world step by step; every step names what it made."""
 
-    def __init__(self, service: Foundation, suffix: str, sets_aside: int) -> None:
+    def __init__(self, service: Foundation, suffix: str) -> None:
         self._service = service
         self._suffix = suffix
-        self._more_aside = range(2, sets_aside + 1)
         self._identities = service.identities
         self._repositories = service.repositories
         self._world = World()
@@ -115,16 +112,7 @@ class _Builder:
         # Named last, when projects have their repositories.
         for name, place in self._places.items():
             self._world.fixtures[name] = self._fixture(place)
-        if self._more_aside:
-            self._put_together(_ASIDE)
         return self._world
-
-    def _put_together(self, names: tuple[str, ...]) -> None:
-        """Name several things of a kind by one name: the first, and those with a number."""
-        fixtures = self._world.fixtures
-        for name in names:
-            more = [self._world.fixtures.pop(f"{name}_{number}") for number in self._more_aside]
-            fixtures[name] = tuple(entry for entry in (fixtures[name], *more) if isinstance(entry, Fixture))
 
     def _make_people(self) -> None:
         roles = {name: role.name.lower() for name, role in _STAFF.items()}
@@ -165,9 +153,6 @@ class _Builder:
         self._make_project("sibling_project", "sibling_group", "mirror")
         self._make_project("guarded_project", "sibling_group", "vault")
         self._make_project("fuzz_project", "fuzz_group", "sandbox")
-        for number in self._more_aside:
-            self._staffed_group(f"fuzz_group_{number}", f"playground-{number}", "Set aside for drawn writes")
-            self._make_project(f"fuzz_project_{number}", f"fuzz_group_{number}", f"sandbox-{number}")
         self._make_project("outsider_project", "outsider_group", "island")
         self._make_project("public_project", "public_group", "handbook", Visibility.PUBLIC)
         self._places["empty_project"] = self._identities.create_project(
@@ -188,8 +173,7 @@ class _Builder:
 
     def _make_merge_requests(self) -> None:
         author = self._people["author"]
-        more = {f"fuzz_merge_request_{number}": f"fuzz_project_{number}" for number in self._more_aside}
-        for name, place in (more | _MERGE_REQUESTS).items():
+        for name, place in _MERGE_REQUESTS.items():
             project = self._project(place)
             branch = name.replace("_", "-")
             self._repositories.create_branch(project, branch, DEFAULT_BRANCH)
@@ -221,7 +205,7 @@ class _Builder:
             )
             extra: dict[str, str | int] = {"name": branch, "project_id": project.id}
             self._world.fixtures[fixture] = Fixture(protected.id, None, extra)
-        for place in ("fuzz_project", *(f"fuzz_project_{number}" for number in self._more_aside), "sibling_project"):
+        for place in ("fuzz_project", "sibling_project"):
             self._repositories.protect(
                 self._project(place),
                 DEFAULT_BRANCH,

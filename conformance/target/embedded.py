@@ -34,6 +34,14 @@ def embedded_target(version: str = DEFAULT_VERSION, service: Service | None = No
         yield profile_from(profile_data(served.world, server.base_url, version), "the embedded reference")
 
 
+def profile_of(service: Service, base_url: str, version: str) -> dict[str, Any]:
+    """Return the profile of a service as plain data, with all its seeded worlds."""
+    first, *others = [profile_data(world, base_url, version) for world in service.worlds]
+    if others:
+        first["worlds"] = [{"actors": each["actors"], "fixtures": each["fixtures"]} for each in others]
+    return first
+
+
 def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
     """Return the profile of a seeded world as plain data, as `target.yaml` would hold it."""
     return {

@@ -50,7 +50,6 @@ __all__ = [
     "arranged",
     "has_request_example",
     "place_for",
-    "sets_aside",
 ]
 
 
@@ -101,17 +100,6 @@ def _references(run: Run, operation: Operation) -> set[str]:
         for parameter in entry.parameters
         if parameter.fixture
     }
-
-
-def sets_aside(run: Run, operation: Operation) -> int | None:
-    """
-    Return on how many sets of things, one beside the other, random calls of an operation can go at once.
-
-    None when they go to nothing that is set aside.
-    """
-    if _is_at_home(run, operation):
-        return None
-    return Place.sets_aside(run.profile, _references(run, operation))
 
 
 @dataclass

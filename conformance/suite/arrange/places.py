@@ -28,20 +28,12 @@ class Place:
 
     profile: Profile
     is_aside: bool = False
-    number: int = 0
-    """Which of several sets of things that are set aside."""
 
     @classmethod
-    def aside(cls, profile: Profile, references: Collection[str], number: int = 0) -> Place:
+    def aside(cls, profile: Profile, references: Collection[str]) -> Place:
         """Return what is set aside if the profile has all that is referred to, and otherwise the plain things."""
         wanted = _spares(references)
-        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted), number=number)
-
-    @staticmethod
-    def sets_aside(profile: Profile, references: Collection[str]) -> int | None:
-        """Return how many sets of what is referred to are set aside; None where nothing of it ever is."""
-        spares = _spares(references)
-        return min(len(profile.fixtures.get(spare, ())) or 1 for spare in spares) if spares else None
+        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted))
 
     def entries(self, name: str) -> tuple[Fixture, ...]:
         """Return all fixtures of a name; raise NotTested when the profile has none."""
@@ -50,7 +42,7 @@ class Place:
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
         entries = self.profile.fixtures[found]
-        return (entries[self.number % len(entries)],) if found != name else entries
+        return entries[:1] if found != name else entries
 
     def fixture(self, name: str) -> Fixture:
         """Return the first fixture of a name; raise NotTested when the profile has none."""
