@@ -100,7 +100,7 @@ class Matrix:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Let the session be tried on services of ours, and keep no record."""
         session = config.stash[SESSION]
-        session.keeps_record = session.ends_with_target = False
+        session.keeps_record = session.ends_with_target = session.confirms = False
         self._bench = Bench(session, self.version)
         session.serve = self._bench.serving
 

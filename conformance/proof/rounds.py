@@ -200,7 +200,9 @@ def added_up(one: Round, record: RunRecord, seconds: float, requests: int) -> To
         seed=one.seed,
         verdict=result.verdict,
         verified=result.counts[Verdict.PASSED],
-        alarms=tuple(_alarm(check) for row in result.rows_with(Verdict.FAILED) for check in row.failures[:1]),
+        alarms=tuple(
+            _alarm(check) for row in result.rows_with(Verdict.FAILED, Verdict.UNSTABLE) for check in row.failures[:1]
+        ),
         broken=tuple(broken),
         gaps=tuple(f"{row.requirement.id}: {row.reason}: {row.detail}" for row in result.rows if _is_open(row)),
         seconds=round(seconds, 1),

@@ -40,6 +40,7 @@ _SEVERITIES = {"must": Severity.CRITICAL, "should": Severity.MINOR, "note": Seve
 _STATUSES: Mapping[Verdict, str] = {
     Verdict.PASSED: Status.PASSED,
     Verdict.FAILED: Status.FAILED,
+    Verdict.UNSTABLE: Status.UNKNOWN,
     Verdict.INCONCLUSIVE: Status.UNKNOWN,
     Verdict.NOT_TESTED: Status.SKIPPED,
     Verdict.NOTED: Status.SKIPPED,
@@ -87,7 +88,8 @@ class _Folder:
         result.parameters += [_parameter(name, value) for name, value in about.items() if value]
         result.parameters += [_parameter("observed", what) for what in row.observations]
         if why(row):
-            result.statusDetails = StatusDetails(message=why(row), trace=_trace(row))
+            unstable = row.verdict is Verdict.UNSTABLE or None
+            result.statusDetails = StatusDetails(message=why(row), trace=_trace(row), flaky=unstable)
         shown = row.failures[:SHOWN_FAILURES]
         result.steps = [self._step(f"{stated.id}: {number}", check) for number, check in enumerate(shown)]
         self._write(result, self._facts.seconds.get(stated.id, 0.0))

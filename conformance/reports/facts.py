@@ -33,6 +33,8 @@ class Standing(StrEnum):
     VIOLATED = "violated"
     WARNING = "warning"
     """It failed, and it is none of those that the service owes."""
+    UNSTABLE = "unstable"
+    """It failed once, and not when it was tried once more."""
     BROKEN = "broken"
     """The suite broke while looking at it."""
     OPEN = "open"
@@ -144,14 +146,15 @@ class Facts:
 
     @cached_property
     def failed(self) -> tuple[RequirementVerdict, ...]:
-        """Requirements that failed: those of level `must` first, otherwise in the contract's order."""
-        return tuple(sorted(self.result.rows_with(Verdict.FAILED), key=lambda row: not row.is_violation))
+        """Requirements that failed or were unstable: violations first, otherwise in the contract's order."""
+        rows = self.result.rows_with(Verdict.FAILED, Verdict.UNSTABLE)
+        return tuple(sorted(rows, key=lambda row: (not row.is_violation, row.verdict is Verdict.UNSTABLE)))
 
     @cached_property
     def unverified(self) -> Mapping[Reason, tuple[RequirementVerdict, ...]]:
         """Inconclusive and untested requirements of every level by reason, the most frequent reason first."""
         found: dict[Reason, list[RequirementVerdict]] = {}
-        for row in self.result.rows_with(Verdict.INCONCLUSIVE, Verdict.NOT_TESTED):
+        for row in self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED):
             found.setdefault(row.reason or Reason.NOT_REACHED, []).append(row)
         return {reason: tuple(rows) for reason, rows in sorted(found.items(), key=lambda item: -len(item[1]))}
 
@@ -259,6 +262,7 @@ def standing(row: RequirementVerdict) -> Standing:
 
 
 _SETTLED: Mapping[Verdict, Standing] = {
+    Verdict.UNSTABLE: Standing.UNSTABLE,
     Verdict.PASSED: Standing.VERIFIED,
     Verdict.NOTED: Standing.NOTED,
     Verdict.NOT_APPLICABLE: Standing.NOT_APPLICABLE,
@@ -278,9 +282,20 @@ def failure_in_words(check: Check) -> str:
     return one_line(f"{words} (at {check.place})" if check.place else words)
 
 
+def weight(row: RequirementVerdict) -> str:
+    """Say of a requirement that failed why it is no violation; empty where it is one."""
+    if row.is_violation:
+        return ""
+    return (
+        "unstable, no violation"
+        if row.verdict is Verdict.UNSTABLE
+        else f"a warning, no violation: {row.requirement.level}"
+    )
+
+
 def why(row: RequirementVerdict) -> str:
     """Say in one line why a requirement has its verdict; empty where the verdict says it all."""
-    if row.failures and row.verdict is Verdict.FAILED:
+    if row.failures and row.verdict in (Verdict.FAILED, Verdict.UNSTABLE):
         more = f", and {plural(len(row.failures) - 1, 'more failed check')}" if len(row.failures) > 1 else ""
         return failure_in_words(row.failures[0]) + more
     return one_line(": ".join(str(part) for part in (row.reason, row.detail) if part))

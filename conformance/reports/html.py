@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from conformance.reports.facts import SHOWN_FAILURES, Facts, standing, why
+from conformance.reports.facts import SHOWN_FAILURES, Facts, standing, weight, why
 from conformance.reports.text import clip, plural, visible
 from conformance.results.verdicts import Verdict
 
@@ -50,6 +50,7 @@ def _template() -> Template:
         plural=plural,
         slug=lambda words: str(words).replace(" ", "-"),
         standing=lambda row: standing(row).replace(" ", "-"),
+        weight=weight,
         why=why,
     )
     return environment.get_template(_TEMPLATE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, standing, why
+from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, standing, weight, why
 from conformance.reports.text import clip, one_line, visible
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def _broken(case: ET.Element, row: RequirementVerdict) -> None:
 
 
 def _warned(case: ET.Element, row: RequirementVerdict) -> None:
-    message = f"warning, no violation, for its level is {visible(row.requirement.level)}: {why(row)}"
-    _text(case, "skipped", _failures(row), message=message, type="warning")
+    _text(case, "skipped", _failures(row), message=f"{weight(row)}: {why(row)}", type=str(standing(row)))
 
 
 def _skipped(case: ET.Element, row: RequirementVerdict) -> None:
@@ -124,6 +123,7 @@ _OUTCOME_OF: Mapping[Standing, Callable[[ET.Element, RequirementVerdict], None]]
     Standing.VERIFIED: _verified,
     Standing.VIOLATED: _violated,
     Standing.WARNING: _warned,
+    Standing.UNSTABLE: _warned,
     Standing.BROKEN: _broken,
     Standing.OPEN: _skipped,
     Standing.NOTED: _skipped,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from conformance.reports.facts import Facts, Tally, said
+from conformance.reports.facts import Facts, Tally, said, weight
 from conformance.reports.text import clip, one_line, plural, visible
 from conformance.results.verdicts import RequirementVerdict, Verdict
 
@@ -22,6 +22,7 @@ _SHOWN_WORDS = 400
 _SHOWN_CURL = 900
 _COLUMNS = (
     ("failed", Verdict.FAILED),
+    ("unstable", Verdict.UNSTABLE),
     ("inconclusive", Verdict.INCONCLUSIVE),
     ("not tested", Verdict.NOT_TESTED),
     ("noted", Verdict.NOTED),
@@ -66,8 +67,8 @@ def _failed(facts: Facts) -> Iterator[str]:
 
 def _failure(row: RequirementVerdict) -> Iterator[str]:
     stated = row.requirement
-    warning = "" if row.is_violation else " (a warning, no violation)"
-    yield f"#### {_code(stated.id)}{warning}"
+    words = f" ({_words(weight(row))})" if weight(row) else ""
+    yield f"#### {_code(stated.id)}{words}"
     yield ""
     yield f"{_words(clip(stated.statement, _SHOWN_WORDS))} *{_words(stated.section)}*"
     yield ""

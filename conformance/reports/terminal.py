@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from conformance.reports.facts import Facts, said
+from conformance.reports.facts import Facts, said, weight
 from conformance.reports.text import clip, one_line, plural, visible
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict
 
@@ -87,8 +87,8 @@ def _failed(facts: Facts, text: _Text) -> Iterator[str]:
 
 def _failure(row: RequirementVerdict, text: _Text) -> Iterator[str]:
     stated = row.requirement
-    weight = "" if row.is_violation else f"  (warning: {visible(stated.level)}, no violation)"
-    yield f"  {text.in_colour(_RED if row.is_violation else _YELLOW, visible(stated.id))}{weight}"
+    words = f"  ({visible(weight(row))})" if weight(row) else ""
+    yield f"  {text.in_colour(_RED if row.is_violation else _YELLOW, visible(stated.id))}{words}"
     yield from (f"    {line}" for line in wrap(visible(stated.statement), _WIDTH - 4))
     yield f"    {visible(stated.section)}"
     check = row.failures[0]

@@ -21,6 +21,8 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
     NOT_TESTED = "not tested"
     OBSERVED = "observed"
+    UNSTABLE = "unstable"
+    """It failed once, and held when the test ran once more: shown, never a violation, never green."""
     NOT_APPLICABLE = "not applicable"
     """Only the run could tell: the text names the item without describing it, and the target does not offer it."""
 
@@ -38,6 +40,7 @@ class Reason(StrEnum):
     NO_TEST_YET = "no test yet"
     NOT_OBSERVABLE = "cannot be observed from outside"
     NOT_REACHED = "not reached"
+    UNSTABLE = "unstable"
     OUT_OF_SCOPE = "outside the claimed scope"
     PRECONDITION = "precondition not met"
     NO_ANSWER = "no answer"
@@ -53,6 +56,8 @@ class TestOutcome(StrEnum):
     FAILED = "failed"
     INCONCLUSIVE = "inconclusive"
     NOT_TESTED = "not tested"
+    UNSTABLE = "unstable"
+    """What it saw at first did not come again when it ran once more."""
     BROKEN = "broken"
     """The suite itself broke in it; `phase` says where."""
     DESELECTED = "deselected"
@@ -64,7 +69,15 @@ class TestOutcome(StrEnum):
 
 
 #: Outcomes of a test that ran to its end, whatever it found.
-ENDED = frozenset({TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.INCONCLUSIVE, TestOutcome.NOT_TESTED})
+ENDED = frozenset(
+    {
+        TestOutcome.PASSED,
+        TestOutcome.FAILED,
+        TestOutcome.UNSTABLE,
+        TestOutcome.INCONCLUSIVE,
+        TestOutcome.NOT_TESTED,
+    }
+)
 
 
 class ItemState(StrEnum):

@@ -29,6 +29,8 @@ class Verdict(StrEnum):
     """What the planned tests and the checks of one requirement add up to."""
 
     FAILED = "failed"
+    UNSTABLE = "unstable"
+    """It failed once, and did not when tried again: no violation, and not verified either."""
     INCONCLUSIVE = "inconclusive"
     NOT_TESTED = "not tested"
     PASSED = "passed"
@@ -82,7 +84,7 @@ class RequirementVerdict:
         return (
             self.requirement.level == "must"
             and self.requirement.selected
-            and self.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+            and self.verdict in (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
         )
 
     @property
@@ -239,7 +241,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _row(entry: PlannedRequirement, checks: list[Check], ends: Mapping[str, TestEnd]) -> RequirementVerdict:
-    failures = tuple(check for check in checks if check.outcome is Outcome.FAILED)
+    failed = tuple(check for check in checks if check.outcome is Outcome.FAILED)
+    failures = failed or tuple(check for check in checks if check.outcome is Outcome.UNSTABLE)
     observations = tuple(
         dict.fromkeys(check.detail for check in checks if check.outcome is Outcome.OBSERVED and check.detail),
     )
@@ -265,6 +268,9 @@ def _verdict(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[s
         return Verdict.NOT_TESTED, Reason.KNOWN_FAILURE, entry.known_failure
     if failed is not None:
         return Verdict.FAILED, None, failed.detail
+    unstable = next((check for check in checks if check.outcome is Outcome.UNSTABLE), None)
+    if unstable is not None:
+        return Verdict.UNSTABLE, Reason.UNSTABLE, unstable.detail
     return _open(entry, checks, ends) or _settled(entry, checks)
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.reports.terminal import summary
-from conformance.results.record import Reason
+from conformance.results.record import Reason, TestOutcome
 from conformance.runner import outcomes, workers
 from conformance.runner.collection import ONLY_ASKS, all_tests, id_of, is_suite, suite_tests
+from conformance.runner.confirmation import confirmed, has_failed
 from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
@@ -23,16 +24,21 @@ from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from conformance.contract import Contract, Operation
     from conformance.results.plan import SuiteTest
+    from conformance.results.recorder import Line
 
 # Actors and fixtures of the profile, as arguments of tests.
 pytest_plugins = ["conformance.suite.fixtures"]
 
 SESSION = pytest.StashKey[Session]()
 _RUNNING = pytest.StashKey[Running]()
+_FIRST_TIME: pytest.StashKey[Sequence[Line]] = pytest.StashKey()
+"""What a test that failed wrote when it ran for the first time."""
+_AGAIN = pytest.StashKey[bool]()
+_TRIED_AGAIN = "tried again"
 _AREA = pytest.StashKey[str]()
 _EXIT = pytest.StashKey[ExitCode]()
 
@@ -266,6 +272,7 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
         if running is not None and id_of(item) not in state.ended:
             running.test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
             running.end()
+            _ended(item, state)
     enter(None)
 
 
@@ -319,18 +326,35 @@ def _within_time(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let this thread work for a test from before its first fixture until after its last."""
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Let this thread work for a test from before its first fixture until after its last; try again what failed."""
     session = item.config.stash[SESSION]
     if not is_suite(item) or session.run is None or session.plan is None:
         return (yield)
     requirements = session.plan.tests[id_of(item)].requirements
     item.stash[_RUNNING] = Running(TestContext.begin(session.run, id_of(item), requirements))
     enter(item.stash[_RUNNING].test)
+    session.hold()
     # When the run is interrupted the test stays the one of this thread: its fixtures still have to put things back.
     result = yield
     enter(None)
+    if _FIRST_TIME in item.stash and _AGAIN not in item.stash:
+        item.stash[_AGAIN] = True
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+        del item.stash[_AGAIN], item.stash[_FIRST_TIME]
     return result
+
+
+def _ended(item: pytest.Item, session: Session) -> None:
+    """Write what a test came to, or keep it where the test is to run once more."""
+    lines = session.release()
+    if _FIRST_TIME in item.stash:
+        lines = list(confirmed(item.stash[_FIRST_TIME], lines))
+    elif session.confirms and session.stopped is None and has_failed(lines):
+        item.stash[_FIRST_TIME] = lines
+        return
+    for line in lines:
+        session.write(line)
 
 
 def _running(item: pytest.Item) -> Running | None:
@@ -387,9 +411,19 @@ def pytest_runtest_makereport(
         return report
     if call.excinfo is not None and call.excinfo.value is not running.told:
         running.broke(call.when, call.excinfo.value)
+    session = item.config.stash[SESSION]
+    is_first = session.confirms and _FIRST_TIME not in item.stash
+    if report.failed and is_first and running.outcome is TestOutcome.FAILED and session.stopped is None:
+        vars(report)["outcome"] = _TRIED_AGAIN
     if call.when == "teardown":
         running.end()
         del item.stash[_RUNNING]
+        _ended(item, session)
         if workers.is_worker(item.config):
-            workers.hand_over(item.config.stash[SESSION], report)
+            workers.hand_over(session, report)
     return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Tell pytest's own display of a test that failed and runs once more."""
+    return (_TRIED_AGAIN, "R", _TRIED_AGAIN.upper()) if report.outcome == _TRIED_AGAIN else None

@@ -70,6 +70,8 @@ class Session:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     ends_with_target: bool = True
     """Whether no test is begun any more when the target has fallen silent."""
+    confirms: bool = True
+    """Whether a test that failed runs once more, before its failure counts."""
     target: Profile | None = None
     """The profile of the target as this run has it; None before the plan is made."""
     run: Run | None = None
@@ -92,6 +94,7 @@ class Session:
     """The tests that have a line in the record."""
     lines: list[Line] = field(default_factory=list)
     """What a process that keeps no record has to say, until somebody takes it."""
+    _held: list[Line] | None = None
     _clock: float = field(default_factory=time.monotonic)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -166,8 +169,20 @@ class Session:
         if minutes is not None and time.monotonic() - self._clock > minutes * 60:
             raise TimeIsUpError(f"the {minutes:g} minutes of --minutes were over")
 
+    def hold(self) -> None:
+        """Keep what is written from now on, until `release`: a test may run once more before any of it counts."""
+        self._held = []
+
+    def release(self) -> list[Line]:
+        """Return what was kept, and write everything at once from now on."""
+        held, self._held = self._held or [], None
+        return held
+
     def write(self, line: Line) -> None:
-        """Write a line into the record, or keep it for the process that does."""
+        """Write a line into the record, or keep it for the process that does, or for the end of its test."""
+        if self._held is not None:
+            self._held.append(line)
+            return
         if isinstance(line, TestEnd):
             self.ended.add(line.test)
         if self.recorder is not None:
