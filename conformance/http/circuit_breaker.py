@@ -63,6 +63,11 @@ class CircuitBreaker:
                 return None
             return f"not sent, for calls like it go unanswered: {place.problem}"
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether the latest call was answered, so that one without an answer may be a mere accident."""
+        return not self._unanswered
+
     def heard(self, call: Call) -> None:
         """Take note of an answer."""
         with self._lock:

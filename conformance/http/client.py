@@ -6,6 +6,7 @@ import json
 import math
 import threading
 import time
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http.cookiejar import CookieJar
@@ -20,7 +21,7 @@ from conformance.http.address import Address, Headers, encoded
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import TOO_MANY_REQUESTS, Call, Exchange
 from conformance.http.redaction import Redaction
-from conformance.http.transport import IncompleteAnswerError, Transport
+from conformance.http.transport import BrokenOffError, IncompleteAnswerError, Transport
 from conformance.http.unpacking import BodyError, unpacked
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ _READING = frozenset({"GET", "HEAD"})
 _QUICK_ANSWER = 0.001  # seconds
 _FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
 _NO_AUTHENTICATION = httpx.Auth()
+_BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+_FIRST_PAUSE = 0.25  # seconds
 
 
 def _user_agent(test: str) -> tuple[bytes, bytes]:
@@ -56,7 +59,8 @@ class Client:
     """
     Sends calls to one target.
 
-    Waits when the target answers 429, keeps to a rate, reads at most LARGEST_BODY bytes, follows no redirect unless
+    Waits when the target answers 429 or a gateway answers in its place, reads again after a broken connection, keeps to
+    a rate, reads at most LARGEST_BODY bytes, follows no redirect unless
     told so, takes no cookies, ends every call within the timeout, does not wait for the same silence again and again,
     and hands every exchange to its listeners. Safe to use from several threads.
     """
@@ -66,6 +70,8 @@ class Client:
         self.settings = settings
         self.redaction = Redaction(settings.secrets)
         self.requests = 0
+        self.retries: Counter[str] = Counter()
+        """How often a call was sent again, by the reason."""
         self._under_way = threading.BoundedSemaphore(settings.at_once)
         self._speaker = _Speaker()
         self._listeners: list[Callable[[Exchange], None]] = []
@@ -172,18 +178,39 @@ class Client:
         """Send a prepared call; see `send`. A read waits until what was written before it may be expected to show."""
         if call.method in _READING and (left := self._settled_at - time.monotonic()) > 0:
             time.sleep(left)
-        exchange = self._once(call)
-        while exchange.status == TOO_MANY_REQUESTS and call.patient:
-            pause = _retry_after(exchange)
-            if not self._may_wait(pause):
-                break
-            time.sleep(pause)
-            exchange = replace(self._once(call), throttled=True)
+        exchange = self._repeated(call)
         if call.method not in _READING:
             self._settled_at = time.monotonic() + self.settings.settle_seconds
         for listener in self._listeners:
             listener(exchange)
         return exchange
+
+    def _repeated(self, call: Call) -> Exchange:
+        """Send a call again while that may bring an answer; what a gateway answers in the end is none."""
+        exchange, throttled, tries = self._once(call), False, 0
+        while (pause := self._pause(exchange, tries)) is not None and self._may_wait(pause):
+            throttled, tries = throttled or exchange.status == TOO_MANY_REQUESTS, tries + 1
+            with self._lock:
+                self.retries[f"status {exchange.status}"] += 1
+            time.sleep(pause)
+            exchange = self._once(call)
+        if exchange.is_of_gateway:
+            problem = f"status {exchange.status}, which a gateway answers in the place of the service"
+            exchange = Exchange.unanswered(call, problem, exchange.seconds)
+        return replace(exchange, throttled=True) if throttled else exchange
+
+    def _pause(self, exchange: Exchange, tries: int) -> float | None:
+        """
+        Return how long to wait before the same call is sent again; None where that is of no use.
+
+        A call that is too much has not been made. One that a gateway answered may have been, so only reads are safe.
+        """
+        call = exchange.call
+        if exchange.status == TOO_MANY_REQUESTS and call.patient:
+            return _retry_after(exchange)
+        if exchange.is_of_gateway and call.method in _READING and tries < self.settings.retries_per_call:
+            return _retry_after(exchange) if "retry-after" in exchange.headers else _FIRST_PAUSE * 2**tries
+        return None
 
     def worth_sending_at_once(self) -> int:
         """
@@ -209,6 +236,10 @@ class Client:
             return Exchange.unanswered(call, refusal, 0.0)
         begun = time.monotonic()
         exchange = self._sent(call)
+        if exchange.broke_off and call.method in _READING and self._circuit_breaker.is_calm:
+            with self._lock:
+                self.retries["broken connection"] += 1
+            exchange = self._sent(call)
         if exchange.status is not None:
             self._circuit_breaker.heard(call)
         elif self._circuit_breaker.missed(call, self.test, exchange.problem or "", begun, time.monotonic()):
@@ -240,7 +271,7 @@ class Client:
         most = LARGEST_FILE if call.raw else LARGEST_BODY
         started = time.perf_counter()
         try:
-            address, rest = (Address.of(call.target), "") if call.is_elsewhere else (self._own_address, call.target)
+            address, rest = self._place(call)
             request = address.request(call.method, rest, self._headers(call), call.body, most)
             response = self._http.send(request, stream=True, auth=_NO_AUTHENTICATION)
         except (httpx.TransportError, httpx.InvalidURL) as error:
@@ -254,6 +285,12 @@ class Client:
         except BodyError as error:
             return Exchange.unanswered(call, f"status {response.status_code}, but the body {error}", seconds)
         return Exchange(call, response.status_code, MappingProxyType(headers), body, seconds)
+
+    def _place(self, call: Call) -> tuple[Address, str]:
+        """Return the server of a call, and what lies below it; who is shown no token is shown no other header."""
+        if not call.is_elsewhere:
+            return self._own_address, call.target
+        return Address.of(call.target, self.settings.headers if call.actor else None), ""
 
     def _headers(self, call: Call) -> Headers:
         given = encoded(call.headers)
@@ -288,7 +325,9 @@ class Client:
                     raise TargetGoneError(self._gone) from error
         if isinstance(error, httpx.TimeoutException):
             return Exchange.unanswered(call, f"no answer within {self.settings.timeout_seconds:g} s", seconds)
-        return Exchange.unanswered(call, str(error), seconds)
+        is_whole = isinstance(error, IncompleteAnswerError) and not isinstance(error, BrokenOffError)
+        broke_off = isinstance(error, _BROKEN) and not is_whole
+        return Exchange.unanswered(call, str(error), seconds, broke_off=broke_off)
 
 
 class _NoCookies(CookieJar):

@@ -9,6 +9,8 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 TOO_MANY_REQUESTS = 429
+_GATEWAY_ERRORS = (502, 503, 504)
+_SERVER_ERROR = 500
 
 #: A parameter with a tuple of values is sent once for each.
 Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
@@ -78,16 +80,31 @@ class Exchange:
     """Why no answer came, or why it is not whole."""
     throttled: bool = False
     """Whether the target answered 429 before it answered this."""
+    broke_off: bool = False
+    """Whether there is no answer because the connection broke."""
 
     @classmethod
-    def unanswered(cls, call: Call, problem: str, seconds: float) -> Exchange:
+    def unanswered(cls, call: Call, problem: str, seconds: float, *, broke_off: bool = False) -> Exchange:
         """Return the exchange of a call without an answer, with the reason."""
-        return cls(call, None, MappingProxyType({}), b"", seconds, problem)
+        return cls(call, None, MappingProxyType({}), b"", seconds, problem, broke_off=broke_off)
 
     @property
     def is_success(self) -> bool:
         """Whether the call was served."""
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004 - HTTP's own numbers
+
+    @property
+    def is_of_gateway(self) -> bool:
+        """
+        Whether something in front of the service answered in its place: the service did not.
+
+        So do 502, 503 and 504, and any other 5xx that asks to come back later or is a page for people.
+        """
+        return self.status in _GATEWAY_ERRORS or (
+            self.status is not None
+            and self.status >= _SERVER_ERROR
+            and ("retry-after" in self.headers or "text/html" in self.headers.get("content-type", "").lower())
+        )
 
     @property
     def is_refusal(self) -> bool:

@@ -35,7 +35,9 @@ class ClientSettings:
     """For the whole of one call, from connecting to the last byte."""
     requests_per_second: float | None = None
     back_pressure_seconds: float = 120
-    """How long a run waits altogether when the target answers 429."""
+    """How long a run waits altogether for a target that answers 429, or whose gateway answers in its place."""
+    retries_per_call: int = 3
+    """How often a read is repeated when a gateway answered in the place of the service."""
     settle_seconds: float = 0
     """How long after a write a read waits."""
     at_once: int = AT_ONCE

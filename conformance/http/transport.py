@@ -45,6 +45,10 @@ class IncompleteAnswerError(httpx.RemoteProtocolError):
     """An answer began, and its body is not whole or not within bounds: it shows nothing."""
 
 
+class BrokenOffError(IncompleteAnswerError):
+    """The connection broke in the middle of an answer."""
+
+
 class _Answer(httpx.Response):
     @property
     def has_redirect_location(self) -> bool:
@@ -188,7 +192,7 @@ def _whole_body(request: httpcore.Request, response: httpcore.Response, most: in
     except httpcore.TimeoutException as error:
         raise IncompleteAnswerError(f"{begun} did not end in time") from error
     except tuple(_ERRORS) as error:
-        raise IncompleteAnswerError(f"{begun} broke off: {in_short(error)}") from error
+        raise BrokenOffError(f"{begun} broke off: {in_short(error)}") from error
 
 
 def _read(request: httpcore.Request, response: httpcore.Response, most: int) -> bytes:

@@ -288,7 +288,8 @@ def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> in
     if _EXIT in session.config.stash:
         return int(session.config.stash[_EXIT])
     kept = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
-    if exitstatus in kept:
+    ended_with_target = state.stopped is not None and session.shouldstop == state.stopped  # nobody interrupted it
+    if exitstatus in kept and not (ended_with_target and exitstatus == pytest.ExitCode.INTERRUPTED):
         return int(exitstatus)
     if state.exit_code is not None:
         return int(state.exit_code)

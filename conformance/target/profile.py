@@ -205,6 +205,7 @@ class Limits:
     deadline_seconds: float = 60
     requests_per_second: float | None = None
     back_pressure_seconds: float = 120
+    retries_per_call: int = 3
     settle_seconds: float = 0
     page_walk: int = 200
 
@@ -286,6 +287,7 @@ class Profile:
             timeout_seconds=limits.timeout_seconds,
             requests_per_second=limits.requests_per_second,
             back_pressure_seconds=limits.back_pressure_seconds,
+            retries_per_call=limits.retries_per_call,
             settle_seconds=limits.settle_seconds,
             at_once=at_once,
             certificates=self.certificates,

@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from conformance.contract import Contract
-from conformance.results.recorder import Recorder
-from conformance.suite.context import Run, running
+from conformance.suite.context import Run, testing
 from conformance.suite.tls import key_of, shake
 from conformance.target.profile import profile_from
 
@@ -122,7 +121,8 @@ def tls_server(
     threading.Thread(target=serve, daemon=True).start()
     base_url = f"https://127.0.0.1:{listener.getsockname()[1]}"
     profile = profile_from({"base_url": base_url, "version": "17.7", "actors": {}, "fixtures": {}}, "test")
-    with running(Run(Contract.load(), profile, Recorder(folder / "results.jsonl"))):
+    run = Run(Contract.load(), profile, lambda _: None)
+    with closing(run), testing(run, "test", frozenset()):
         yield base_url
     listener.close()
 

@@ -1,0 +1,135 @@
+"""What is sent again when a network fails, how often, and what counts as no answer of the service."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.http.client import Client
+from conformance.target.profile import Actor, profile_from
+from selftest.proof.hostile import GOOD, Answer, Call, Line, resets, says, serving, whole
+
+if TYPE_CHECKING:
+    from conformance.http.exchange import Exchange
+
+MAINTAINER = Actor("maintainer", "secret-token")
+HTML = b"Content-Type: text/html\r\n"
+AT_ONCE = b"Retry-After: 0\r\n"
+
+good = says(whole(GOOD), stays=True)
+
+
+def failing(status: bytes, headers: bytes = AT_ONCE) -> Answer:
+    return says(whole(b"<html>", status=status, headers=headers), stays=True)
+
+
+class Turns:
+    """Answers each call in its own way, and every one after them well."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.calls = 0
+
+    def __call__(self, line: Line, call: Call) -> bool | None:
+        self.calls += 1
+        return (self.answers.pop(0) if self.answers else good)(line, call)
+
+
+def client_of(base_url: str, **limits: Any) -> Client:
+    data = {"base_url": base_url, "actors": {}, "fixtures": {}, "limits": {"timeout_seconds": 10, **limits}}
+    return Client(profile_from(data, "target.yaml").client_settings())
+
+
+def asked(turns: Turns, method: str = "GET", *, patient: bool = True, **limits: Any) -> tuple[Exchange, dict[str, int]]:
+    """Return what came of one call to a target that is otherwise well, and what was repeated."""
+    with serving(turns) as server, client_of(server.base_url, **limits) as client:
+        return client.send(MAINTAINER, method, "/version", patient=patient), dict(client.retries)
+
+
+CUT = says(b"HTTP/1.1 200 OK\r\nContent-Length: 48\r\n\r\n" + GOOD[:20])
+
+
+@pytest.mark.parametrize("breaks", [resets, says(), CUT], ids=["reset", "hung up", "in the middle of the body"])
+def test_a_read_is_repeated_once_after_a_broken_connection(breaks: Answer) -> None:
+    turns = Turns(breaks)
+    exchange, retries = asked(turns)
+    assert exchange.body == GOOD, exchange.problem
+    assert retries == {"broken connection": 1}
+
+
+def test_a_read_whose_repetition_breaks_too_is_unanswered() -> None:
+    turns = Turns(resets, resets)
+    exchange, _ = asked(turns)
+    assert exchange.status is None
+    assert turns.calls == 2
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("fails", [resets, failing(b"503 Service Unavailable")], ids=["reset", "503"])
+def test_a_write_that_may_have_been_made_is_not_sent_twice(fails: Answer, method: str) -> None:
+    turns = Turns(fails)
+    exchange, retries = asked(turns, method)
+    assert (exchange.status, turns.calls, retries) == (None, 1, {})
+
+
+def test_a_target_that_answers_nothing_any_more_is_not_asked_twice_each_time() -> None:
+    turns = Turns(*[resets] * 5)
+    with serving(turns) as server, client_of(server.base_url) as client:
+        assert [client.send(MAINTAINER, "GET", "/version").status for _ in range(4)] == [None] * 4
+    assert turns.calls == 5
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (b"502 Bad Gateway", AT_ONCE),
+        (b"503 Service Unavailable", b""),
+        (b"504 Gateway Timeout", AT_ONCE),
+        (b"500 Internal Server Error", AT_ONCE),
+        (b"520 Unknown", HTML),
+    ],
+)
+def test_what_a_gateway_answers_is_waited_for_and_asked_again(status: bytes, headers: bytes) -> None:
+    exchange, retries = asked(Turns(failing(status, headers), failing(status, headers)))
+    assert exchange.body == GOOD, exchange.problem
+    assert retries == {f"status {status.decode()[:3]}": 2}
+    assert not exchange.throttled
+
+
+def test_what_a_gateway_keeps_answering_is_no_answer_of_the_service() -> None:
+    turns = Turns(*[failing(b"503 Service Unavailable")] * 9)
+    exchange, _ = asked(turns, retries_per_call=2)
+    assert exchange.status is None
+    assert exchange.problem == "status 503, which a gateway answers in the place of the service"
+    assert exchange.body == b""
+    assert turns.calls == 3
+
+
+def test_all_waiting_of_a_run_comes_from_one_budget() -> None:
+    slow = failing(b"503 Service Unavailable", b"Retry-After: 1\r\n")
+    turns = Turns(*[slow] * 9)
+    started = time.monotonic()
+    with serving(turns) as server, client_of(server.base_url, back_pressure_seconds=1) as client:
+        assert [client.send(MAINTAINER, "GET", "/version").status for _ in range(4)] == [None] * 4
+        assert client.retries == {"status 503": 1}
+    assert turns.calls == 5
+    assert time.monotonic() - started < 9
+
+
+def test_a_server_error_of_the_service_itself_is_its_answer() -> None:
+    turns = Turns(failing(b"500 Internal Server Error", b"Content-Type: application/json\r\n"))
+    exchange, retries = asked(turns)
+    assert (exchange.status, retries) == (500, {})
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_too_many_requests_are_waited_for_and_asked_again(method: str) -> None:
+    exchange, retries = asked(Turns(failing(b"429 Too Many Requests")), method)
+    assert (exchange.status, exchange.throttled, retries) == (200, True, {"status 429": 1})
+
+
+def test_who_looks_at_a_limit_sees_it_as_it_is() -> None:
+    exchange, retries = asked(Turns(failing(b"429 Too Many Requests")), patient=False)
+    assert (exchange.status, retries) == (429, {})
