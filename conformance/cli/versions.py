@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
     from conformance.results.record import RunRecord
 
-_CODES = {Ready.READY: ExitCode.CONFORMANT, Ready.NOT_READY: ExitCode.NON_CONFORMANT, Ready.OPEN: ExitCode.INCOMPLETE}
+_CODES = {
+    Ready.READY: ExitCode.CONFORMANT,
+    Ready.UNCHANGED: ExitCode.CONFORMANT,
+    Ready.NOT_READY: ExitCode.NON_CONFORMANT,
+    Ready.OPEN: ExitCode.INCOMPLETE,
+}
 _ERRORS = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.INTERRUPTED)
 
 

@@ -12,9 +12,8 @@ from urllib.parse import parse_qsl, urlsplit
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
 from conformance.results.record import Reason
-from conformance.suite.arrange import Place, arranged
+from conformance.suite.arrange import Place
 from conformance.suite.context import NotTested, Unmet, Violation, current_run, current_test
-from conformance.suite.derived import served_caller
 from conformance.suite.expectations import Answer, Caller, Path, must_settle
 from conformance.target import ACTORS
 
@@ -182,17 +181,6 @@ class ItemUnderTest:
     def having(self, prepared: Arranged, place: str, value: Any) -> Prepared:
         """Return a call that is ready, with a value for a parameter."""
         return prepared.call.having(self._parameter(place), value)
-
-    def all_sent(self) -> list[Answer]:
-        """Send every parameter of the item that the target's version has, and return the answers."""
-        answers = []
-        for operation, name in self.parameters():
-            place = f"{operation.id}.{name}"
-            with left_open(in_any_case=True), arranged(operation) as prepared:
-                caller = served_caller(operation)
-                value = self.values(place, prepared.place)[0]
-                answers.append(self.having(prepared, place, value).sent_by(caller))
-        return answers
 
     def shown(self, prepared: Arranged, answer: Answer) -> list[Any]:
         """Return what the record tells where the parameter shows; inconclusive when it cannot be read."""

@@ -30,6 +30,8 @@ class Ready(StrEnum):
     """Whether a target could be held against the newer version."""
 
     READY = "ready"
+    UNCHANGED = "ready, with changes not made yet"
+    """Nothing that the newer version demands is missing, but documented changes are: the text does not demand each."""
     NOT_READY = "not ready"
     OPEN = "open"
     """Nothing stands against it, but not everything that will be owed could be verified."""
@@ -83,12 +85,16 @@ class Readiness:
     explanation: str
     still_served: tuple[ReadyItem, ...]
     """Deprecated by the newer version, and served today."""
+    gone: tuple[ReadyItem, ...]
+    """Deprecated by the newer version, and no longer served today."""
     not_made: tuple[ReadyItem, ...]
     """Documented between the two versions, and not made yet."""
     made: tuple[ReadyItem, ...]
     """Documented between the two versions, and made already."""
     unseen: tuple[ReadyItem, ...]
     """Documented between the two versions or deprecated, and not to be seen from here."""
+    announced: tuple[ReadyItem, ...]
+    """To end in a release that is not named: nothing is owed yet."""
     violations: tuple[ComingViolation, ...]
     unverified: tuple[ComingGap, ...]
 
@@ -147,16 +153,19 @@ def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Vers
     deprecated = [entry for entry in items if entry.item.kind == ChangeKind.DEPRECATED and entry.reached]
     not_made = _with_state(between, TimelineState.NOT_MADE)
     unseen = [entry for entry in (*deprecated, *between) if entry.state is TimelineState.OPEN]
-    verdict = Ready.NOT_READY if violations else Ready.OPEN if gaps else Ready.READY
+    done = Ready.UNCHANGED if not_made else Ready.READY
+    verdict = Ready.NOT_READY if violations else Ready.OPEN if gaps else done
     return Readiness(
         start=str(start),
         end=str(end),
         verdict=verdict,
         explanation=f"{_explanation(verdict, len(violations), len(gaps), str(end))}{_beside(len(not_made))}",
         still_served=_with_state(deprecated, TimelineState.STILL_SERVED),
+        gone=_with_state(deprecated, TimelineState.GONE),
         not_made=not_made,
         made=_with_state(between, TimelineState.MADE),
         unseen=tuple(_ready(entry) for entry in unseen),
+        announced=_with_state(items, TimelineState.ANNOUNCED),
         violations=violations,
         unverified=gaps,
     )
@@ -210,8 +219,10 @@ def _violation(row: RequirementVerdict) -> ComingViolation:
 
 
 def _explanation(verdict: Ready, violations: int, gaps: int, end: str) -> str:
+    nothing = f"Nothing that was seen stands against version {end}."
     return {
-        Ready.READY: f"Nothing that was seen stands against version {end}.",
+        Ready.READY: nothing,
+        Ready.UNCHANGED: nothing,
         Ready.NOT_READY: f"As of version {end} {plural(violations, 'requirement')} would be violated.",
         Ready.OPEN: f"Nothing failed, but {plural(gaps, 'requirement')} of version {end} could not be verified.",
     }[verdict]
@@ -240,13 +251,27 @@ def _lines(readiness: Readiness) -> Iterator[str]:
             yield f"    {one_line(entry.curl, 1000)}"
     yield from _listed("Not made yet", readiness.not_made)
     yield from _listed("Deprecated and still served", readiness.still_served)
-    if readiness.made:
-        yield from _listed("Made already", readiness.made)
-    if readiness.unseen:
-        yield from _listed("Not seen", readiness.unseen)
+    for title, items in (
+        ("Deprecated and already gone", readiness.gone),
+        ("Made already", readiness.made),
+        ("Not seen", readiness.unseen),
+        ("Announced for a release that is not named", readiness.announced),
+    ):
+        if items:
+            yield from _listed(title, items)
     if readiness.unverified:
         yield from ("", f"Could not be verified ({len(readiness.unverified)})")
-        yield from (f"  {gap.requirement}: {one_line(gap.detail or gap.reason)}" for gap in readiness.unverified)
+        for cause, names in by_cause(readiness.unverified):
+            yield f"  {one_line(cause)} ({plural(len(names), 'requirement')})"
+            yield from (f"    {name}" for name in names)
+
+
+def by_cause(gaps: tuple[ComingGap, ...]) -> list[tuple[str, list[str]]]:
+    """Return what kept requirements from being verified with those requirements, the most frequent cause first."""
+    found: dict[str, list[str]] = {}
+    for gap in gaps:
+        found.setdefault(gap.detail or gap.reason, []).append(gap.requirement)
+    return sorted(found.items(), key=lambda entry: (-len(entry[1]), entry[0]))
 
 
 def _headed(title: str, number: int) -> Iterator[str]:

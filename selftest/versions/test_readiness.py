@@ -15,8 +15,8 @@ from conformance.errors import ExitCode, UsageError
 from conformance.reports import html
 from conformance.reports.facts import Facts
 from conformance.results.reading import read_record
-from conformance.results.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem
-from conformance.versions.readiness import Ready, affected, assess, in_words, interval
+from conformance.results.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, TestEnd
+from conformance.versions.readiness import Ready, affected, assess, by_cause, in_words, interval
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SCHEMA = json.loads((SCHEMA_FOLDER / "report.schema.json").read_text(encoding="utf-8"))
 OLD, NEW = Version(17, 1), Version(18, 0)
+ENDED = TestEnd(STORY, "passed", 3.0, 30)
 
 
 def problems(readiness: object) -> list[str]:
@@ -44,7 +45,7 @@ def item(name: str, kind: str, version: str = "17.7", **more: Any) -> TableItem:
 
 def record(version: str, *checks: Check, items: tuple[ItemSeen, ...] = (), table: tuple[TableItem, ...]) -> RunRecord:
     plan = tuple(planned(entry.requirement) for entry in table)
-    return RunRecord(replace(HEADER, version=version), plan, checks, (), FOOTER, table=table, items=items)
+    return RunRecord(replace(HEADER, version=version), plan, checks, (ENDED,), FOOTER, table=table, items=items)
 
 
 TREE = item("tree", "changed")
@@ -91,6 +92,38 @@ def test_what_was_made_already_and_what_is_gone_is_no_obstacle() -> None:
     found = assess(None, after, OLD, NEW)
     assert (found.verdict, found.not_made, found.still_served, found.unseen) == (Ready.READY, (), (), ())
     assert [entry.id for entry in found.made] == ["tree", "going"]
+    assert [entry.id for entry in found.gone] == ["field"]
+    assert "Deprecated and already gone (1)" in in_words(found)
+
+
+def test_a_headline_says_that_changes_are_not_made_yet() -> None:
+    """The text does not demand each of them, so that the answer is still 0."""
+    after = record(
+        "18.0",
+        *(passed(entry.requirement) for entry in TABLE),
+        items=(seen(TREE, ItemState.NOT_MADE),),
+        table=TABLE,
+    )
+    found = assess(None, after, OLD, NEW)
+    assert found.verdict is Ready.UNCHANGED
+    assert in_words(found).startswith("READY, WITH CHANGES NOT MADE YET  for an upgrade from 17.1 to 18.0")
+    assert not problems(json.loads(json.dumps(found.as_data())))
+
+
+def test_what_could_not_be_verified_is_grouped_by_its_cause() -> None:
+    causes = {"versions.tree": "404", "versions.going": "404", "versions.field": "no token"}
+    after = record(
+        "18.0",
+        *(
+            replace(left_open(name, Reason.PREREQUISITE_MISSING, Outcome.NOT_TESTED), detail=cause)
+            for name, cause in causes.items()
+        ),
+        table=TABLE,
+    )
+    assert by_cause(assess(None, after, OLD, NEW).unverified) == [
+        ("404", ["versions.tree", "versions.going"]),
+        ("no token", ["versions.field"]),
+    ]
 
 
 def test_each_of_the_three_questions_is_answered_also_when_the_answer_is_nothing() -> None:
@@ -124,6 +157,8 @@ def test_rows_outside_the_interval_are_left_out() -> None:
     after = record("18.0", *checks, table=table)
     found = assess(after, after, OLD, NEW)
     assert (found.verdict, found.not_made, found.made, found.unseen) == (Ready.READY, (), (), ())
+    assert [entry.id for entry in found.announced] == ["some-day"]
+    assert "Announced for a release that is not named (1)" in in_words(found)
 
 
 @pytest.mark.parametrize(
@@ -187,12 +222,12 @@ def test_a_run_tells_beside_its_own_verdict_what_an_upgrade_would_meet(
         write_profile(service, base_url, version="auto")
         options = ("--requirement", "versions.repository-tree.missing-path", "--ready-for", "18.0", "--out", "out")
         outcome = conformance("run", "--target", "target.yaml", *options)
-    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
-    assert "READY  for an upgrade from 17.7 to 18.0" in outcome.out
+    assert outcome.code == 0, outcome.text
+    assert "READY, WITH CHANGES NOT MADE YET  for an upgrade from 17.7 to 18.0" in outcome.out
     found = read_record(tmp_path / "out" / "results.jsonl").readiness
     assert found == json.loads((tmp_path / "out" / "readiness.json").read_text(encoding="utf-8"))
     assert found is not None
-    assert found["verdict"] == "ready"
+    assert found["verdict"] == "ready, with changes not made yet"
     assert "Upgrade to 18.0" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
@@ -222,5 +257,5 @@ def test_the_question_to_a_dead_host_ends_as_a_run_there_does(
 ) -> None:
     write_profile(reference[0], "http://127.0.0.1:1")
     outcome = conformance("readiness", "--target", "target.yaml", "--to", "18.0", "--out", "out")
-    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
     assert "does not answer" in outcome.err

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, answering, done_and_refused, replacing
-from conformance.reference.areas.project_approval_rules import ProjectApprovalRules
+from conformance.proof.tampering import altering, answering, replacing
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
@@ -64,24 +63,9 @@ def rules_ask_for_no_approval(service: Service) -> None:
 
 
 @fault(_REPLACEMENT)
-def deprecated_number_goes_with_the_first_rule(service: Service) -> None:
-    """As soon as a rule is added to a project, its configuration no longer shows approvals_before_merge."""
-    rules = service.area(ProjectApprovalRules)
-    seeded: dict[int, int] = {}
-
-    def leave_out(request: Request, response: Response) -> None:
-        content: Any = response.content
-        now = len(rules.rules(request.project))
-        if now > seeded.setdefault(request.project.id, now):
-            response.content = {name: value for name, value in content.items() if name != "approvals_before_merge"}
-
-    altering(service, "GET /projects/:id/approvals", leave_out)
-
-
-@fault(_REPLACEMENT, version="15.2")
-def deprecated_number_is_refused(service: Service) -> None:
-    """A change of the configuration that sends approvals_before_merge is refused long before that goes."""
-    done_and_refused(service, "POST /projects/:id/approvals", lambda request: b"approvals_before_merge" in request.body)
+def rules_are_refused_as_long_as_the_deprecated_number_is_there(service: Service) -> None:
+    """No rule can be added to a project: approvals_before_merge is to say the number."""
+    answering(service, "POST /projects/:id/approval_rules", lambda _: True, lambda: Response(400))
 
 
 # -- what was introduced -----------------------------------------------------------------------------------------------
