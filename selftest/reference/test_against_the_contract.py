@@ -8,6 +8,7 @@ that the contract describes.
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,9 @@ import pytest
 from conformance.contract import TABLE, Contract, Kind, Version
 from conformance.contract.bundle import resolve
 from conformance.reference import Choices, EmbeddedServer, Service, create_service
-from conformance.results.recorder import Recorder
 from conformance.suite.arrange import Place, RequestExample, area_of, has_request_example
 from conformance.suite.arrange.request_examples import prepare
-from conformance.suite.context import Run, running
+from conformance.suite.context import Run, testing
 from conformance.suite.derived import caller_named, documents_json, served_caller
 from conformance.suite.expectations import Answer, Caller, group_path, project_path
 from conformance.target.embedded import profile_data
@@ -28,7 +28,6 @@ from conformance.target.profile import ACTORS, profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path as FilePath
 
     from conformance.contract import DocumentedResponse, Operation
     from conformance.contract.bundle import Json
@@ -202,17 +201,15 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def book(server: EmbeddedServer, version: str, tmp_path: FilePath) -> Iterator[Ledger]:
+def book(server: EmbeddedServer, version: str) -> Iterator[Ledger]:
     """Serve a version and begin a run against it."""
     service = create_service(version, Choices(export_delay_seconds=0))
     server.serve(service)
     profile = profile_from(profile_data(service.world, server.base_url, version), "the reference")
-    recorder = Recorder(tmp_path / "results.jsonl")
-    with running(Run(Contract.load(), profile, recorder)) as run:
+    with closing(Run(Contract.load(), profile, lambda _: None)) as run, testing(run, "the reference", frozenset()):
         found = Ledger(run, service)
         run.client.on_exchange(found.see)
         yield found
-    recorder.close()
 
 
 def ready(run: Run, operation: Operation) -> Prepared:

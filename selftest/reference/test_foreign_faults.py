@@ -391,7 +391,7 @@ class Story:
         groups = [one.id for one in self.world.many("allowlist_groups")]
         place = f"{self._place('project')}/merge_requests/{self.world.one('second_merge_request').extra['iid']}"
         slack, setting = {"webhook": "https://h.example.com"}, f"{project}/merge_request_approval_setting"
-        pairs = (
+        pairs: tuple[tuple[str, str, str, Any, Any], ...] = (
             (
                 f"{scope}/allowlist",
                 "POST",
