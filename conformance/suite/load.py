@@ -1,19 +1,23 @@
-"""Many calls within a short time, and times without any: what it takes to see a rate limit."""
+"""Several calls at the same time, many within a short time, and times without any."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from threading import Barrier
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.suite.context import current_run
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from conformance.suite.expectations import Caller
 
 _AT_ONCE = 16
+_WAIT_SECONDS = 10
+
+T = TypeVar("T")
 
 #: How time passes. Whoever serves the target and owns its clock puts another way in its place.
 let_pass: Callable[[float], None] = time.sleep
@@ -37,3 +41,19 @@ def send_load(caller: Caller, path: str, body: Any, *, count: int = 1) -> list[A
 def idle(seconds: float) -> None:
     """Call nothing for as long as a window of time lasts that the specification speaks of."""
     let_pass(seconds)
+
+
+def at_once(acts: Sequence[Callable[[], T]]) -> list[T]:
+    """
+    Do several things at the same time, each on a connection of its own, and return what came of each.
+
+    They wait for each other before they begin, so that none is answered before the last is sent.
+    """
+    together = Barrier(len(acts))
+
+    def begin(act: Callable[[], T]) -> T:
+        together.wait(_WAIT_SECONDS)
+        return act()
+
+    with current_run().threads(len(acts)) as pool:
+        return list(pool.map(begin, acts))
