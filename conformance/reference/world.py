@@ -294,5 +294,7 @@ class _Builder:
             "source_branch": merge_request.source_branch,
             "target_branch": merge_request.target_branch,
             "author_id": merge_request.author_id,
+            "title": merge_request.title,
+            "description": merge_request.description or "",
         }
         return Fixture(merge_request.id, None, extra)

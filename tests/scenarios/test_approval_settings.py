@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from conformance.suite.arrange.approval_settings import (
     of_project,
 )
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
+from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -290,6 +292,23 @@ def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> 
         found = {other: shown.get(other) for other in others}
         must(found == others, f"after {name} = {value}: {others}", str(found))
         expected = shown
+
+
+@at_both_places(
+    "both_hold",
+    group="approval-settings.group.update.at-once",
+    project="approval-settings.project.update.at-once",
+)
+def test_two_updates_at_once_of_different_settings_both_hold(both_hold: str, settings: Settings) -> None:
+    names = [name for name in settings.free() if name in (AUTHOR, COMMITTER, OVERRIDES)][:2]
+    given(len(names) == 2, f"there are no two settings in {settings.path} that could be changed")
+    with verifies(both_hold):
+        for _ in range(2):
+            before = settings.values()
+            for answer in at_once(*(partial(settings.change, **{name: not before[name]}) for name in names)):
+                answer.given_served()
+            for name in names:
+                settings.must_show(name, value=not before[name])
 
 
 @pytest.mark.parametrize("case", [*SINGLE, *SELECTIVE_REMOVALS], ids=lambda case: f"{case.place}-{case.name}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from conformance.suite.arrange.reviews import (
     approvals_left,
     approvals_put_back,
     approvers_in,
     approvers_of,
     created,
+    given_in_profile,
     given_open,
     merge_request_path,
     must_be_approved_by,
@@ -167,8 +170,7 @@ def test_approving_with_the_current_head_is_accepted(
     approver: Caller,
     merge_request: Fixture,
 ) -> None:
-    sha = merge_request.get("sha")
-    given(sha is not None, "the profile does not give the HEAD of merge_request")
+    sha = given_in_profile(merge_request.get("sha"), "sha", "merge_request")
     others = approvers_of(maintainer, review)
     approver.post(review / "approve").given_served()
     approver.post(review / "unapprove").given_served()
@@ -204,6 +206,26 @@ def other_shas(merge_request: Fixture) -> list[str]:
     """Return commits that are not the HEAD, one of them as like it as can be."""
     head = str(merge_request.get("sha") or "")
     return [OTHER_SHA, *([f"{head[:-1]}{'0' if head[-1] != '0' else '1'}"] if head else [])]
+
+
+@pytest.mark.parametrize("near", ["shortened", "empty"])
+def test_what_is_nearly_the_head_approves_nothing(
+    near: str,
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    merge_request: Fixture,
+) -> None:
+    """Which refusal it is, is left open: what is no whole sha may be taken for malformed as well."""
+    head = str(given_in_profile(merge_request.get("sha"), "sha", "merge_request"))
+    before = approvers_of(maintainer, review)
+    refused = approver.post(review / "approve", {"sha": head[:-1] if near == "shortened" else ""})
+    after = approvers_of(maintainer, review)
+    approver.post(review / "unapprove")
+    control = approver.post(review / "approve", {"sha": head})
+    with verifies("merge-request-approvals.approve.near-sha-is-refused"):
+        refused.must_be_refused(beside=control)
+        must(after == before, f"approved_by as before: {before}", str(after))
 
 
 def test_a_conflict_about_the_commit_changes_nothing(

@@ -11,13 +11,16 @@ from conformance.suite.arrange.reviews import (
     approvers_of,
     created,
     fresh_name,
+    given_in_profile,
     given_open,
     merge_request_path,
     must_be_approved_by,
+    password_of,
     rules_put_back,
     under_review,
     user_id,
 )
+from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
@@ -185,9 +188,8 @@ def test_whether_somebody_without_a_role_may_read(
 @pytest.fixture
 def guarded(maintainer: Caller, approver: Caller, password_merge_request: Fixture) -> Iterator[Path]:
     """A merge request that asks for the password of who approves it, not approved yet."""
-    number = password_merge_request.get("project_id")
-    given(number is not None, "the profile does not give the project_id of password_merge_request")
-    given(bool(approver.actor and approver.actor.password), "the profile does not give the password of approver")
+    number = given_in_profile(password_merge_request.get("project_id"), "project_id", "password_merge_request")
+    password_of(approver)
     path = Path(f"/projects/{number}/merge_requests") / password_merge_request["iid"]
     given_open(maintainer, path)
     if user_id(approver) in approvers_of(maintainer, path):
@@ -204,14 +206,16 @@ def test_where_a_password_is_required_only_the_right_one_approves(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    password = approver.actor.password if approver.actor else None
+    password = password_of(approver)
     before = approvers_of(maintainer, guarded)
     missing = approver.post(guarded / "approve")
     after_missing = approvers_of(maintainer, guarded)
     approver.post(guarded / "unapprove")
-    wrong = approver.post(guarded / "approve", {"approval_password": f"not {password}"})
-    after_wrong = approvers_of(maintainer, guarded)
-    approver.post(guarded / "unapprove")
+    wrong = []
+    for text in (f"not {password}", "", *other_passwords(approver)):
+        answer = approver.post(guarded / "approve", {"approval_password": text})
+        wrong.append((answer, approvers_of(maintainer, guarded)))
+        approver.post(guarded / "unapprove")
     right = approver.post(guarded / "approve", {"approval_password": password})
     with verifies("merge-request-approvals.password.right", go_on=True):
         right.must_be_served()
@@ -220,5 +224,12 @@ def test_where_a_password_is_required_only_the_right_one_approves(
         missing.must_be_refused(beside=right)
         must(after_missing == before, f"approved_by as before: {before}", str(after_missing))
     with verifies("merge-request-approvals.password.wrong"):
-        wrong.must_be_refused(beside=right)
-        must(after_wrong == before, f"approved_by as before: {before}", str(after_wrong))
+        for answer, after in wrong:
+            answer.must_be_refused(beside=right)
+            must(after == before, f"approved_by as before: {before}", str(after))
+
+
+def other_passwords(caller: Caller) -> list[str]:
+    """Return a password of somebody else, where the profile gives one that is not the caller's as well."""
+    known = [actor.password for actor in current_run().profile.actors.values() if actor.password]
+    return [password for password in known if password != password_of(caller)][:1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,9 @@ from conformance.suite.arrange.approval_rules import (
     project_rules_path,
     standings,
 )
-from conformance.suite.arrange.reviews import created, fresh_name, naming_only, user_id
+from conformance.suite.arrange.reviews import created, fresh_name, naming_only, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
+from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
     from conformance.target import Fixture
@@ -124,6 +126,52 @@ def test_a_change_of_branches_replaces_them(
         body = changed(maintainer, protected_branch_ids=[second_protected_branch.id])
         maintainer.put(project_rules / number, body).must_be_served()
         stored.must_name_only(protected_branches=[second_protected_branch.id])
+
+
+def test_two_rules_created_at_once_are_both_kept(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
+    before = maintainer.list(project_rules).ids()
+    bodies = [{"name": fresh_name(), "approvals_required": number, **naming_only(maintainer)} for number in (1, 2)]
+    with verifies("project-approval-rules.create.at-once"):
+        answers = at_once(
+            *(
+                partial(caller.post, project_rules, body)
+                for caller, body in zip((maintainer, owner), bodies, strict=True)
+            )
+        )
+        made = [rule_in(answer)["id"] for answer in answers]
+        must(len(set(made) - set(before)) == len(made), "two rules with ids of their own", f"the ids {made}")
+        for number, body in zip(made, bodies, strict=True):
+            wanted = {name: body[name] for name in ("name", "approvals_required")}
+            in_list(maintainer, project_rules, number).must_hold(**wanted)
+
+
+def test_the_older_of_two_rules_is_read_under_its_own_number(maintainer: Caller, project_rules: Path) -> None:
+    rules = [created(maintainer, project_rules) for _ in range(2)]
+    with verifies("project-approval-rules.read"):
+        for rule in rules:
+            maintainer.get(project_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
+
+
+def test_whoever_has_read_before_sees_a_change_and_a_deletion(
+    maintainer: Caller,
+    owner: Caller,
+    project_rules: Path,
+) -> None:
+    """What one caller was shown must not be kept for that caller."""
+    number = created(maintainer, project_rules)["id"]
+    alone = owner.get(project_rules / number)
+    listed = owner.list(project_rules)
+    body = changed(maintainer)
+    maintainer.put(project_rules / number, body).given_served()
+    with verifies("project-approval-rules.update.stored"):
+        wanted = {name: body[name] for name in ("name", "approvals_required")}
+        by_id(owner, project_rules, number).must_hold(**wanted)
+        in_list(owner, project_rules, number).must_hold(**wanted)
+    maintainer.delete(project_rules / number).given_served()
+    with verifies("project-approval-rules.delete.gone", go_on=True):
+        owner.get(project_rules / number).must_be_refused(beside=alone)
+    with verifies("project-approval-rules.delete.unlisted"):
+        owner.list(project_rules).must_not_contain(id=number, after=listed)
 
 
 # -- hidden groups -----------------------------------------------------------------------------------------------------

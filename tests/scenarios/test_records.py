@@ -11,11 +11,14 @@ from conformance.suite.arrange.reviews import (
     Rule,
     approvals_put_back,
     created,
+    given_in_profile,
     given_open,
     merge_request_path,
+    rules_put_back,
     state_of,
     status_of,
     user_id,
+    username,
 )
 from conformance.suite.expectations import Caller, Path, given, must, verifies
 
@@ -117,6 +120,62 @@ def test_a_user_is_described_alike_wherever_one_stands(
 
 def is_there(user: Any, name: str) -> bool:
     return isinstance(user, dict) and name in user and isinstance(user[name], SIX_FIELDS[name])
+
+
+def test_whoever_is_named_is_named_whole(
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project_rules: Path,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """Two users in each list, so that the number of one may be seen beside the name of the other."""
+    people = {user_id(caller): username(caller) for caller in (approver, second_approver)}
+    path = merge_request_path(project, merge_request)
+    given_open(maintainer, path)
+    rules = path / "approval_rules"
+    with rules_put_back(maintainer, rules), approvals_put_back(maintainer, path, approver, second_approver):
+        answers = [created(maintainer, place, user_ids=list(people)) for place in (project_rules, rules)]
+        for caller in (approver, second_approver):
+            caller.post(path / "approve").given_served()
+        status, state = status_of(maintainer, path), state_of(maintainer, path)
+        records = [*answers, *maintainer.list(project_rules).entries, *maintainer.list(rules).entries, *state["rules"]]
+    users = [entry.get("user") for entry in status["approved_by"] if isinstance(entry, dict)]
+    for record in records:
+        users += [user for name in ("users", "eligible_approvers", "approved_by") for user in record.get(name) or ()]
+    shown = [user for user in users if isinstance(user, dict) and user.get("id") in people]
+    given(len(shown) >= 2 * len(people), "hardly any list names the approvers")
+    with verifies("records.user-reference.one-person"):
+        names = {number: {user.get("name") for user in shown if user["id"] == number} for number in people}
+        for user in shown:
+            wanted = people[user["id"]]
+            must(user.get("username") == wanted, f"user {user['id']} as {wanted}", f"username = {user.get('username')}")
+        must(all(len(found) <= 1 for found in names.values()), "one name for each user", str(names))
+
+
+def test_a_group_is_named_whole(
+    maintainer: Caller,
+    project_rules: Path,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    paths = {
+        group.id: given_in_profile(group.get("path"), "path", group.name)
+        for group in (approver_group, second_approver_group)
+    }
+    rule = created(maintainer, project_rules, group_ids=list(paths))
+    shown = [*(rule.get("groups") or ()), *(maintainer.read(project_rules / rule["id"]).get("groups") or ())]
+    named = [group for group in shown if isinstance(group, dict) and group.get("id") in paths]
+    given(len(named) >= len(paths), "the rule does not show its groups")
+    with verifies("records.group-reference.one-group"):
+        for group in named:
+            path = paths[group["id"]]
+            must(
+                group.get("full_path") == path,
+                f"group {group['id']} as {path}",
+                f"full_path = {group.get('full_path')}",
+            )
 
 
 # -- protected branches ------------------------------------------------------------------------------------------------

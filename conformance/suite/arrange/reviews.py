@@ -44,6 +44,11 @@ def user_id(caller: Caller) -> int:
     return int(given_in_profile(caller.actor.id if caller.actor else None, "id", caller.name))
 
 
+def password_of(caller: Caller) -> str:
+    """Return the password of an actor; raise NotTested when the profile does not give it."""
+    return given_in_profile(caller.actor.password if caller.actor else None, "password", caller.name)
+
+
 def username(caller: Caller) -> str:
     """Return the username of an actor; raise NotTested when the profile does not give it."""
     return str(given_in_profile(caller.actor.username if caller.actor else None, "username", caller.name))

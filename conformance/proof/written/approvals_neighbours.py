@@ -1,0 +1,340 @@
+"""Faults of approvals that cross what is usually looked at alone: neighbours, two callers at once, the older of two."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import afterwards, altering, around
+from conformance.proof.written.approval_rules import stored
+from conformance.reference.areas.approval_rule_records import Level
+from conformance.reference.errors import StatedError
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
+#: Two calls within so many seconds count as having come at the same time.
+AT_ONCE = 0.1
+
+
+# -- nearly the right value --------------------------------------------------------------------------------------------
+
+
+def conflicting(service: Service, differs: Any) -> None:
+    """Let a function of what was sent and the HEAD decide what conflicts."""
+    area = service.merge_request_approvals
+
+    def require(merge_request: Any, sha: Any) -> None:
+        if differs(sha, service.repositories.head_of(merge_request)):
+            raise StatedError(409, "409 Conflict")
+
+    area.require_current_head = require
+
+
+@fault("merge-request-approvals.approve.near-sha-is-refused")
+def beginning_of_the_head_is_enough(service: Service) -> None:
+    """A sha is the HEAD if the HEAD begins with it."""
+    conflicting(service, lambda sha, head: sha is not None and (not sha or not head.startswith(sha)))
+
+
+@fault("merge-request-approvals.approve.near-sha-is-refused")
+def empty_sha_is_no_sha(service: Service) -> None:
+    """An empty sha is taken for none."""
+    conflicting(service, lambda sha, head: bool(sha) and sha != head)
+
+
+@fault("merge-request-approvals.password.wrong")
+def empty_password_is_right(service: Service) -> None:
+    """An empty password approves."""
+    around(
+        service.merge_request_approvals,
+        "password_matches",
+        lambda matches: lambda caller, password: password == "" or matches(caller, password),
+    )
+
+
+@fault("merge-request-approvals.password.wrong")
+def anybody_s_password_is_right(service: Service) -> None:
+    """The password of any user approves."""
+    service.merge_request_approvals.password_matches = lambda _, password: any(
+        user.password == password for user in service.identities.users.values()
+    )
+
+
+# -- what a move leaves ------------------------------------------------------------------------------------------------
+
+
+def own_rules(service: Service, merge_request: Any) -> list[Any]:
+    """Return the rules of a merge request."""
+    return [
+        rule
+        for rule in list(stored(service).values())
+        if rule.home.level is Level.MERGE_REQUEST and rule.home.id == merge_request.id
+    ]
+
+
+@fault("merge-request-approvals.approvals-leave-rules")
+def reset_takes_the_rules(service: Service) -> None:
+    """A reset of approvals deletes the rules of the merge request as well."""
+
+    def clear(_: Any, merge_request: Any) -> None:
+        for rule in own_rules(service, merge_request):
+            del stored(service)[rule.id]
+
+    afterwards(service.merge_request_approvals, "clear_approvals", clear)
+
+
+@fault("merge-request-approvals.approvals-leave-rules")
+def approval_lowers_the_number(service: Service) -> None:
+    """An approval takes one from approvals_required of each rule."""
+
+    def lower(_: Any, __: Any, merge_request: Any) -> None:
+        for rule in own_rules(service, merge_request):
+            stored(service)[rule.id] = replace(rule, approvals_required=max(0, rule.approvals_required - 1))
+
+    afterwards(service.merge_request_approvals, "add_approval", lower)
+
+
+@fault("merge-request-approvals.rules.leave-project-rules")
+def deletion_in_a_merge_request_reaches_the_project(service: Service) -> None:
+    """With a rule of a merge request the newest rule of its project is deleted."""
+
+    def delete(_: Any, rule: Any) -> None:
+        ours = [one for one in list(stored(service).values()) if one.home.level is Level.PROJECT]
+        if rule.home.level is Level.MERGE_REQUEST and ours:
+            del stored(service)[ours[-1].id]
+
+    afterwards(service.approval_rules, "delete_rule", delete)
+
+
+@fault("project-approval-rules.leave-merge-requests")
+def change_in_a_project_reaches_merge_requests(service: Service) -> None:
+    """A change of a rule of a project gives every rule of a merge request its number."""
+
+    def spread(rule: Any, *_: Any) -> None:
+        for other in list(stored(service).values()):
+            if rule.home.level is Level.PROJECT and other.home.level is Level.MERGE_REQUEST:
+                stored(service)[other.id] = replace(other, approvals_required=rule.approvals_required)
+
+    afterwards(service.approval_rules, "update_rule", spread)
+
+
+@fault("merge-request-approvals.approvals-are-separate")
+def approvals_are_kept_by_iid(service: Service) -> None:
+    """Merge requests of different projects with the same iid share their approvals."""
+    area = service.merge_request_approvals
+
+    def spread(_: Any, user: Any, merge_request: Any) -> None:
+        for other in list(service.repositories.merge_requests.values()):
+            if other.iid == merge_request.iid and other.id != merge_request.id:
+                area.approvals[other.id] = area.approvals[merge_request.id]
+
+    afterwards(area, "add_approval", spread)
+
+
+# -- several at once ---------------------------------------------------------------------------------------------------
+
+
+def losing(service: Service, area: Any, name: str) -> None:
+    """Let the later of two calls of a method that come at the same time begin from what was there before both."""
+    last: list[Any] = [float("-inf"), None]
+
+    def make(method: Any) -> Any:
+        def racing(*arguments: Any, **named: Any) -> Any:
+            now, before = time.monotonic(), service.store.snapshot()
+            if now - last[0] < AT_ONCE and last[1] is not None:
+                service.store.restore(last[1])
+                last[:] = [float("-inf"), None]
+            else:
+                last[:] = [now, before]
+            return method(*arguments, **named)
+
+        return racing
+
+    around(area, name, make)
+
+
+@fault("merge-request-approvals.approve.at-once")
+def one_of_two_approvals_is_lost(service: Service) -> None:
+    """Of two approvals at the same time the first is lost."""
+    losing(service, service.merge_request_approvals, "add_approval")
+
+
+@fault("merge-request-approvals.rules.create.at-once")
+@fault("project-approval-rules.create.at-once")
+def one_of_two_rules_is_lost(service: Service) -> None:
+    """Of two rules that are created at the same time the first is lost."""
+    losing(service, service.approval_rules, "add_rule")
+
+
+@fault("approval-settings.group.update.at-once")
+def one_of_two_settings_of_a_group_is_lost(service: Service) -> None:
+    """Of two updates of a group's settings at the same time the first is lost."""
+    losing(service, service.approval_settings, "change")
+
+
+@fault("approval-settings.project.update.at-once")
+def one_of_two_settings_of_a_project_is_lost(service: Service) -> None:
+    """Of two updates of a project's settings at the same time the first is lost."""
+    losing(service, service.approval_settings, "change")
+
+
+# -- the older of two, and who has read before -------------------------------------------------------------------------
+
+
+def newest_in_place_of(service: Service, level: Level, name: str) -> None:
+    """Let a method that takes a rule work on the newest rule of its home instead, at one level."""
+
+    def make(method: Any) -> Any:
+        def newest(subject: Any, rule: Any, *arguments: Any) -> Any:
+            found = [one for one in list(stored(service).values()) if one.home == rule.home]
+            return method(subject, found[-1] if rule.home.level is level else rule, *arguments)
+
+        return newest
+
+    around(service.approval_rules, name, make)
+
+
+@fault("merge-request-approvals.rules.update.name")
+def the_newest_rule_is_updated(service: Service) -> None:
+    """Whichever rule of a merge request is named in an update, the newest one changes."""
+    newest_in_place_of(service, Level.MERGE_REQUEST, "update_rule")
+
+
+def newest_is_read(service: Service, key: str, level: Level) -> None:
+    """Show the newest rule of the home under the number that was asked for."""
+
+    def alter(_: Request, response: Response) -> None:
+        asked = stored(service).get(response.content.get("id"))
+        if asked is not None and asked.home.level is level:
+            newest = [one for one in list(stored(service).values()) if one.home == asked.home][-1]
+            response.content = {**response.content, "name": newest.name}
+
+    altering(service, f"GET {key}", alter)
+
+
+@fault("merge-request-approvals.rules.read-one")
+def the_newest_rule_of_a_merge_request_is_read(service: Service) -> None:
+    """Under each number of a rule of a merge request the name of the newest one is shown."""
+    newest_is_read(service, f"{MERGE_REQUEST}/approval_rules/:approval_rule_id", Level.MERGE_REQUEST)
+
+
+@fault("project-approval-rules.read")
+def the_newest_rule_of_a_project_is_read(service: Service) -> None:
+    """Under each number of a rule of a project the name of the newest one is shown."""
+    newest_is_read(service, "/projects/:id/approval_rules/:approval_rule_id", Level.PROJECT)
+
+
+def remembered_for_the_reader(service: Service, key: str, *, actor: str) -> None:
+    """Show one caller again and again what the first reading showed."""
+    known: dict[str, Any] = {}
+    reader = service.world.actors[actor].id
+
+    def alter(request: Request, response: Response) -> None:
+        if request.caller.id == reader and response.status < 300:
+            response.content = known.setdefault(request.raw_path.decode(), response.content)
+
+    altering(service, f"GET {key}", alter)
+
+
+@fault("merge-request-approvals.approve.lists-caller")
+def owner_sees_the_first_status_for_good(service: Service) -> None:
+    """The owner is shown the approval status of a merge request as it was at the first reading."""
+    remembered_for_the_reader(service, f"{MERGE_REQUEST}/approvals", actor="owner")
+
+
+@fault("project-approval-rules.update.stored")
+def owner_sees_the_first_rule_for_good(service: Service) -> None:
+    """The owner is shown a rule of a project as it was at the first reading."""
+    remembered_for_the_reader(service, "/projects/:id/approval_rules/:approval_rule_id", actor="owner")
+
+
+# -- what answers say --------------------------------------------------------------------------------------------------
+
+
+@fault("merge-request-approvals.status.title-and-description")
+def title_of_the_first_merge_request(service: Service) -> None:
+    """The status shows the title of the first merge request of the project."""
+
+    def alter(_: Request, response: Response) -> None:
+        known = service.repositories.merge_requests.values()
+        first = next(one for one in known if one.project_id == response.content["project_id"])
+        response.content = {**response.content, "title": first.title, "description": first.description}
+
+    altering(service, f"GET {MERGE_REQUEST}/approvals", alter)
+
+
+@fault("merge-request-approvals.status.describes-its-merge-request")
+def approval_is_answered_with_another_iid(service: Service) -> None:
+    """The answer to an approval shows the iid of another merge request."""
+
+    def alter(_: Request, response: Response) -> None:
+        response.content = {**response.content, "iid": response.content["iid"] + 1}
+
+    altering(service, f"POST {MERGE_REQUEST}/approve", alter)
+
+
+def in_the_state(service: Service, change: Any) -> None:
+    """Change every rule of the approval state."""
+
+    def alter(_: Request, response: Response) -> None:
+        rules = response.content["rules"]
+        response.content = {**response.content, "rules": [change(rule, rules) for rule in rules]}
+
+    altering(service, f"GET {MERGE_REQUEST}/approval_state", alter)
+
+
+@fault("merge-request-approvals.state.rule.approved-by-have-approved")
+def whoever_may_approve_is_counted(service: Service) -> None:
+    """approved_by of a rule lists all of its users."""
+    in_the_state(service, lambda rule, _: {**rule, "approved_by": rule["users"]})
+
+
+@fault("merge-request-approvals.rules.create.in-state")
+def number_of_the_first_rule_in_the_state(service: Service) -> None:
+    """Every rule of the approval state shows approvals_required of the first one."""
+    in_the_state(service, lambda rule, rules: {**rule, "approvals_required": rules[0]["approvals_required"]})
+
+
+@fault("records.user-reference.one-person")
+def users_have_each_other_s_names(service: Service) -> None:
+    """A user reference shows the username of the user with the number before."""
+    present = service.present.user
+
+    def mixed(user: Any) -> dict[str, Any]:
+        before = service.identities.users.get(user.id - 1) or user
+        return {**present(user), "username": before.username}
+
+    service.present.user = mixed
+
+
+@fault("records.user-reference.one-person")
+def eligible_approvers_have_other_names(service: Service) -> None:
+    """Among eligible_approvers every user has the name of the first one."""
+    rules = service.approval_rules
+    present = rules.present
+
+    def shown(*arguments: Any, **named: Any) -> dict[str, Any]:
+        rule = present(*arguments, **named)
+        users = rule["eligible_approvers"]
+        return {**rule, "eligible_approvers": [{**user, "name": users[0]["name"]} for user in users]}
+
+    rules.present = shown
+
+
+@fault("records.group-reference.one-group")
+def groups_have_each_other_s_paths(service: Service) -> None:
+    """Every group reference in a rule shows the path of the first one there."""
+    rules = service.approval_rules
+    present = rules.present
+
+    def shown(*arguments: Any, **named: Any) -> dict[str, Any]:
+        rule = present(*arguments, **named)
+        groups = rule["groups"]
+        return {**rule, "groups": [{**group, "full_path": groups[0]["full_path"]} for group in groups]}
+
+    rules.present = shown

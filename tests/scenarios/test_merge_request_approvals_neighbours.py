@@ -1,0 +1,311 @@
+"""Merge request approvals: what a move leaves as it was, several callers at once, and readers who have read before."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from conformance.suite.arrange.approval_rules import standings
+from conformance.suite.arrange.reviews import (
+    approvers_in,
+    approvers_of,
+    created,
+    essences,
+    fresh_name,
+    given_in_profile,
+    given_open,
+    merge_request_path,
+    must_be_approved_by,
+    must_become,
+    naming_only,
+    rule_in,
+    state_of,
+    status_of,
+    under_review,
+    user_id,
+)
+from conformance.suite.expectations import Caller, Path, given, must, project_path, unchanged, verifies
+from conformance.suite.load import at_once
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from conformance.target import Fixture
+
+
+# -- what a move leaves ------------------------------------------------------------------------------------------------
+
+
+def test_approving_and_taking_it_back_leave_the_rules(review: Path, maintainer: Caller, approver: Caller) -> None:
+    with (
+        verifies("merge-request-approvals.approvals-leave-rules"),
+        unchanged(lambda: essences(maintainer, review / "approval_rules"), "the rules of the merge request"),
+    ):
+        approver.post(review / "approve").given_served()
+        approver.post(review / "unapprove").given_served()
+
+
+def test_a_reset_of_approvals_leaves_the_rules(
+    maintainer: Caller,
+    approver: Caller,
+    project_bot: Caller,
+    project: Fixture,
+    reset_merge_request: Fixture,
+) -> None:
+    """A reset that takes the rules as well lets the merge request through without any approval."""
+    path = merge_request_path(project, reset_merge_request)
+    with under_review(maintainer, path, approver):
+        approver.post(path / "approve").given_served()
+        with (
+            verifies("merge-request-approvals.approvals-leave-rules"),
+            unchanged(lambda: essences(maintainer, path / "approval_rules"), "the rules of the merge request"),
+        ):
+            project_bot.put(path / "reset_approvals").given_served()
+
+
+def test_rules_of_a_merge_request_leave_those_of_its_project(
+    merge_request_rules: Path,
+    project_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    created(maintainer, project_rules, user_ids=[user_id(approver)])
+    with (
+        verifies("merge-request-approvals.rules.leave-project-rules"),
+        unchanged(lambda: standings(maintainer, project_rules), "the rules of the project"),
+    ):
+        rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+        change = {"name": fresh_name(), "approvals_required": 3, **naming_only(second_approver)}
+        maintainer.put(merge_request_rules / rule["id"], change).given_served()
+        maintainer.delete(merge_request_rules / rule["id"]).given_served()
+
+
+def test_rules_of_a_project_leave_those_that_a_merge_request_has_of_its_own(
+    merge_request_rules: Path,
+    project_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    own = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])["id"]
+
+    def own_rule() -> Any:
+        return essences(maintainer, merge_request_rules).get(own)
+
+    given(own_rule() is not None, "the list does not show the rule")
+    with (
+        verifies("project-approval-rules.leave-merge-requests"),
+        unchanged(own_rule, "the rule of the merge request"),
+    ):
+        rule = created(maintainer, project_rules, user_ids=[user_id(approver)])
+        change = {"name": fresh_name(), "approvals_required": 3, **naming_only(second_approver)}
+        maintainer.put(project_rules / rule["id"], change).given_served()
+        maintainer.delete(project_rules / rule["id"]).given_served()
+
+
+def test_a_merge_request_of_another_project_is_left_alone(
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    fuzz_project: Fixture,
+    fuzz_merge_request: Fixture,
+) -> None:
+    """Numbers of merge requests begin anew in every project, so that one may be taken for another."""
+    other = merge_request_path(fuzz_project, fuzz_merge_request)
+
+    def there() -> tuple[list[int], dict[Any, dict[str, Any]]]:
+        return approvers_of(maintainer, other), essences(maintainer, other / "approval_rules")
+
+    with (
+        verifies("merge-request-approvals.approvals-are-separate", "merge-request-approvals.rules.are-separate"),
+        unchanged(there, "approvals and rules of the merge request in the other project"),
+    ):
+        rule = created(maintainer, review / "approval_rules", user_ids=[user_id(approver)])
+        approver.post(review / "approve").given_served()
+        given(user_id(approver) in approvers_of(maintainer, review), "the approval does not show")
+        maintainer.delete(review / "approval_rules" / rule["id"]).given_served()
+
+
+# -- several at once ---------------------------------------------------------------------------------------------------
+
+
+def test_two_approvals_at_once_are_both_kept(
+    joint_review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    both = [approver, second_approver]
+    before = approvers_of(maintainer, joint_review)
+    with verifies("merge-request-approvals.approve.at-once"):
+        for _ in range(2):
+            answers = at_once(*(partial(caller.post, joint_review / "approve") for caller in both))
+            for answer in answers:
+                answer.given_served()
+            must_be_approved_by(maintainer, joint_review, *before, *map(user_id, both))
+            for caller in both:
+                caller.post(joint_review / "unapprove").given_served()
+
+
+def test_two_rules_created_at_once_are_both_kept(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    owner: Caller,
+    approver: Caller,
+) -> None:
+    before = set(essences(maintainer, merge_request_rules))
+    bodies = [{"name": fresh_name(), "approvals_required": number, **naming_only(approver)} for number in (2, 3)]
+    with verifies("merge-request-approvals.rules.create.at-once"):
+        answers = at_once(
+            *(
+                partial(caller.post, merge_request_rules, body)
+                for caller, body in zip((maintainer, owner), bodies, strict=True)
+            )
+        )
+        made = [rule_in(answer)["id"] for answer in answers]
+        must(len(set(made) - before) == len(made), "two rules with numbers of their own", f"the ids {made}")
+        must_become(
+            lambda: [essences(maintainer, merge_request_rules).get(number, {}).get("name") for number in made],
+            lambda found: bool(found == [body["name"] for body in bodies]),
+            "both rules in the list, each with the name that it was created with",
+        )
+
+
+# -- the older of two, and who has read before -------------------------------------------------------------------------
+
+
+def test_the_older_of_two_rules_is_read_and_changed_too(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    older, newer = (created(maintainer, merge_request_rules, user_ids=[user_id(approver)]) for _ in range(2))
+    with verifies("merge-request-approvals.rules.read-one", go_on=True):
+        for rule in (older, newer):
+            maintainer.get(merge_request_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
+    name, number = fresh_name(), 4
+    change = {"name": name, "approvals_required": number, **naming_only(approver)}
+    with verifies(
+        "merge-request-approvals.rules.update.name", "merge-request-approvals.rules.update.approvals-required"
+    ):
+        maintainer.put(merge_request_rules / older["id"], change).given_served()
+        must_become(
+            lambda: maintainer.read(merge_request_rules / older["id"]),
+            lambda found: found.get("name") == name and found.get("approvals_required") == number,
+            f"the older rule with the name {name} and the number {number}",
+        )
+
+
+def test_whoever_has_read_before_sees_an_approval_and_its_withdrawal(
+    joint_review: Path,
+    approver: Caller,
+    second_approver: Caller,
+    owner: Caller,
+) -> None:
+    """What one caller was shown must not be kept for that caller."""
+    me, readers = user_id(approver), (owner, second_approver, approver)
+    for reader in readers:
+        given(me not in approvers_of(reader, joint_review), "the approval is there already")
+    approver.post(joint_review / "approve").given_served()
+    with verifies("merge-request-approvals.approve.lists-caller"):
+        for reader in readers:
+            must_become(
+                partial(approvers_of, reader, joint_review),
+                lambda found: me in found,
+                f"user {me} in approved_by, as {reader.name} reads it",
+            )
+    approver.post(joint_review / "unapprove").given_served()
+    with verifies("merge-request-approvals.unapprove.caller-is-gone"):
+        for reader in readers:
+            must_become(
+                partial(approvers_of, reader, joint_review),
+                lambda found: me not in found,
+                f"no user {me} in approved_by, as {reader.name} reads it",
+            )
+
+
+# -- what answers say of the very merge request ------------------------------------------------------------------------
+
+
+def test_the_answer_to_an_approval_describes_the_merge_request_of_its_path(
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    answer = approver.post(review / "approve").given_served()
+    with verifies("merge-request-approvals.status.describes-its-merge-request"):
+        answer.must_hold(iid=merge_request["iid"], project_id=project.id)
+        known = {name: merge_request[name] for name in ("title", "description") if merge_request.get(name) is not None}
+        if merge_request.get("id") is not None:
+            known["id"] = merge_request.id
+        for shown in (answer, maintainer.get(review / "approvals").given_served()):
+            shown.must_hold(**known)
+
+
+def test_two_merge_requests_have_titles_of_their_own(
+    maintainer: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+    second_merge_request: Fixture,
+) -> None:
+    with verifies("merge-request-approvals.status.title-and-description"):
+        for fixture in (merge_request, second_merge_request):
+            title = given_in_profile(fixture.get("title"), "title", fixture.name)
+            description = given_in_profile(fixture.get("description"), "description", fixture.name)
+            answer = maintainer.get(merge_request_path(project, fixture) / "approvals").given_served()
+            answer.must_hold(title=title, description=description)
+
+
+def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
+    joint_review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    """Neither before an approval, nor beside one of somebody else, nor after it was taken back."""
+    with verifies("merge-request-approvals.state.rule.approved-by-have-approved"):
+        must_count_only_who_approved(maintainer, joint_review)
+        second_approver.post(joint_review / "approve").given_served()
+        must_count_only_who_approved(maintainer, joint_review)
+        approver.post(joint_review / "approve").given_served()
+        second_approver.post(joint_review / "unapprove").given_served()
+        must_count_only_who_approved(maintainer, joint_review)
+
+
+def must_count_only_who_approved(reader: Caller, path: Path) -> None:
+    """Expect in approved_by of the rules nobody who is not in approved_by of the status."""
+
+    def strangers() -> list[Any]:
+        approved = approvers_in(status_of(reader, path))
+        lists = [rule.get("approved_by") or () for rule in state_of(reader, path)["rules"] if isinstance(rule, dict)]
+        shown = [user.get("id") for users in lists for user in users if isinstance(user, dict)]
+        return [number for number in shown if number not in approved]
+
+    must_become(strangers, lambda found: not found, "nobody in approved_by of a rule who has not approved")
+
+
+def test_a_rule_is_the_same_in_the_state_as_in_the_list(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """Of two rules, each with a name, a number and an approver of its own."""
+    given_open(maintainer, merge_request_path(project, merge_request))
+    state = project_path(project) / "merge_requests" / merge_request["iid"] / "approval_state"
+    for number, caller in ((2, approver), (3, second_approver)):
+        created(maintainer, merge_request_rules, approvals_required=number, user_ids=[user_id(caller)])
+    listed = essences(maintainer, merge_request_rules)
+    with verifies("merge-request-approvals.rules.create.in-state"):
+        body = maintainer.read(state)
+        given(isinstance(body, dict) and isinstance(body.get("rules"), list), "the state has no list of rules")
+        shown = {rule.get("id"): rule for rule in body["rules"] if isinstance(rule, dict)}
+        for number in listed.keys() & shown.keys():
+            told = {name: shown[number].get(name) for name in ("name", "approvals_required")}
+            wanted = {name: listed[number][name] for name in told}
+            must(told == wanted, f"rule {number} as in the list: {wanted}", str(told))
