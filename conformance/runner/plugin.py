@@ -23,7 +23,7 @@ from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from conformance.contract import Contract, Operation
     from conformance.results.plan import SuiteTest
@@ -55,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
+        workers.require_shared_work(config)
         session = config.stash[SESSION] = Session.prepare(options_of(config))
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
@@ -144,7 +145,7 @@ def _tested(contract: Contract, ids: frozenset[str]) -> frozenset[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Read what each test verifies, plan the run, and leave out what is not planned or not selected."""
     session = config.stash[SESSION]
-    items[:] = [item for item in items if not _is_of_no_operation(item)]
+    items[:] = _once_each(item for item in items if not _is_of_no_operation(item))
     if not any(is_suite(item) for item in items):
         return
     tests = suite_tests(items, session.contract)
@@ -164,6 +165,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _once_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Leave out what pytest collected again, as it does for a file that is named twice: a test ends once."""
+    return list({item.nodeid: item for item in items}.values())
 
 
 def _everything(session: Session) -> Mapping[str, SuiteTest]:
@@ -206,7 +212,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     """Begin the run before the first test: target up, record open."""
     config, state = session.config, session.config.stash[SESSION]
     suite = [item for item in session.items if is_suite(item)]
-    if config.option.collectonly or session.testsfailed or not (suite or workers.has_workers(config)):
+    is_broken = session.testsfailed and not config.option.continue_on_collection_errors
+    if config.option.collectonly or is_broken or not (suite or workers.has_workers(config)):
         return (yield)
     try:
         if workers.has_workers(config):
@@ -285,7 +292,7 @@ def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> in
         return int(exitstatus)
     if state.exit_code is not None:
         return int(state.exit_code)
-    is_suite_run = any(is_suite(item) for item in session.items) or session.config.option.collectonly
+    is_suite_run = state.plan is not None or session.config.option.collectonly
     nothing_ran = exitstatus == pytest.ExitCode.OK and is_suite_run and state.keeps_record
     return int(ExitCode.NOTHING_RAN) if nothing_ran else int(exitstatus)
 

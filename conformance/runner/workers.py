@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.errors import UsageError
 from conformance.results.recorder import encoded
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ def is_worker(config: pytest.Config) -> bool:
 def has_workers(config: pytest.Config) -> bool:
     """Tell whether this process lets workers run its tests."""
     return not is_worker(config) and bool(getattr(config.option, "tx", None)) and config.option.dist != "no"
+
+
+def require_shared_work(config: pytest.Config) -> None:
+    """Raise UsageError when each worker would run every test: a test ends once."""
+    if has_workers(config) and config.option.dist == "each":
+        raise UsageError("--dist each lets every worker run every test. Leave --dist out: workers share the tests.")
 
 
 def told_to_worker(session: Session, number: int) -> dict[str, Any]:
