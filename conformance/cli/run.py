@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 #: Switches by their parameter, and what each is to pytest.
+_OWN = ("ready_for", "workers")
 _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
 
 
@@ -57,6 +58,14 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
     "--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls under way at once."
 )
 @click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Processes that run tests side by side, each in a world of the profile of its own.",
+)
+@click.option(
     "--minutes",
     type=click.FloatRange(0, min_open=True),
     metavar="N",
@@ -81,6 +90,7 @@ def run(
     /,
     *,
     ready_for: str | None,
+    workers: int,
     pytest_arguments: tuple[str, ...],
     **_: object,
 ) -> int:
@@ -89,10 +99,11 @@ def run(
 
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
-    options = ["--by-area", *(flag for name, flag in _FLAGS.items() if context.params[name])]
+    side_by_side = [f"-n{workers}"] if workers > 1 else []
+    options = ["--by-area", *side_by_side, *(flag for name, flag in _FLAGS.items() if context.params[name])]
     for parameter in context.command.params:
         name = parameter.name or ""
-        if not isinstance(parameter, click.Option) or parameter.is_flag or name == "ready_for":
+        if not isinstance(parameter, click.Option) or parameter.is_flag or name in _OWN:
             continue
         value = context.params[name]
         if context.get_parameter_source(name) is ParameterSource.DEFAULT:

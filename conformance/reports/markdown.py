@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from conformance.reports.facts import Facts, Tally, said
-from conformance.reports.text import clip, one_line, plural, visible
+from conformance.reports.facts import Facts, Tally
+from conformance.results.text import clip, one_line, plural, said, visible
 from conformance.results.verdicts import RequirementVerdict, Verdict
 
 if TYPE_CHECKING:

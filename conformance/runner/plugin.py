@@ -25,6 +25,8 @@ from conformance.suite.context import TestContext, enter
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
+    from xdist.workermanage import WorkerController
+
     from conformance.contract import Contract, Operation
     from conformance.results.plan import SuiteTest
 
@@ -55,14 +57,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
-        workers.require_shared_work(config)
         session = config.stash[SESSION] = Session.prepare(options_of(config))
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from error
     if workers.is_worker(config):
-        workers.become_worker(session, vars(config)["workerinput"])
+        workers.become_worker(session, config.workerinput)
     else:
         _show_by_area(config)
 
@@ -86,18 +87,22 @@ def session_of(config: pytest.Config) -> Session | None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: pytest.Item) -> None:
+def pytest_configure_node(node: WorkerController) -> None:
     """Tell a worker of pytest-xdist what it has to know of the run."""
-    session = node.config.stash[SESSION]
-    vars(node)["workerinput"].update(workers.told_to_worker(session, _number_of(vars(node)["workerinput"])))
-
-
-def _number_of(told: dict[str, str]) -> int:
-    return int(told["workerid"].removeprefix("gw"))
+    session, number = node.config.stash[SESSION], int(node.workerinput["workerid"].removeprefix("gw"))
+    node.workerinput.update(workers.told_to_worker(session, number))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(node: pytest.Item, ids: list[str]) -> None:
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Take what a worker leaves behind when it ends."""
+    session = node.config.stash[SESSION]
+    if session.is_open:
+        workers.take_leave(session, getattr(node, "workeroutput", {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]) -> None:
     """Learn from the workers, who all collect the same, which tests are going to run."""
     session = node.config.stash[SESSION]
     if session.is_open:
@@ -255,6 +260,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
         print(f"\nWhat the test changed could not be put back: {error}", file=sys.stderr)  # noqa: T201
     if state is None or ONLY_ASKS in session.config.stash:
         return
+    if workers.is_worker(session.config):
+        workers.leave(state, session.config.workeroutput)
     if state in _KEEPING:
         _KEEPING.remove(state)
     if state.is_open:

@@ -25,7 +25,7 @@ from conformance.suite.expectations import Caller, Path, given, must, observe, u
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDecorator:

@@ -19,7 +19,7 @@ from conformance.suite.arrange.reviews import created, fresh_name, naming_only, 
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 def changed(named: Caller, **more: object) -> dict[str, object]:
