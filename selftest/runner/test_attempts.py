@@ -63,7 +63,7 @@ ARGUMENTS = (
     arguments("-k", INCOMPLETE, "-k role", "-k", "role"),
     arguments("-k of nothing", NOTHING_RAN, "deselected", "-k", "no_such_test"),
     arguments("-m", INCOMPLETE, "-m every_operation", "-m", "every_operation"),
-    arguments("--deselect", INCOMPLETE, "--deselect", f"--deselect={SUITE_FOLDER.name}/scenarios/test_code_completion.py"),
+    arguments("--deselect", INCOMPLETE, "--deselect", "--deselect=tests/scenarios/test_code_completion.py"),
     arguments("--ignore", INCOMPLETE, "--ignore", f"--ignore={ONE_FILE}"),
     arguments("--ignore-glob", INCOMPLETE, "--ignore-glob", "--ignore-glob=*completion*"),
     arguments("another name of tests", INCOMPLETE, "python_functions", "-o", "python_functions=test_e*"),
