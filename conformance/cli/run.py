@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from conformance.runner.session import Session
 
 
-#: Switches by their parameter, and what each is to pytest.
+#: Parameters that are no options of the plugin.
 _OWN = ("ready_for", "workers")
+#: Switches by their parameter, and what each is to pytest.
 _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
 
 

@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from error
     if workers.is_worker(config):
-        workers.become_worker(session, config.workerinput)
+        workers.become_worker(session, config.workerinput)  # type: ignore[attr-defined]  # as pytest-xdist has it
     else:
         _show_by_area(config)
 
@@ -261,7 +261,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     if state is None or ONLY_ASKS in session.config.stash:
         return
     if workers.is_worker(session.config):
-        workers.leave(state, session.config.workeroutput)
+        workers.leave(state, session.config.workeroutput)  # type: ignore[attr-defined]  # the same
     if state in _KEEPING:
         _KEEPING.remove(state)
     if state.is_open:

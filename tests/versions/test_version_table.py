@@ -43,8 +43,7 @@ from conformance.suite.version_items import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.suite import ReplacedBy
-    from conformance.suite import Actor, Fixture
+    from conformance.suite import Actor, Fixture, ReplacedBy
     from conformance.suite.expectations import Answer
 
 
