@@ -10,7 +10,7 @@ import pytest
 from click.core import ParameterSource
 
 from conformance.contract import Version
-from conformance.errors import UsageError
+from conformance.errors import ExitCode, UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
 from conformance.reports import FORMATS, render
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from conformance.runner.session import Session
 
 
+#: Parameters that are no options of the plugin.
+_OWN = ("ready_for", "workers")
 #: Switches by their parameter, and what each is to pytest.
 _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
 
@@ -57,6 +59,14 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
     "--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls under way at once."
 )
 @click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Processes that run tests side by side, each in a world of the profile of its own.",
+)
+@click.option(
     "--minutes",
     type=click.FloatRange(0, min_open=True),
     metavar="N",
@@ -81,6 +91,7 @@ def run(
     /,
     *,
     ready_for: str | None,
+    workers: int,
     pytest_arguments: tuple[str, ...],
     **_: object,
 ) -> int:
@@ -89,32 +100,43 @@ def run(
 
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
-    options = ["--by-area", *(flag for name, flag in _FLAGS.items() if context.params[name])]
+    side_by_side = [f"-n{workers}"] if workers > 1 else []
+    options = ["--by-area", *side_by_side, *(flag for name, flag in _FLAGS.items() if context.params[name])]
     for parameter in context.command.params:
         name = parameter.name or ""
-        if not isinstance(parameter, click.Option) or parameter.is_flag or name == "ready_for":
+        if not isinstance(parameter, click.Option) or parameter.is_flag or name in _OWN:
             continue
         value = context.params[name]
         if context.get_parameter_source(name) is ParameterSource.DEFAULT:
             continue
         given = value if isinstance(value, tuple) else (value,)
         options.extend(f"--{name.replace('_', '-')}={entry}" for entry in given if entry is not None)
-    arguments = suite_arguments(*options, *pytest_arguments)
-    if ready_for is None:
-        return int(pytest.main(arguments))
-    return _run_ready_for(arguments, ready_for)
+    return run_suite(suite_arguments(*options, *pytest_arguments), ready_for=ready_for)
 
 
-def _run_ready_for(arguments: list[str], version: str) -> int:
-    """Run, and then tell what an upgrade would meet; the exit code is that of the run."""
-    from conformance.cli.versions import after_run  # noqa: PLC0415 - only this way of running needs it
+def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tuple[object, ...] = ()) -> int:
+    """
+    Let pytest run the suite, and return the exit code of the run, which is 0 only where a verdict says so.
 
-    Version.parse_known(version)
+    `ready_for` also tells what an upgrade to that version would meet; `plugins` go to pytest beside the suite's own.
+    """
+    if ready_for is not None:
+        Version.parse_known(ready_for)
     watcher = _Watcher()
-    code = int(pytest.main(arguments, plugins=[watcher]))
-    if watcher.session is not None:
-        after_run(watcher.session, version)
-    return code
+    code = int(pytest.main(arguments, plugins=[*plugins, watcher]))
+    if ready_for is not None and watcher.session is not None:
+        from conformance.cli.versions import after_run  # noqa: PLC0415 - only this way of running needs it
+
+        after_run(watcher.session, ready_for)
+    return code or _reached(watcher.session)
+
+
+def _reached(session: Session | None) -> int:
+    """Return the exit code of a run with which pytest had no problem: whatever pytest did, it may not have tested."""
+    if session is None or session.exit_code is None:
+        click.echo("No test ran, so there is no verdict.", err=True)
+        return int(ExitCode.NOTHING_RAN)
+    return int(session.exit_code)
 
 
 class _Watcher:

@@ -15,9 +15,9 @@ import pytest
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.reports import render_all
-from conformance.reports.text import one_line, plural
 from conformance.results.reading import read_record
 from conformance.results.recorder import add_readiness
+from conformance.results.text import one_line, plural
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import Options
 from conformance.runner.session import Session

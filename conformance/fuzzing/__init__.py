@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from conformance.fuzzing.case_adapter import CaseAdapter
 from conformance.fuzzing.cases import DrawnCase, Mutation
@@ -10,11 +10,12 @@ from conformance.fuzzing.corpus import PHASES, Budget, Corpus, Draw
 from conformance.fuzzing.read_back import must_be_stored
 from conformance.fuzzing.running import Failure, Tally, run_cases
 from conformance.suite.context import current_run
+from conformance.suite.session import SuiteSession
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
-    from conformance.runner.session import Session
+    from conformance.contract import Operation, Version
     from conformance.suite.arrange import Place
+    from conformance.suite.context import Run
 
 __all__ = [
     "PHASES",
@@ -22,6 +23,7 @@ __all__ = [
     "CaseAdapter",
     "Corpus",
     "Draw",
+    "DrawingSession",
     "DrawnCase",
     "Failure",
     "Mutation",
@@ -37,7 +39,22 @@ __all__ = [
 _RATION = 8
 
 
-def drawn_for(suite: Session, operation: Operation, phase: str) -> list[DrawnCase]:
+class DrawingSession(SuiteSession, Protocol):
+    """A session that can tell which cases are drawn in it."""
+
+    @property
+    def run(self) -> Run | None:
+        """The run against the operator's target; None where a proof has its own."""
+
+    @property
+    def budget(self) -> Budget:
+        """What decides which random cases are drawn for an operation."""
+
+    def corpus(self, version: Version | None) -> Corpus:
+        """Return the cases for targets of a version."""
+
+
+def drawn_for(suite: DrawingSession, operation: Operation, phase: str) -> list[DrawnCase]:
     """
     Return the cases of an operation for the running target, within the budget of the session, and count them.
 
@@ -56,7 +73,7 @@ def drawn_for(suite: Session, operation: Operation, phase: str) -> list[DrawnCas
     return found.cases
 
 
-def keep_failed(suite: Session, operation: Operation, tally: Tally) -> None:
+def keep_failed(suite: DrawingSession, operation: Operation, tally: Tally) -> None:
     """Let later runs of any seed send again what failed; what a proof made to fail on purpose is not kept."""
     if tally.failing and suite.run is not None:
         suite.corpus(current_run().profile.version).keep_failed(operation, tally.failing)

@@ -26,7 +26,7 @@ from conformance.contract.bundle import resolve
 from conformance.errors import UsageError
 from conformance.fuzzing.ahead import Ahead, Wish
 from conformance.fuzzing.cases import DrawnCase
-from conformance.reports.text import plural
+from conformance.results.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -22,8 +22,8 @@ from allure_commons.model2 import (
 )
 from allure_commons.types import AttachmentType, LabelType, Severity
 
-from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, said, standing, why
-from conformance.reports.text import clip, one_line, visible
+from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, standing, why
+from conformance.results.text import clip, one_line, said, visible
 from conformance.results.verdicts import RequirementVerdict, Verdict
 
 if TYPE_CHECKING:

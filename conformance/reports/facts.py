@@ -8,8 +8,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from conformance.reports.text import one_line, plural
 from conformance.results.record import Check, Reason, RunRecord, TestOutcome
+from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
 from conformance.versions.timeline import TimelineItem, timeline
 
@@ -267,12 +267,6 @@ _SETTLED: Mapping[Verdict, Standing] = {
     Verdict.NOTED: Standing.NOTED,
     Verdict.NOT_APPLICABLE: Standing.NOT_APPLICABLE,
 }
-
-
-def said(check: Check) -> Mapping[str, str]:
-    """Return what a failed check says, by the name under which reports print it, without what it leaves out."""
-    parts = {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}
-    return {name: value for name, value in parts.items() if value}
 
 
 def failure_in_words(check: Check) -> str:

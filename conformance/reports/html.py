@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from conformance.reports.facts import SHOWN_FAILURES, Facts, standing, weight, why
-from conformance.reports.text import clip, plural, visible
+from conformance.results.text import clip, plural, visible
 from conformance.results.verdicts import Verdict
 
 _TEMPLATE = "report.html.j2"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, standing, weight, why
-from conformance.reports.text import clip, one_line, visible
+from conformance.results.text import clip, one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from conformance.reports.facts import Facts, Tally, said, weight
-from conformance.reports.text import clip, one_line, plural, visible
+from conformance.reports.facts import Facts, Tally, weight
+from conformance.results.text import clip, one_line, plural, said, visible
 from conformance.results.verdicts import RequirementVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from conformance.reports.facts import Facts, Tally
     from conformance.results.record import Check
 
 # Comments of common services end at 65,536 characters; these limits keep even a bad run below.

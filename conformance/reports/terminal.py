@@ -5,8 +5,8 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from conformance.reports.facts import Facts, said, weight
-from conformance.reports.text import clip, one_line, plural, visible
+from conformance.reports.facts import Facts, weight
+from conformance.results.text import clip, one_line, plural, said, visible
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict
 
 if TYPE_CHECKING:

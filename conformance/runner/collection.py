@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from conformance.contract import Contract, Version
 
 _QUIET = ("--collect-only", "-qq", "--disable-plugin-autoload", "--capture=no")
-_FROM_OUTSIDE = "PYTEST_ADDOPTS"
+#: Variables by which others than the suite have a say in what pytest collects.
+_FROM_OUTSIDE = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 #: Set for the collection that only asks which tests there are.
 ONLY_ASKS = pytest.StashKey[bool]()
 
@@ -128,6 +129,17 @@ def all_tests(contract: Contract, version: Version | None) -> Mapping[str, Suite
     It asks pytest once more, with no arguments, environment or plugins but the suite's own. Raise ContractError when
     the suite cannot be collected.
     """
+    # Sessions that follow each other in one process, as those of a proof do, have the same tests.
+    key = (contract.digest, version)
+    if key not in _COLLECTED:
+        _COLLECTED[key] = _collected(contract, version)
+    return _COLLECTED[key]
+
+
+_COLLECTED: dict[tuple[str, Version | None], Mapping[str, SuiteTest]] = {}
+
+
+def _collected(contract: Contract, version: Version | None) -> Mapping[str, SuiteTest]:
     collector = _Collector(contract)
     arguments = suite_arguments(*_QUIET, f"--target-version={version or 'unknown'}")
     output = io.StringIO()
@@ -140,9 +152,8 @@ def all_tests(contract: Contract, version: Version | None) -> Mapping[str, Suite
 
 @contextlib.contextmanager
 def _without_environment() -> Iterator[None]:
-    given = os.environ.pop(_FROM_OUTSIDE, None)
+    given = {name: os.environ.pop(name) for name in _FROM_OUTSIDE if name in os.environ}
     try:
         yield
     finally:
-        if given is not None:
-            os.environ[_FROM_OUTSIDE] = given
+        os.environ.update(given)

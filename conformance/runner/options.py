@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from conformance.http.settings import AT_ONCE
 from conformance.results.plan import Selection
 from conformance.runner.location import suite_arguments
+from conformance.runner.workers import number_of
 
 if TYPE_CHECKING:
     import pytest
@@ -59,7 +61,10 @@ class Options:
     def command(self) -> str:
         """The command that makes the same run again, but for its seed."""
         left_out = {"--by-area", *self.pytest_arguments}
-        kept = [argument for argument in self.arguments if argument not in left_out]
+        kept = [
+            argument for argument in self.arguments if argument not in left_out and not _WORKERS.fullmatch(argument)
+        ]
+        kept += ["--workers", str(self.workers)] if self.workers > 1 else []
         behind = ["--", *self.pytest_arguments] if self.pytest_arguments else []
         return shlex.join(["conformance", "run", *kept, *behind])
 
@@ -115,6 +120,7 @@ def options_of(config: pytest.Config) -> Options:
         corpus=option("--corpus"),
         known_failures=option("--known-failures"),
         read_only=option("--read-only"),
+        workers=number_of(config),
         arguments=given,
         pytest_arguments=(*_of_pytest(given), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
     )
@@ -143,6 +149,8 @@ _OF_THE_SUITE = (
     "minutes",
     "known-failures",
 )
+#: What the command makes of --workers.
+_WORKERS = re.compile(r"-n\d+")
 _FLAGS = ("--by-area", "--read-only", "-q", "-v")
 
 
@@ -152,7 +160,7 @@ def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:
     for argument in arguments:
         name = argument.removeprefix("--").partition("=")[0]
         is_ours = argument.startswith("--") and name in _OF_THE_SUITE
-        if not is_value and not is_ours and argument not in _FLAGS:
+        if not is_value and not is_ours and argument not in _FLAGS and not _WORKERS.fullmatch(argument):
             found.append(argument)
         is_value = is_ours and "=" not in argument
     return tuple(found)

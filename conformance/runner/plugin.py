@@ -24,7 +24,9 @@ from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+
+    from xdist.workermanage import WorkerController
 
     from conformance.contract import Contract, Operation
     from conformance.results.plan import SuiteTest
@@ -67,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from error
     if workers.is_worker(config):
-        workers.become_worker(session, vars(config)["workerinput"])
+        workers.become_worker(session, config.workerinput)  # type: ignore[attr-defined]  # as pytest-xdist has it
     else:
         _show_by_area(config)
 
@@ -91,18 +93,22 @@ def session_of(config: pytest.Config) -> Session | None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: pytest.Item) -> None:
+def pytest_configure_node(node: WorkerController) -> None:
     """Tell a worker of pytest-xdist what it has to know of the run."""
-    session = node.config.stash[SESSION]
-    vars(node)["workerinput"].update(workers.told_to_worker(session, _number_of(vars(node)["workerinput"])))
-
-
-def _number_of(told: dict[str, str]) -> int:
-    return int(told["workerid"].removeprefix("gw"))
+    session, number = node.config.stash[SESSION], int(node.workerinput["workerid"].removeprefix("gw"))
+    node.workerinput.update(workers.told_to_worker(session, number))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(node: pytest.Item, ids: list[str]) -> None:
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Take what a worker leaves behind when it ends."""
+    session = node.config.stash[SESSION]
+    if session.is_open:
+        workers.take_leave(session, getattr(node, "workeroutput", {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]) -> None:
     """Learn from the workers, who all collect the same, which tests are going to run."""
     session = node.config.stash[SESSION]
     if session.is_open:
@@ -150,7 +156,7 @@ def _tested(contract: Contract, ids: frozenset[str]) -> frozenset[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Read what each test verifies, plan the run, and leave out what is not planned or not selected."""
     session = config.stash[SESSION]
-    items[:] = [item for item in items if not _is_of_no_operation(item)]
+    items[:] = _once_each(item for item in items if not _is_of_no_operation(item))
     if not any(is_suite(item) for item in items):
         return
     tests = suite_tests(items, session.contract)
@@ -170,6 +176,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _once_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Leave out what pytest collected again, as it does for a file that is named twice: a test ends once."""
+    return list({item.nodeid: item for item in items}.values())
 
 
 def _everything(session: Session) -> Mapping[str, SuiteTest]:
@@ -212,7 +223,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     """Begin the run before the first test: target up, record open."""
     config, state = session.config, session.config.stash[SESSION]
     suite = [item for item in session.items if is_suite(item)]
-    if config.option.collectonly or session.testsfailed or not (suite or workers.has_workers(config)):
+    is_broken = session.testsfailed and not config.option.continue_on_collection_errors
+    if config.option.collectonly or is_broken or not (suite or workers.has_workers(config)):
         return (yield)
     try:
         if workers.has_workers(config):
@@ -254,6 +266,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
         print(f"\nWhat the test changed could not be put back: {error}", file=sys.stderr)  # noqa: T201
     if state is None or ONLY_ASKS in session.config.stash:
         return
+    if workers.is_worker(session.config):
+        workers.leave(state, session.config.workeroutput)  # type: ignore[attr-defined]  # the same
     if state in _KEEPING:
         _KEEPING.remove(state)
     if state.is_open:
@@ -293,7 +307,7 @@ def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> in
         return int(exitstatus)
     if state.exit_code is not None:
         return int(state.exit_code)
-    is_suite_run = any(is_suite(item) for item in session.items) or session.config.option.collectonly
+    is_suite_run = state.plan is not None or session.config.option.collectonly
     nothing_ran = exitstatus == pytest.ExitCode.OK and is_suite_run and state.keeps_record
     return int(ExitCode.NOTHING_RAN) if nothing_ran else int(exitstatus)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 import pytest
 
-from conformance.reports.text import plural
+from conformance.results.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence

@@ -90,6 +90,8 @@ class Session:
     """Where drawn cases are kept from run to run, if anywhere."""
     corpora: dict[Version | None, Corpus] = field(default_factory=dict)
     """The cases that this run draws and replays, by the version of their target."""
+    drawn_by_workers: Counter[str] = field(default_factory=Counter)
+    """How many cases of which sort other processes drew for this run."""
     ended: set[str] = field(default_factory=set)
     """The tests that have a line in the record."""
     lines: list[Line] = field(default_factory=list)
@@ -115,6 +117,8 @@ class Session:
         folder = corpus_folder(options.corpus)
         known = load_known_failures(options.known_failures, contract) if options.known_failures else {}
         profile, warnings = _profile(options)
+        if profile is not None:
+            profile.in_world(options.workers - 1)  # before any worker starts: it raises where there are too few
         return cls(options, contract, profile, seed, warnings, known, corpus_folder=folder)
 
     @property
@@ -152,6 +156,16 @@ class Session:
         if version not in self.corpora:
             self.corpora[version] = Corpus(self.contract, version, self.corpus_folder)
         return self.corpora[version]
+
+    @property
+    def drawn(self) -> Counter[str]:
+        """How many cases of which sort this process drew."""
+        return sum((corpus.counts for corpus in self.corpora.values()), Counter())
+
+    @property
+    def corpus_warnings(self) -> tuple[str, ...]:
+        """What could not be read or stored of the cases that are kept from run to run."""
+        return tuple(corpus.warning for corpus in self.corpora.values() if corpus.warning)
 
     def draw_ahead(self, wanted: Iterable[tuple[Operation, str]]) -> None:
         """Begin to draw the cases of these operations and phases, which tests of this run will ask for."""
@@ -325,9 +339,8 @@ class Session:
 
     def _finish(self, recorder: Recorder) -> None:
         """Add up, write the footer and render the reports."""
-        for corpus in self.corpora.values():
-            if corpus.warning:
-                recorder.write(Notice(corpus.warning))
+        for warning in self.corpus_warnings:
+            recorder.write(Notice(warning))
         footer = Footer(
             verdict=RunVerdict.INCOMPLETE,
             exit_code=ExitCode.INCOMPLETE,
@@ -335,7 +348,7 @@ class Session:
             requests=self._requests(recorder),
             seconds=round(time.monotonic() - self._clock, 3),
             detail=self.stopped,
-            drawn=dict(sum((corpus.counts for corpus in self.corpora.values()), Counter())),
+            drawn=dict(self.drawn + self.drawn_by_workers),
             could_not_run=self.could_not_run,
         )
         result = add_up(replace(recorder.read_back(), footer=footer))

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.errors import UsageError
+from conformance.results.record import Notice
 from conformance.results.recorder import encoded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pytest
 
     from conformance.runner.session import Session
 
-_LINES = "conformance_lines"
-_ENDED = "conformance_ended"
-_STOPPED = "conformance_stopped"
 _SEED = "conformance_seed"
 _WORLD = "conformance_world"
+#: The name of what a report takes along, and of what a worker leaves when it ends.
+_SAID = "conformance_said"
+_DRAWN = "conformance_drawn"
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -33,30 +37,59 @@ def has_workers(config: pytest.Config) -> bool:
     return not is_worker(config) and bool(getattr(config.option, "tx", None)) and config.option.dist != "no"
 
 
+def number_of(config: pytest.Config) -> int:
+    """Return how many processes run tests side by side; raise UsageError when each would run every test."""
+    if not has_workers(config):
+        return 1
+    if config.option.dist == "each":
+        raise UsageError("--dist each lets every worker run every test. Leave --dist out: workers share the tests.")
+    # Each entry names a kind of process, perhaps with a number of them in front, such as `2*popen`.
+    kinds = (str(entry).partition("*") for entry in config.option.tx)
+    return sum(int(number) if star else 1 for number, star, _ in kinds)
+
+
 def told_to_worker(session: Session, number: int) -> dict[str, Any]:
     """Return what a worker of a number has to know of the run."""
     return {_SEED: session.seed, _WORLD: number}
 
 
-def become_worker(session: Session, told: dict[str, Any]) -> None:
+def become_worker(session: Session, told: Mapping[str, Any]) -> None:
     """Let a session be that of a worker: it has a world of its own and keeps no record."""
     session.seed, session.world, session.keeps_record = told[_SEED], told[_WORLD], False
 
 
 def hand_over(session: Session, report: pytest.TestReport) -> None:
     """Let the last report of a test take along what the test wrote."""
-    vars(report)[_LINES] = [encoded(line) for line in session.lines]
-    vars(report)[_ENDED] = sorted(session.ended)
-    vars(report)[_STOPPED] = session.stopped
+    said = {
+        "lines": [encoded(line) for line in session.lines],
+        "ended": sorted(session.ended),
+        "stopped": session.stopped,
+    }
+    report.user_properties.append((_SAID, said))
     session.lines.clear()
     session.ended.clear()
 
 
 def take_over(session: Session, report: pytest.TestReport) -> None:
     """Write into the record what came along with a report."""
-    if session.recorder is None or not hasattr(report, _LINES):
+    said = next((value for name, value in report.user_properties if name == _SAID), None)
+    if session.recorder is None or not isinstance(said, dict):
         return
-    for line in getattr(report, _LINES):
+    report.user_properties[:] = [entry for entry in report.user_properties if entry[0] != _SAID]
+    for line in said["lines"]:
         session.recorder.append(line)
-    session.ended.update(getattr(report, _ENDED))
-    session.stopped = session.stopped or getattr(report, _STOPPED)
+    session.ended.update(said["ended"])
+    session.stopped = session.stopped or said["stopped"]
+
+
+def leave(session: Session, output: dict[str, Any]) -> None:
+    """Leave behind what a worker knows of all of its tests together."""
+    output[_DRAWN] = dict(session.drawn)
+    output[_SAID] = list(session.corpus_warnings)
+
+
+def take_leave(session: Session, output: Mapping[str, Any]) -> None:
+    """Take what a worker left behind; one that crashed leaves nothing."""
+    session.drawn_by_workers.update(output.get(_DRAWN, {}))
+    for warning in output.get(_SAID, ()):
+        session.write(Notice(warning))

@@ -1,1 +1,23 @@
 """What the tests of the suite share: callers, expectations, request examples and everything else they speak."""
+
+from conformance.contract import Change, ChangeKind, Contract, Operation, Parameter, Version
+from conformance.contract.changes import ReplacedBy
+from conformance.results.record import ItemState, Outcome, Reason
+from conformance.suite.session import SuiteSession
+from conformance.target import Actor, Fixture
+
+__all__ = [
+    "Actor",
+    "Change",
+    "ChangeKind",
+    "Contract",
+    "Fixture",
+    "ItemState",
+    "Operation",
+    "Outcome",
+    "Parameter",
+    "Reason",
+    "ReplacedBy",
+    "SuiteSession",
+    "Version",
+]

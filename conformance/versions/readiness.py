@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import ChangeKind, Version
 from conformance.errors import UsageError
-from conformance.reports.facts import said
-from conformance.reports.text import one_line, plural
 from conformance.results.record import Reason
+from conformance.results.text import one_line, plural, said
 from conformance.results.verdicts import RequirementVerdict, Verdict, add_up
 from conformance.versions.timeline import TimelineItem, TimelineState, timeline
 

@@ -21,8 +21,7 @@ from conformance.suite.derived import (
 from conformance.suite.expectations import Answer, given, must
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
-    from conformance.runner.session import Session
+    from conformance.suite import Operation, SuiteSession
 
 SAME = {
     "listServices": "integrations.alias.lists-the-same",
@@ -37,7 +36,9 @@ SAME = {
     where=lambda operation: takes_part(operation) and operation.alias_of is not None,
     requirements=lambda operation: claims_of(SAME.get(operation.id)),
 )
-def test_another_name_of_an_operation_comes_to_the_same_for_everybody(operation: Operation, suite: Session) -> None:
+def test_another_name_of_an_operation_comes_to_the_same_for_everybody(
+    operation: Operation, suite: SuiteSession
+) -> None:
     """Neither may the older name open to anybody what the newer one closes, nor do anything else."""
     original = next(entry for entry in suite.contract.operations(suite.version) if entry.id == operation.alias_of)
     with arranged(original) as newer, arranged(operation) as older:

@@ -37,8 +37,7 @@ from conformance.suite.expectations import (
 )
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
-    from conformance.target import Fixture
+    from conformance.suite import Fixture, Operation
 
 
 @pytest.mark.every_operation(

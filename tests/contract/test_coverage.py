@@ -12,8 +12,8 @@ from conformance.suite.derived import claims_of, drawn_caller, held_against, tak
 from conformance.suite.expectations import given, must
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
-    from conformance.runner.session import Session
+    from conformance.fuzzing import DrawingSession
+    from conformance.suite import Operation
 
 
 @pytest.mark.every_operation(
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     draws="coverage",
 )
 def test_whatever_the_schema_says_is_met_or_broken_the_answer_is_documented(
-    operation: Operation, suite: Session
+    operation: Operation, suite: DrawingSession
 ) -> None:
     with arranged(operation, aside=True) as prepared:
         cases = drawn_for(suite, operation, "coverage")

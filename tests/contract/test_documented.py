@@ -18,7 +18,7 @@ from conformance.suite.derived import (
 from conformance.suite.expectations import Answer, Caller, must
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
+    from conformance.suite import Operation
 
 CODES = {
     "addProjectToJobTokenAllowlist": "errors.addition-to-allowlist",

@@ -12,8 +12,8 @@ from conformance.suite.derived import claims_of, drawn_caller, held_against, tak
 from conformance.suite.expectations import given, must
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
-    from conformance.runner.session import Session
+    from conformance.fuzzing import DrawingSession
+    from conformance.suite import Operation
 
 
 @pytest.mark.every_operation(
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     requirements=lambda operation: claims_of(operation.success.requirement),
     draws="fuzz",
 )
-def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite: Session) -> None:
+def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite: DrawingSession) -> None:
     with arranged(operation, aside=True) as prepared:
         cases = drawn_for(suite, operation, "fuzz")
         tally = run_cases(prepared, drawn_caller(operation), cases)

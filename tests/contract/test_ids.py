@@ -15,7 +15,7 @@ from conformance.suite.derived import claims_of, held_against, is_known, served_
 from conformance.suite.expectations import Answer, Caller, given, must
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
+    from conformance.suite import Operation
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_values
-from conformance.results.record import Outcome, Reason
+from conformance.suite import Outcome, Reason
 from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
 from conformance.suite.arrange.integrations import has
 from conformance.suite.context import current_run, current_test
@@ -28,7 +28,7 @@ from conformance.suite.expectations import Answer, must, unchanged
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.contract import Operation, Parameter
+    from conformance.suite import Operation, Parameter
 
 REFUSAL = ("errors.refusal.is-client-error", "errors.refusal.changes-nothing", "errors.refusal.code-of-invalid-input")
 

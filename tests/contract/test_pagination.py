@@ -12,7 +12,7 @@ from conformance.suite.derived import claims_of, held_against, note, served_call
 from conformance.suite.expectations import Answer, Caller, given, must
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
+    from conformance.suite import Operation
 
 FEWEST = 3
 MANY = 20

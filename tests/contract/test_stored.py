@@ -11,7 +11,7 @@ from conformance.suite.arrange import area_of, arranged
 from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation
+    from conformance.suite import Operation
 
 
 def shows_what_was_sent(operation: Operation) -> bool:

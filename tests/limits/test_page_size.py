@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from conformance.suite.expectations import observe, project_path
 
 if TYPE_CHECKING:
+    from conformance.suite import Fixture
     from conformance.suite.expectations import Answer, Caller
-    from conformance.target import Fixture
 
 MORE_THAN_ANYBODY_GIVES = 100_000
 READS_IN_A_ROW = 30

@@ -32,8 +32,8 @@ from conformance.suite.expectations import Caller, Path, given
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.suite import Fixture
     from conformance.suite.arrange.reviews import Rule
-    from conformance.target import Fixture
 
 
 # -- rules of projects -------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from conformance.suite.load import at_once
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDecorator:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.fuzzing.models import Model, explore
 from conformance.suite.arrange.approval_settings import (
     AUTHOR,
     COMMITTER,
@@ -23,13 +24,11 @@ from conformance.suite.arrange.approval_settings import (
     of_project,
 )
 from conformance.suite.expectations import Caller, given, must, verifies
-from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.runner.session import Session
-    from conformance.target import Fixture
+    from conformance.suite import Fixture, SuiteSession
 
 INDEPENDENT = (AUTHOR, COMMITTER, OVERRIDES)
 #: The requirement that an accepted value of a setting is the one that is read.
@@ -162,7 +161,7 @@ def places(
     *LEAVES_UNSENT.values(),
     *STORED.values(),
 )
-def test_settings_follow_the_model_in_any_order_of_updates(suite: Session, places: dict[str, Settings]) -> None:
+def test_settings_follow_the_model_in_any_order_of_updates(suite: SuiteSession, places: dict[str, Settings]) -> None:
     given(all(places[name].free() for name in ("project", "group")), "settings are locked")
 
     class Here(ApprovalSettings):

@@ -23,7 +23,7 @@ from conformance.suite.expectations import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 # Any number of seconds since 1970 from 2001 to 5138; the same in milliseconds is far above.
 SECONDS = range(10**9, 10**11)

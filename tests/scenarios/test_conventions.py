@@ -8,8 +8,8 @@ from conformance.suite.arrange.group_relations_export import of_group
 from conformance.suite.expectations import Path, eventually, must, verifies
 
 if TYPE_CHECKING:
+    from conformance.suite import Fixture
     from conformance.suite.expectations import Caller
-    from conformance.target import Fixture
 
 
 def test_a_subgroup_is_found_by_its_full_path(owner: Caller, subgroup: Fixture) -> None:

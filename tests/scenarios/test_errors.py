@@ -9,8 +9,8 @@ from conformance.suite.arrange.reviews import given_open, merge_request_path, un
 from conformance.suite.expectations import given_field, group_path, verifies
 
 if TYPE_CHECKING:
+    from conformance.suite import Fixture
     from conformance.suite.expectations import Caller
-    from conformance.target import Fixture
 
 NO_COMMIT = "5f3a9c1e7b2d4f6081a3c5e7092b4d6f8e0a1c3b"
 NO_PROJECT = "conformance-no-such-group/conformance-no-such-project"

@@ -48,7 +48,7 @@ from conformance.suite.expectations import (
 )
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 # -- creation ----------------------------------------------------------------------------------------------------------

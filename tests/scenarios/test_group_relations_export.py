@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.results.record import Reason
+from conformance.suite import Reason
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.group_relations_export import (
     FAILED,
@@ -39,7 +39,7 @@ from conformance.suite.expectations import (
 )
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 NO_RELATION = "conformance_no_such_relation"
 GZIP = b"\x1f\x8b"

@@ -25,7 +25,7 @@ from conformance.suite.expectations import Caller, Path, given, must, must_settl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 #: Values beyond any coercion to the type that a parameter has.
 NO_TEXT: Any = {"conformance": ["no text"]}

@@ -24,7 +24,7 @@ from conformance.suite.expectations import Answer, Caller, Path, given, must, ob
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
+from conformance.fuzzing.models import Model, explore
 from conformance.suite.arrange.integrations import (
     OLDER_NAME,
     borrowed,
@@ -19,13 +20,11 @@ from conformance.suite.arrange.integrations import (
     slug_of,
 )
 from conformance.suite.expectations import Caller, Path, given, must, project_path, verifies
-from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.runner.session import Session
-    from conformance.target import Fixture
+    from conformance.suite import Fixture, SuiteSession
 
 LEAVES_OTHERS = "integrations.update.leaves-others"
 
@@ -39,7 +38,7 @@ LEAVES_OTHERS = "integrations.update.leaves-others"
     LEAVES_OTHERS,
 )
 def test_integrations_follow_the_model_in_any_order_of_moves(
-    suite: Session,
+    suite: SuiteSession,
     maintainer: Caller,
     owner: Caller,
     project: Fixture,

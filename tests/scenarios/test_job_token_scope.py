@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.contract import Version
+from conformance.suite import Version
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.job_token_scope import (
     GROUPS,
@@ -31,7 +31,7 @@ from conformance.suite.load import at_once
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 #: How often two write at once: the moments in which one could overwrite the other are short.
 ROUNDS = 3

@@ -10,7 +10,7 @@ from conformance.suite.expectations import Caller, given, given_field, must, ver
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 Entry = dict[str, Any]
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.contract import Version
+from conformance.fuzzing.models import Model, explore
+from conformance.suite import Version
 from conformance.suite.arrange.job_token_scope import (
     ALLOWLISTS,
     GROUPS,
@@ -21,13 +22,11 @@ from conformance.suite.arrange.job_token_scope import (
     scope_path,
 )
 from conformance.suite.expectations import Caller, given, must, verifies
-from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.runner.session import Session
-    from conformance.target import Fixture
+    from conformance.suite import Fixture, SuiteSession
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ IDS = {
     "job-token-scope.groups-allowlist.change.leaves-others",
 )
 def test_lists_and_limit_follow_the_model_in_any_order_of_moves(
-    suite: Session,
+    suite: SuiteSession,
     maintainer: Caller,
     owner: Caller,
     project: Fixture,

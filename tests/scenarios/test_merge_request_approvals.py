@@ -35,7 +35,7 @@ from conformance.suite.expectations import (
 )
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 #: A commit that no merge request ends with.
 OTHER_SHA = "c0ffee11" * 5

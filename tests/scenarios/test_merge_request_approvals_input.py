@@ -22,7 +22,7 @@ from conformance.suite.arrange.reviews import (
 from conformance.suite.expectations import Answer, Caller, Path, given, must, project_path, unchanged, verifies
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 Body = dict[str, Any]
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.fuzzing.models import Model, explore
 from conformance.suite.arrange.reviews import (
     approvals_put_back,
     approvers_of,
@@ -23,13 +24,11 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.expectations import Caller, Path, given, must, verifies
-from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.runner.session import Session
-    from conformance.target import Fixture
+    from conformance.suite import Fixture, SuiteSession
 
 #: How many approvals a rule asks for.
 NUMBERS = (1, 2, 3)
@@ -69,7 +68,7 @@ def places(
     "merge-request-approvals.approvals-are-separate",
 )
 def test_approvals_of_merge_requests_follow_the_model(
-    suite: Session,
+    suite: SuiteSession,
     places: tuple[Path, Path],
     maintainer: Caller,
     approver: Caller,
@@ -169,7 +168,7 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
     "merge-request-approvals.rules.are-separate",
 )
 def test_rules_of_merge_requests_follow_the_model(
-    suite: Session,
+    suite: SuiteSession,
     places: tuple[Path, Path],
     maintainer: Caller,
     owner: Caller,

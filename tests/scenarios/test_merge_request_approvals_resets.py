@@ -26,7 +26,7 @@ from conformance.suite.expectations import Caller, Path, given, must, observe, p
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 #: How long a reset may take until it shows; seconds.
 RESET_SECONDS = 3

@@ -28,7 +28,7 @@ from conformance.suite.expectations import Caller, Path, given, must, observe, p
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 Rule = dict[str, Any]
 

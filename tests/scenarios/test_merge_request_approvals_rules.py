@@ -31,7 +31,7 @@ from conformance.suite.expectations import (
 )
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 Rule = dict[str, Any]
 

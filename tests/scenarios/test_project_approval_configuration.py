@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.contract import Version
+from conformance.suite import Version
 from conformance.suite.arrange.approval_settings import AUTHOR as AUTHOR_SETTING
 from conformance.suite.arrange.approval_settings import COMMITTER as COMMITTER_SETTING
 from conformance.suite.arrange.approval_settings import OVERRIDES as OVERRIDES_SETTING
@@ -34,7 +34,7 @@ from conformance.suite.expectations import Answer, Caller, Path, given, must, ob
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 RESET = "reset_approvals_on_push"
 SELECTIVE = "selective_code_owner_removals"

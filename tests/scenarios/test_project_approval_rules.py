@@ -32,7 +32,7 @@ from conformance.suite.arrange.reviews import (
 from conformance.suite.expectations import Caller, Path, must, observe, verifies
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 # -- creation ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from conformance.suite.expectations import Caller, Path, given, must, observe, u
 from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 def changed(named: Caller, **more: object) -> dict[str, object]:

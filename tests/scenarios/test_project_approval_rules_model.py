@@ -8,14 +8,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.fuzzing.models import Model, explore
 from conformance.suite.arrange.approval_rules import standings, standings_when
 from conformance.suite.arrange.reviews import fresh_name, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, must, verifies
-from conformance.suite.models import Model, explore
 
 if TYPE_CHECKING:
-    from conformance.runner.session import Session
-    from conformance.target import Fixture
+    from conformance.suite import Fixture, SuiteSession
 
 
 @pytest.mark.requirements(
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     "project-approval-rules.delete.leaves-other-rules",
 )
 def test_rules_of_a_project_follow_the_model(
-    suite: Session,
+    suite: SuiteSession,
     maintainer: Caller,
     owner: Caller,
     project_rules: Path,

@@ -23,7 +23,7 @@ from conformance.suite.arrange.reviews import (
 from conformance.suite.expectations import Caller, Path, given, must, verifies
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 SIX_FIELDS: dict[str, type | tuple[type, ...]] = {
     "id": int,

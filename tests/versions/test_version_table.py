@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.contract import Change, ChangeKind
 from conformance.fuzzing import must_be_stored
-from conformance.results.record import ItemState, Reason
+from conformance.suite import Change, ChangeKind, ItemState, Reason
 from conformance.suite.arrange import arranged, has_request_example
 from conformance.suite.arrange.approval_settings import an_unlocked_project
 from conformance.suite.derived import served_caller
@@ -44,9 +43,8 @@ from conformance.suite.version_items import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.contract.changes import ReplacedBy
+    from conformance.suite import Actor, Fixture, ReplacedBy
     from conformance.suite.expectations import Answer
-    from conformance.target import Actor, Fixture
 
 
 def every(items: list[Change]) -> pytest.MarkDecorator:

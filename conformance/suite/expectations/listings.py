@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from conformance.suite.expectations.answers import Answer
-    from conformance.suite.expectations.callers import Caller
 
 _PAGE_LENGTH = 20
 _LONGEST_PAGE = 100
@@ -22,10 +21,17 @@ _FEW_PAGES = 10
 _MOST_ENTRIES = 50_000
 
 
+class Reader(Protocol):
+    """Somebody who can read a path, as a caller does."""
+
+    def get(self, path: str, **query: str | int | bool | None) -> Answer:
+        """Read."""
+
+
 class Listing:
     """A paginated list, read by walking its pages from 1 until one is empty, refused, or brings nothing new."""
 
-    def __init__(self, caller: Caller, path: str) -> None:
+    def __init__(self, caller: Reader, path: str) -> None:
         """Read the list of a path as a caller."""
         self._caller = caller
         self._path = path

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.results.record import Check
 
 # Control characters, marks that reorder text on the screen, and code points that are no characters. XML forbids most
 # of them, a terminal obeys some, and the others make a line look like what it is not.
@@ -39,3 +45,9 @@ def one_line(text: object, limit: int = 300) -> str:
 def plural(number: int, noun: str) -> str:
     """Return `1 check`, `2 checks`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def said(check: Check) -> Mapping[str, str]:
+    """Return what a failed check says, by the name under which reports print it, without what it leaves out."""
+    parts = {"expected": check.expected, "actual": check.actual, "place": check.place, "detail": check.detail}
+    return {name: value for name, value in parts.items() if value}

@@ -13,7 +13,7 @@ from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_test
 
 if TYPE_CHECKING:
-    from conformance.runner.session import Session
+    from conformance.suite.session import SuiteSession
 
 _STEPS = 12
 
@@ -27,7 +27,7 @@ class Model(RuleBasedStateMachine):
         current_test().history.begin_example()
 
 
-def explore(suite: Session, make: type[Model]) -> None:
+def explore(suite: SuiteSession, make: type[Model]) -> None:
     """
     Run drawn sequences of moves against the target, seeded by the session.
 

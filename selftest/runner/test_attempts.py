@@ -1,0 +1,191 @@
+"""Attempts to be told that a service conforms without the suite having looked, none of which succeeds."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from conformance.cli.run import run_suite
+from conformance.contract import Contract
+from conformance.proof import all_faults
+from conformance.reference import create_service
+from conformance.reports import render
+from conformance.runner import session as runner_session
+from conformance.runner.location import SUITE_FOLDER, suite_arguments
+from conformance.target.embedded import profile_data
+from selftest.conftest import VERSION, serving
+from selftest.runner import obstructive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from conformance.results.record import RunRecord
+
+AREA = "code-completion"
+ONE_FILE = SUITE_FOLDER / "scenarios" / "test_code_completion.py"
+VIOLATED, INTERRUPTED, USAGE, NOTHING_RAN, INCOMPLETE, BROKEN = 1, 2, 4, 5, 6, 7
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What is tried, and what must come of it."""
+
+    name: str
+    code: int
+    word: str
+    """What the output must say."""
+    arguments: tuple[str, ...] = ()
+    plugin: type | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    area: str = AREA
+    faulty: bool = False
+    """Whether the service violates a requirement of the area."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def arguments(name: str, code: int, word: str, *given: str, **more: Any) -> Attempt:
+    return Attempt(name, code, word, given, **more)
+
+
+def plugin(kind: type, code: int, word: str, *given: str, **more: Any) -> Attempt:
+    return Attempt(kind.__name__, code, word, given, kind, **more)
+
+
+ARGUMENTS = (
+    arguments("-k", INCOMPLETE, "-k role", "-k", "role"),
+    arguments("-k of nothing", NOTHING_RAN, "deselected", "-k", "no_such_test"),
+    arguments("-m", INCOMPLETE, "-m every_operation", "-m", "every_operation"),
+    arguments("--deselect", INCOMPLETE, "--deselect", "--deselect=tests/scenarios/test_code_completion.py"),
+    arguments("--ignore", INCOMPLETE, "--ignore", f"--ignore={ONE_FILE}"),
+    arguments("--ignore-glob", INCOMPLETE, "--ignore-glob", "--ignore-glob=*completion*"),
+    arguments("another name of tests", INCOMPLETE, "python_functions", "-o", "python_functions=test_e*"),
+    arguments("another name of files", INCOMPLETE, "python_files", "-o", "python_files=test_documented.py"),
+    arguments("the environment", INCOMPLETE, "-k role", environment={"PYTEST_ADDOPTS": "-k role"}),
+    arguments("the same test twice", INCOMPLETE, "-k role", str(ONE_FILE), "--keep-duplicates", "-k", "role"),
+    arguments("--last-failed", USAGE, "--lf", "--lf"),
+    arguments("--last-failed with its plugin", INCOMPLETE, "--lf", "-p", "cacheprovider", "--lf", "-k", "role"),
+    arguments("--stepwise", USAGE, "--sw", "--sw"),
+    arguments("--collect-only", NOTHING_RAN, "collected", "--collect-only"),
+    arguments("--help", NOTHING_RAN, "No test ran", "--help"),
+    arguments("--markers", NOTHING_RAN, "No test ran", "--markers"),
+    arguments("--fixtures", NOTHING_RAN, "No test ran", "--fixtures"),
+    arguments("--setup-plan", INCOMPLETE, "setup-plan", "--setup-plan"),
+    arguments("--setup-only", INCOMPLETE, "setup-only", "--setup-only"),
+    arguments("--minutes", INCOMPLETE, "--minutes", "--minutes=0.00001"),
+    arguments("--read-only", INCOMPLETE, "unsafe in this mode", "--read-only"),
+    arguments("no fixtures", BROKEN, "broke", "-p", "no:conformance.suite.fixtures"),
+    arguments("no plugin", USAGE, "unrecognized arguments", "-p", "no:conformance.runner.plugin"),
+    arguments("no runner", NOTHING_RAN, "No test ran", "-p", "no:main"),
+    arguments("no runner of tests", INCOMPLETE, "not begun", "-p", "no:runner"),
+    arguments("no python", NOTHING_RAN, "No test ran", "-p", "no:python"),
+    arguments("-x", VIOLATED, "NON-CONFORMANT", "-x", faulty=True),
+    arguments("--maxfail", VIOLATED, "NON-CONFORMANT", "--maxfail=1", faulty=True),
+    arguments("-k and --maxfail", INCOMPLETE, "-k role", "-k", "role", "--maxfail=1"),
+    arguments("-k, -m and the environment", INCOMPLETE, "INCOMPLETE", "-k", "role", "-m", "not slow",
+        environment={"PYTEST_ADDOPTS": "--deselect=tests/contract"}),
+    arguments("an area and its opposite", INCOMPLETE, "--area", "-k", "not completion"),
+    arguments("two workers and -k", INCOMPLETE, "-k role", "-n", "2", "-k", "role"),
+    arguments("every worker every test", USAGE, "--dist", "-n", "2", "--dist", "each"),
+)  # fmt: skip
+
+PLUGINS = (
+    plugin(obstructive.DropsBefore, INCOMPLETE, "plugin"),
+    plugin(obstructive.DropsAfter, INCOMPLETE, "plugin"),
+    plugin(obstructive.DropsAround, INCOMPLETE, "plugin"),
+    plugin(obstructive.DropsAll, NOTHING_RAN, ""),
+    plugin(obstructive.IgnoresFiles, INCOMPLETE, "plugin"),
+    plugin(obstructive.Skips, INCOMPLETE, "not begun"),
+    plugin(obstructive.SkipsInSetup, INCOMPLETE, "not begun"),
+    plugin(obstructive.Xfails, VIOLATED, "NON-CONFORMANT", faulty=True),
+    plugin(obstructive.XfailsUnrun, BROKEN, "broke"),
+    plugin(obstructive.CallsNothing, INCOMPLETE, "not reached"),
+    plugin(obstructive.RunsNothing, INCOMPLETE, "not begun"),
+    plugin(obstructive.LoopsOverNothing, INCOMPLETE, "not begun"),
+    plugin(obstructive.ReportsPassed, VIOLATED, "NON-CONFORMANT", faulty=True),
+    plugin(obstructive.ExitsInSetup, BROKEN, "broke"),
+    plugin(obstructive.ExitsBetween, INCOMPLETE, "not begun"),
+    plugin(obstructive.ExitsAtTheEnd, INCOMPLETE, "-k role", "-k", "role"),
+    plugin(obstructive.TurnsExitCode, INCOMPLETE, "-k role", "-k", "role"),
+    plugin(obstructive.BreaksSetup, BROKEN, "broken on purpose"),
+    plugin(obstructive.BreaksTeardown, BROKEN, "broken on purpose"),
+    plugin(obstructive.BreaksFinalizer, BROKEN, "broken on purpose"),
+    plugin(obstructive.SkipsInFinalizer, BROKEN, "not today"),
+    plugin(obstructive.BreaksCollection, INTERRUPTED, "broken on purpose"),
+    plugin(obstructive.BreaksCollection, INCOMPLETE, "continue-on", "--continue-on-collection-errors"),
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an attempt came to."""
+
+    code: int
+    output: str
+
+
+@pytest.fixture(scope="module")
+def profiles() -> Iterator[Mapping[bool, dict[str, Any]]]:
+    """Profiles of two served references: one that violates nothing of the area, and one that does."""
+    fault = next(
+        fault
+        for fault in all_faults(Contract.load(), VERSION)
+        if fault.requirement.startswith(f"{AREA}.") and not fault.ground.features and fault.ground.choices is None
+    )
+    wrong = create_service(version=VERSION)
+    fault.apply(wrong)
+    with serving() as (healthy, address), serving(wrong) as (_, elsewhere):
+        yield {
+            False: profile_data(healthy.world, address, VERSION),
+            True: profile_data(wrong.world, elsewhere, VERSION),
+        }
+
+
+@pytest.fixture
+def attempt_with(
+    profiles: Mapping[bool, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Told]:
+    """Run the suite in this process with few cases and one report."""
+
+    def one_report(record: RunRecord, folder: Path) -> tuple[Path, ...]:
+        return render(record, ("markdown",), folder)
+
+    monkeypatch.setattr(runner_session, "render_all", one_report)
+
+    def attempt(*given: str, faulty: bool = False, plugins: tuple[object, ...] = (), **changes: Any) -> Told:
+        file = tmp_path / "target.yaml"
+        file.write_text(yaml.safe_dump({**profiles[faulty], **changes}), encoding="utf-8")
+        own = (f"--target={file}", f"--out={tmp_path / 'out'}", "--corpus=none", "--max-examples=1", "--seed=1", "-q")
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            code = run_suite(suite_arguments(*own, *given), plugins=plugins)
+        return Told(code, output.getvalue())
+
+    return attempt
+
+
+@pytest.mark.parametrize("tried", [*ARGUMENTS, *PLUGINS], ids=str)
+def test_no_attempt_turns_the_run_green(
+    tried: Attempt, attempt_with: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in tried.environment.items():
+        monkeypatch.setenv(name, value)
+    made = (tried.plugin(),) if tried.plugin is not None else ()
+    told = attempt_with(f"--area={tried.area}", *tried.arguments, plugins=made, faulty=tried.faulty)
+    assert told.code == tried.code, told.output
+    assert tried.word in told.output, told.output
+    assert not any(green in told.output for green in ("SELECTION HOLDS", "\nCONFORMANT"))
+
+
+def test_the_same_run_without_an_attempt_is_green(attempt_with: Callable[..., Told]) -> None:
+    told = attempt_with(f"--area={AREA}")
+    assert told.code == 0, told.output
+    assert "SELECTION HOLDS" in told.output
+    assert f"--area {AREA}" in told.output

@@ -1,0 +1,150 @@
+"""No private name of another library is used anywhere, and the tests of the suite speak its own words only."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.contract.resources import HOME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OURS = ("conformance", "tests", "selftest", "benchmarks")
+OWNERS = ("self", "cls")
+#: What looks a name up that stands in a text.
+LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr", "attrgetter"})
+#: Public names of the standard library and of Starlette that begin with an underscore all the same.
+PUBLIC = frozenset({"_replace", "_asdict", "_fields", "_make"})
+#: Where a private name is used in spite of all this, with the reason.
+EXCEPTIONS = {
+    "conformance/fuzzing/drawing.py": (
+        "Hypothesis also draws constants out of whichever modules are loaded and has no switch for that: with them the "
+        "same seed would draw other cases from a checkout than from a wheel."
+    ),
+}
+#: What the tests of the suite may import: its words, the drawn calls, and what they are written in.
+SPOKEN = frozenset({"conformance.suite", "conformance.fuzzing", "pytest", "hypothesis"})
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__") and name not in PUBLIC and name != "_"
+
+
+def _foreign_imports(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        modules = [f"{node.module}.{alias.name}" for alias in node.names]
+    else:
+        return
+    for module in modules:
+        parts = module.split(".")
+        if parts[0] not in OURS and any(_is_private(part) for part in parts):
+            yield module
+
+
+def _private_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the private names of others: in imports, as attributes, and as texts by which an attribute is looked up."""
+    own = _own()
+    for node in ast.walk(tree):
+        for module in _foreign_imports(node):
+            yield node.lineno, module  # type: ignore[attr-defined]
+        if isinstance(node, ast.Attribute) and _is_private(node.attr) and node.attr not in own:
+            yield node.lineno, ast.unparse(node)
+        if isinstance(node, ast.Call) and _called(node) in LOOKUPS:
+            yield from (
+                (node.lineno, ast.unparse(node))
+                for value in node.args
+                if isinstance(value, ast.Constant) and isinstance(value.value, str) and _is_private(value.value)
+                if value.value not in own
+            )
+        if isinstance(node, ast.Subscript) and _is_table_of_attributes(node.value):
+            yield node.lineno, ast.unparse(node)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+def _is_table_of_attributes(node: ast.expr) -> bool:
+    """Tell whether something is `vars(x)` or `x.__dict__`, by which any attribute can be reached."""
+    return (isinstance(node, ast.Call) and _called(node) == "vars" and ast.unparse(node) != "vars(self)") or (
+        isinstance(node, ast.Attribute) and node.attr == "__dict__"
+    )
+
+
+def _defined(node: ast.AST) -> Iterator[str]:
+    """Yield what a statement names: private names of ours are for ruff to keep others of ours from (SLF001)."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+        yield node.name
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) in OWNERS:
+        yield node.attr
+
+
+@cache
+def _own() -> frozenset[str]:
+    return frozenset(
+        name for file in _files(*OURS) for node in ast.walk(_tree(file)) for name in _defined(node) if _is_private(name)
+    )
+
+
+def _files(*folders: str) -> list[Path]:
+    return sorted(file for folder in folders for file in (HOME / folder).rglob("*.py"))
+
+
+@cache
+def _tree(file: Path) -> ast.AST:
+    return ast.parse(file.read_text(encoding="utf-8"), str(file))
+
+
+@pytest.mark.parametrize("folder", OURS)
+def test_no_private_name_of_another_library_is_used(folder: str) -> None:
+    files = {file.relative_to(HOME).as_posix(): file for file in _files(folder)}
+    found = {
+        name: [f"line {line}: {text}" for line, text in _private_names(_tree(file))] for name, file in files.items()
+    }
+    assert {name: names for name, names in found.items() if names and name not in EXCEPTIONS} == {}
+    assert [name for name in EXCEPTIONS if name in found and not found[name]] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import _pytest.config",
+        "from _pytest import config",
+        "from pytest import _core",
+        "reporter._show_progress_info = False",
+        "getattr(reporter, '_show_progress_info')",
+        "vars(node)['workerinput']",
+        "node.__dict__['workerinput']",
+    ],
+)
+def test_every_way_to_a_private_name_is_seen(code: str) -> None:
+    assert list(_private_names(ast.parse(code)))
+
+
+def test_the_tests_of_the_suite_speak_its_words_only() -> None:
+    found = {
+        f"{file.relative_to(HOME).as_posix()}: {module}"
+        for file in _files("tests")
+        for module in _imported(_tree(file))
+        if module.split(".")[0] not in sys.stdlib_module_names
+        if not any(module == spoken or module.startswith(f"{spoken}.") for spoken in SPOKEN)
+    }
+    assert found == set()
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
