@@ -176,7 +176,8 @@ def lint_traffic(har: Path, as_of: str | None, form: str) -> int:
     """
     Name what recorded traffic uses that is deprecated or removed, and hold its answers against the contract.
 
-    Ends with 0 when there is nothing to name, 1 when there is, 4 when the file cannot be read.
+    What only the service sends, and what works under an older name, is a hint. Ends with 0 when there is no finding,
+    1 when there is one, 4 when the file cannot be read.
     """
     version = Version.parse_known(as_of) if as_of else None
     report = TrafficLint(Contract.load(), version).read(har)
@@ -196,7 +197,7 @@ def _as_data(report: TrafficReport) -> dict[str, object]:
         "unreadable": report.unreadable,
         "too_large": report.too_large,
         "found": [
-            {**asdict(found), "times": times, "entries": report.examples[found]}
+            {**asdict(found), "is_hint": found.is_hint, "times": times, "entries": report.examples[found]}
             for found, times in report.found.items()
         ],
     }
@@ -204,7 +205,7 @@ def _as_data(report: TrafficReport) -> dict[str, object]:
 
 def _lines(report: TrafficReport) -> Iterator[str]:
     for found, times in report.found.items():
-        yield f"{found.use}: {one_line(found.what)}"
+        yield f"{'hint' if found.is_hint else 'finding'} ({found.use}): {one_line(found.what)}"
         yield f"    {one_line(found.detail)}"
         if found.replacement:
             yield f"    use instead: {found.replacement}"
@@ -216,19 +217,27 @@ def _lines(report: TrafficReport) -> Iterator[str]:
     findings, hints = len(report.findings), len(report.found) - len(report.findings)
     yield (
         f"{plural(findings, 'finding')} and {plural(hints, 'hint')} in {plural(report.calls, 'call')} of the API "
-        f"(as of {report.as_of}); {report.judged} answers held against the contract."
+        f"(as of {report.as_of}); {plural(report.judged, 'answer')} {_was(report.judged)} held against the contract."
     )
     elsewhere = report.entries - report.calls - report.unreadable
     yield (
-        f"{report.entries} entries: {elsewhere} call something else, {report.unreadable} are not whole "
-        "and were passed over."
+        f"The file has {_entries(report.entries)}: {elsewhere} of something else, and "
+        f"{report.unreadable} that {_was(report.unreadable)} not whole and {_was(report.unreadable)} passed over."
     )
     if report.too_large:
         size = f"more than {LONGEST // 2**20} MiB"
-        entries = "1 entry" if report.too_large == 1 else f"{report.too_large} entries"
-        yield f"{entries} with {size} in one piece: that piece was not looked at."
+        yield f"{_entries(report.too_large)} with {size} in one piece: that piece was not looked at."
+
+
+def _entries(number: int) -> str:
+    return "1 entry" if number == 1 else f"{number} entries"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def _times(report: TrafficReport, found: Found, times: int) -> str:
     places = ", ".join(str(place) for place in report.examples[found])
-    return f"{plural(times, 'time')}, in {'entry' if times == 1 else 'entries'} {places}{' ...' if times > 3 else ''}"  # noqa: PLR2004 - as many examples as are kept
+    more = " ..." if times > len(report.examples[found]) else ""
+    return f"It happens {plural(times, 'time')}, in {'entry' if times == 1 else 'entries'} {places}{more}"

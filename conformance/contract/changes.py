@@ -38,6 +38,24 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """A recorded call that uses an item."""
+
+    method: str
+    path: str
+    is_outside: bool = False
+    """Whether the path is not below the prefix of the API."""
+    sends: str | None = None
+    """The parameter, of the query or the body, that uses the item."""
+    value: str | None = None
+    """The only value of that parameter which does; None when every value does."""
+    shows: str | None = None
+    """The field of the answer that shows the item."""
+    is_empty: bool = False
+    """Whether only a successful answer with an empty list shows it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplacedBy:
     """What shows that the replacement of a deprecated item works, beside the item."""
 
@@ -70,6 +88,7 @@ class Change:
     """Where a parameter that the item introduces shows: `property`, or `property.field`."""
     described: bool
     probe: Probe | None
+    traffic: tuple[Traffic, ...]
     never_called: str | None
     requirement: str
 
@@ -102,6 +121,7 @@ def _change(row: dict[str, Any]) -> Change:
         shown_as=row.get("shown_as"),
         described=row.get("described", True),
         probe=_probe(probe) if probe else None,
+        traffic=tuple(Traffic(**call) for call in row.get("traffic", ())),
         never_called=row.get("never_called"),
         requirement=row["requirement"],
     )

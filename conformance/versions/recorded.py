@@ -1,0 +1,164 @@
+"""Recorded calls, read from the entries of a HAR file, and cut into pieces that can be held against the contract."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
+
+from conformance.http.exchange import Call, Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_PREFIX = "/api/v4"
+_NO_BODY = 204
+_STATUSES = 1000
+_LONGEST_ADDRESS = 2**16
+#: How many violations there may be in what is held against the contract at once, and how many entries of a list are
+#: looked at within a record that is too heavy alone.
+_HEAVIEST = 20_000
+_PROPERTIES = 20
+_ENTRIES_OF_A_LIST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One recorded call: the request, and the answer as far as it was recorded."""
+
+    method: str
+    path: str
+    """Below the prefix of the API; empty when the call is of something else."""
+    address: str
+    """The whole path."""
+    query: Mapping[str, str]
+    body: Any
+    """What was sent, as JSON or as the fields of a form; None when nothing was."""
+    exchange: Exchange
+    has_answer: bool
+    """Whether the answer was recorded with its body, so that it can be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A path with names in braces, compared segment by segment."""
+
+    text: str
+
+    def matches(self, path: str) -> bool:
+        """Tell whether a path is one of these."""
+        wanted, found = self.text.split("/"), path.split("/")
+        pairs = zip(wanted, found, strict=False)
+        return len(wanted) == len(found) and all(want.startswith("{") or want == part for want, part in pairs)
+
+
+def recorded(entry: Mapping[str, Any]) -> Recorded | None:
+    """Return an entry as far as it calls the API, with an empty path when it calls something else; None if broken."""
+    request, response = entry.get("request"), entry.get("response")
+    if not isinstance(request, dict) or not isinstance(response, dict):
+        return None
+    method, url, status = request.get("method"), request.get("url"), response.get("status")
+    if not isinstance(method, str) or not isinstance(url, str) or len(url) > _LONGEST_ADDRESS:
+        return None
+    if not isinstance(status, int | Decimal) or isinstance(status, bool) or not 0 <= status < _STATUSES:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    _, prefix, path = parts.path.partition(f"{_PREFIX}/")
+    path = f"/{path}".rstrip("/") if prefix else ""
+    query = {name.removesuffix("[]"): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
+    sent = _sent_body(request.get("postData"))
+    body = _response_body(response.get("content"))
+    call = Call(actor=None, method=method.upper(), path=path, body=_as_bytes(sent))
+    exchange = Exchange(
+        call=call,
+        status=int(status) or None,
+        headers=MappingProxyType({}),
+        body=body or b"",
+        seconds=0.0,
+    )
+    has_answer = exchange.is_success and (body is not None or exchange.status == _NO_BODY)
+    return Recorded(call.method, path, parts.path.rstrip("/"), MappingProxyType(query), sent, exchange, has_answer)
+
+
+def _sent_body(data: Any) -> Any:
+    """Return what a request sent: JSON, or the fields of a form; None when that is neither."""
+    if not isinstance(data, dict):
+        return None
+    params = data.get("params")
+    if isinstance(params, list) and params:
+        named = [entry for entry in params if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+        return {unquote_plus(entry["name"]).removesuffix("[]"): entry.get("value") for entry in named}
+    text = data.get("text")
+    if not isinstance(text, str) or not text:
+        return None
+    if "form-urlencoded" in str(data.get("mimeType", "")):
+        return {name.removesuffix("[]"): value for name, value in parse_qsl(text, keep_blank_values=True)}
+    return as_json(text)
+
+
+def _response_body(content: Any) -> bytes | None:
+    """Return the body of an answer; None when the recording left it out."""
+    if not isinstance(content, dict) or not isinstance(content.get("text"), str):
+        return None
+    text: str = content["text"]
+    if content.get("encoding") != "base64":
+        return text.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _as_bytes(body: Any) -> bytes | None:
+    return None if body is None else json.dumps(body, default=str).encode()
+
+
+def as_json(text: str | bytes) -> Any:
+    """Return what JSON says, None when it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def pieces(body: bytes) -> Iterator[bytes]:
+    """Yield a body whole or, if it holds too much, in lists of as many of its entries as will do."""
+    if _weight(body) <= _HEAVIEST:
+        yield body
+        return
+    whole = as_json(body)
+    if not isinstance(whole, list):
+        yield json.dumps(_trimmed(whole)).encode()
+        return
+    piece: list[bytes] = []
+    weight = 0
+    for entry in whole:
+        text = json.dumps(entry).encode()
+        if _weight(text) > _HEAVIEST:
+            text = json.dumps(_trimmed(entry)).encode()
+        if piece and weight + _weight(text) > _HEAVIEST:
+            yield b"[%s]" % b",".join(piece)
+            piece, weight = [], 0
+        piece.append(text)
+        weight += _weight(text) + 1
+    yield b"[%s]" % b",".join(piece)
+
+
+def _weight(text: bytes) -> int:
+    """Return about how many violations JSON can have: one per value, and one per property that a record lacks."""
+    return text.count(b",") + text.count(b"{") * _PROPERTIES
+
+
+def _trimmed(value: Any) -> Any:
+    """Return a value with no list in it longer than what is looked at of one."""
+    if isinstance(value, list):
+        return [_trimmed(entry) for entry in value[:_ENTRIES_OF_A_LIST]]
+    return {name: _trimmed(entry) for name, entry in value.items()} if isinstance(value, dict) else value
