@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from conformance.contract.at_version import at_version
 from conformance.contract.bundle import Json, bundle
 from conformance.contract.changes import Change, ChangeKind, load_changes
+from conformance.contract.folders import CONTRACT_FOLDER
 from conformance.contract.open_places import OpenPlace, load_open_places
 from conformance.contract.operations import DocumentedResponse, Operation, Parameter, read_operations
 from conformance.contract.published import for_drawing, published
 from conformance.contract.requirements import Kind, Level, Requirement, load_requirements
-from conformance.contract.resources import CONTRACT_FOLDER
 from conformance.contract.versions import NEWEST, OLDEST, TABLE, Version
 from conformance.errors import UsageError
 

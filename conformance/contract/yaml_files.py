@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from conformance.contract.resources import SCHEMA_FOLDER
+from conformance.contract.folders import SCHEMA_FOLDER
 from conformance.errors import ContractError, UsageError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import yaml
 
 from conformance import __version__
 from conformance.contract import Contract
-from conformance.contract.resources import HOME
+from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
 from conformance.proof.rounds import Round, added_up, told_by
 from conformance.reference import EmbeddedServer, create_service

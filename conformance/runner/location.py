@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.contract.resources import HOME
+from conformance.contract.folders import HOME
 
 SUITE_FOLDER = HOME / "tests"
 PLUGIN = "conformance.runner.plugin"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from conformance.contract import Contract
-from conformance.contract.resources import HOME
+from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
 
 if TYPE_CHECKING:

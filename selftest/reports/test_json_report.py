@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from conformance.contract.folders import SCHEMA_FOLDER
 from conformance.contract.requirements import Kind, Level
-from conformance.contract.resources import SCHEMA_FOLDER
 from conformance.reports import json_report
 from conformance.reports.facts import Facts
 from conformance.results.reading import read_record

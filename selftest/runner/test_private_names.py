@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.contract.resources import HOME
+from conformance.contract.folders import HOME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from conformance.contract import OLDEST, Change, ChangeKind, Contract, Version
-from conformance.contract.resources import HOME
+from conformance.contract.folders import HOME
 from conformance.results.reading import read_record
 from conformance.results.record import Outcome, RunRecord
 from conformance.results.verdicts import RunResult, Verdict, add_up

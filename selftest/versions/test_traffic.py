@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import Contract, Version
-from conformance.contract.resources import HOME
+from conformance.contract.folders import HOME
 from conformance.errors import ExitCode, UsageError
 from conformance.versions.har import har_entries
 from conformance.versions.traffic import HINTS, TrafficLint, TrafficReport, Use

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from conformance.contract.resources import HOME
+from conformance.contract.folders import HOME
 from conformance.contract.yaml_files import read_checked
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Where the contract lies: beside the package in a checkout, inside it in an installed wheel."""
+"""Folders of the contract, the suite and the JSON Schemas: beside the package in a checkout, inside it in a wheel."""
 
 from __future__ import annotations
 
