@@ -160,6 +160,7 @@ def test_the_configuration_can_be_read_unless_it_was_removed(maintainer: Caller,
             "project-approval-configuration.read-since-removal",
             f"reading the configuration from 16.0 on answers {answer.status}",
         )
+    given(maintainer.target_declares("approval_configuration"), "the profile says that the configuration is not read")
     with verifies("project-approval-configuration.read"):
         gone = may_be_removed(maintainer) and answer.status in REMOVED
         given(not gone, NO_LONGER_READ)

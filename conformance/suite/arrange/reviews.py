@@ -7,7 +7,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.results.record import Reason
-from conformance.suite.context import NotTested, Violation, current_run
+from conformance.suite.context import NotTested, Unmet, Violation, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path
 
 if TYPE_CHECKING:
@@ -160,14 +160,32 @@ def under_review(maintainer: Caller, merge_request: Path, *approvers: Caller) ->
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
+#: By the path of a list: the rules that the running test has created in it.
+_CREATED: dict[str, set[int]] = {}
+
+
 @contextmanager
 def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
-    """Delete afterwards whichever rule has come to a list; what was there before is left to whoever changes it."""
-    before = set(writer.list(rules).ids())
+    """
+    Delete afterwards whichever rule has come to a list; what was there before is left to whoever changes it.
+
+    Where the list cannot be read, it is the rules that the test is known to have created.
+    """
+    before = _listed(writer, rules)
+    _CREATED[rules] = set()
     try:
         yield
     finally:
-        writer.delete_each(rules, set(writer.list(rules).ids()) - before)
+        now, created_here = _listed(writer, rules), _CREATED.pop(rules)
+        writer.delete_each(rules, created_here if before is None or now is None else now - before)
+
+
+def _listed(reader: Caller, rules: Path) -> set[Any] | None:
+    """Return the numbers of the rules of a list; None where it cannot be read, which is for others to find."""
+    try:
+        return set(reader.list(rules).ids())
+    except Unmet:
+        return None
 
 
 def created(writer: Caller, rules: Path, **body: Any) -> Rule:
@@ -218,6 +236,8 @@ def rule_in(answer: Answer) -> Rule:
     """Return the rule that was answered; inconclusive when the call was not served or shows no rule."""
     body = answer.given_served().json
     given(isinstance(body, dict) and isinstance(body.get("id"), int), "the answer shows no rule with an id")
+    if answer.exchange.call.method == "POST" and answer.exchange.call.path in _CREATED:
+        _CREATED[answer.exchange.call.path].add(body["id"])
     return dict(body)
 
 
