@@ -198,6 +198,7 @@ class Combination:
             "group_approval_rules": choices.group_approval_rules_offered,
             "enterprise_edition": choices.enterprise,
             "approval_configuration": choices.configuration_read_from_16_0,
+            "group_mention_events": choices.integrations_notify_of_group_mentions,
         }
         named: tuple[Alteration, ...] = tuple(alterations.ALTERATIONS[name] for name in self.altered)
         return Round(self.name, version, choices, features, alterations=named)

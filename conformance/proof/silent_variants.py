@@ -117,8 +117,9 @@ VARIANTS = (
         "exports-begin-later",
         "An export begins a moment after it was accepted; before the first one there is no status.",
         alterations=(
-            area_alterations.begins_exports_later,
             area_alterations.has_no_status_before_the_first_export,
+            # Last, so that an export begins before anything else looks at it.
+            area_alterations.begins_exports_later,
         ),
         basis="I4, L6",
     ),

@@ -232,7 +232,12 @@ VARIANTS: tuple[Variant, ...] = (
             enterprise=False,
             integrations_notify_of_group_mentions=False,
         ),
-        features={"code_completion": False, "group_approval_rules": False, "enterprise_edition": False},
+        features={
+            "code_completion": False,
+            "group_approval_rules": False,
+            "enterprise_edition": False,
+            "group_mention_events": False,
+        },
     ),
     Variant(
         "sends-strangers-to-a-login",

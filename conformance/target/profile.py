@@ -116,6 +116,9 @@ FEATURES: Mapping[str, str] = MappingProxyType(
         "emails_on_push_integration": "the integration that sends mails on push",
         "enterprise_edition": "what only the enterprise edition has; the edition of the profile says it too",
         "group_approval_rules": "approval rules of groups",
+        "group_mention_events": (
+            "events for mentions of groups, on integrations of projects; false where only those of groups have them"
+        ),
         "group_approval_rules_flag_off": "approval rules of groups, switched off for the time of the run",
         "hidden_groups": "groups that some of those who may change rules cannot see",
         "https": "TLS in front; the base URL says it too",
@@ -135,6 +138,7 @@ FEATURES: Mapping[str, str] = MappingProxyType(
 PRESUMED: Mapping[str, Version] = MappingProxyType(
     {
         "approval_configuration": Version.parse("16.0"),
+        "group_mention_events": OLDEST,
         **{name: OLDEST for name in FEATURES if name.endswith("_integration")},
     },
 )

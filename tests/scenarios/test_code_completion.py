@@ -64,10 +64,20 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
         "code-completion.request.intent.is-optional",
     ):
         result = must_be_a_result(answer)
+    with verifies("code-completion.choice.fields", go_on=True):
+        given(bool(result["choices"]), "the completion has no choices, so that there is none to look at")
+        for choice in result["choices"]:
+            must(is_choice(choice), "text, index and finish_reason in each choice", repr(choice)[:200], answer.exchange)
     with verifies("code-completion.result.created-counts-seconds"):
         created = whole_number(result.get("created"))
         given(created is not None, "created is no integer")
         must(created in SECONDS, "seconds since 1970", f"created = {created}", answer.exchange)
+
+
+def is_choice(choice: Any) -> bool:
+    """Tell whether a choice has all that is stated of it."""
+    texts = isinstance(choice, dict) and all(isinstance(choice.get(name), str) for name in ("text", "finish_reason"))
+    return texts and whole_number(choice.get("index")) is not None
 
 
 @pytest.mark.usefixtures("completes")

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.integrations import (
+    CHANNELS,
+    EVENTS,
     borrowed,
+    every_integration,
     given_set_up,
     has,
     integrations_path,
@@ -47,95 +50,79 @@ class Kind:
     right: tuple[Any, ...]
     wrong: Any
 
-    @property
-    def keeps(self) -> bool:
-        """Whether a value that is not taken must leave what is shown as it was."""
-        return isinstance(self.wrong, str) and self.wrong != NO_CHOICE
-
     def __str__(self) -> str:
         return self.requirement
 
 
 def _text(requirement: str, *names: str, right: tuple[str, ...] = ("conformance-a", "conformance-b")) -> Kind:
-    return Kind(f"integrations.parameters.{requirement}.text", names, right, NO_TEXT)
+    return Kind(requirement, names, right, NO_TEXT)
 
 
 def _flag(requirement: str, *names: str) -> Kind:
-    return Kind(f"integrations.parameters.{requirement}.boolean", names, FLAG, NO_FLAG)
+    return Kind(requirement, names, FLAG, NO_FLAG)
 
 
-EVENTS = (
-    "push_events",
-    "tag_push_events",
-    "merge_requests_events",
-    "issues_events",
-    "confidential_issues_events",
-    "note_events",
-    "confidential_note_events",
-    "pipeline_events",
-    "wiki_page_events",
-    "deployment_events",
-    "alert_events",
-    "commit_events",
-)
-CHANNELS = (
-    "push_channel",
-    "issue_channel",
-    "confidential_issue_channel",
-    "merge_request_channel",
-    "note_channel",
-    "confidential_note_channel",
-    "tag_push_channel",
-    "pipeline_channel",
-    "wiki_page_channel",
-    "deployment_channel",
-    "group_mentions_channel",
-    "group_confidential_mentions_channel",
-)
 KINDS = (
-    _text("webhook", "webhook", right=AS_IN_SETTINGS),
-    _text("token", "token", right=AS_IN_SETTINGS),
-    _text("credentials", "username", "password", right=AS_IN_SETTINGS),
-    _text("channel", "channel"),
-    _text("labels-to-be-notified", "labels_to_be_notified", right=("~bug,~feature", "")),
-    _text("issue-tracker-urls", "new_issue_url", "issues_url", "project_url", right=AS_IN_SETTINGS),
-    _text("recipients", "recipients", right=AS_IN_SETTINGS),
-    _text("event-channels", *CHANNELS),
-    _text("restrict-to-branch", "restrict_to_branch", right=("main,stable", "")),
-    _flag("enable-ssl-verification", "enable_ssl_verification"),
-    _flag("notify-only-broken-pipelines", "notify_only_broken_pipelines"),
-    _flag("event-flags", *EVENTS),
-    _flag("comment-on-event-enabled", "comment_on_event_enabled"),
-    _flag("active", "active"),
-    _flag("disable-diffs", "disable_diffs"),
-    _flag("send-from-committer-email", "send_from_committer_email"),
-    _flag("colorize-messages", "colorize_messages"),
+    _text("integrations.parameters.webhook.text", "webhook", right=AS_IN_SETTINGS),
+    _text("integrations.parameters.token.text", "token", right=AS_IN_SETTINGS),
+    _text("integrations.parameters.credentials.text", "username", "password", right=AS_IN_SETTINGS),
+    _text("integrations.parameters.channel.text", "channel"),
+    _text("integrations.parameters.labels-to-be-notified.text", "labels_to_be_notified", right=("~bug,~feature", "")),
+    _text(
+        "integrations.parameters.issue-tracker-urls.text",
+        "new_issue_url",
+        "issues_url",
+        "project_url",
+        right=AS_IN_SETTINGS,
+    ),
+    _text("integrations.parameters.recipients.text", "recipients", right=AS_IN_SETTINGS),
+    _text("integrations.parameters.event-channels.text", *CHANNELS),
+    _text("integrations.parameters.restrict-to-branch.text", "restrict_to_branch", right=("main,stable", "")),
+    _flag("integrations.parameters.enable-ssl-verification.boolean", "enable_ssl_verification"),
+    _flag("integrations.parameters.notify-only-broken-pipelines.boolean", "notify_only_broken_pipelines"),
+    _flag("integrations.parameters.event-flags.boolean", *EVENTS),
+    _flag("integrations.parameters.comment-on-event-enabled.boolean", "comment_on_event_enabled"),
+    _flag("integrations.parameters.active.boolean", "active"),
+    _flag("integrations.parameters.disable-diffs.boolean", "disable_diffs"),
+    _flag("integrations.parameters.send-from-committer-email.boolean", "send_from_committer_email"),
+    _flag("integrations.parameters.colorize-messages.boolean", "colorize_messages"),
     Kind("integrations.parameters.server-port.integer", ("server_port",), (6659, 1234), NO_NUMBER),
-    Kind("events.flags.incidents", ("incidents_events",), FLAG, NO_FLAG),
-    Kind("events.flags.vulnerability", ("vulnerability_events",), FLAG, NO_FLAG),
-    Kind("events.flags.group-mentions", ("group_mentions_events",), FLAG, NO_FLAG),
-    Kind("events.flags.group-confidential-mentions", ("group_confidential_mentions_events",), FLAG, NO_FLAG),
+    _flag("events.flags.incidents", "incidents_events"),
+    _flag("events.flags.vulnerability", "vulnerability_events"),
+    _flag("events.flags.group-mentions", "group_mentions_events"),
+    _flag("events.flags.group-confidential-mentions", "group_confidential_mentions_events"),
 )
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A parameter with a closed list of values."""
+    """A parameter with a closed list of values, and the requirements that speak of it."""
 
-    requirement: str
     name: str
     allowed: tuple[str, ...]
     default: str
+    values: str
+    closed: str
+    has_default: str
 
 
 CHOICES = (
     Choice(
-        "branches-to-be-notified",
         "branches_to_be_notified",
         ("all", "default", "protected", "default_and_protected"),
         "default",
+        values="integrations.parameters.branches-to-be-notified.values",
+        closed="integrations.parameters.branches-to-be-notified.closed",
+        has_default="integrations.parameters.branches-to-be-notified.default",
     ),
-    Choice("labels-to-be-notified-behavior", "labels_to_be_notified_behavior", ("match_any", "match_all"), "match_any"),
+    Choice(
+        "labels_to_be_notified_behavior",
+        ("match_any", "match_all"),
+        "match_any",
+        values="integrations.parameters.labels-to-be-notified-behavior.values",
+        closed="integrations.parameters.labels-to-be-notified-behavior.closed",
+        has_default="integrations.parameters.labels-to-be-notified-behavior.default",
+    ),
 )
 
 every_choice = pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.name)
@@ -146,6 +133,12 @@ def path(maintainer: Caller, project: Fixture) -> Path:
     return integrations_path(maintainer, project)
 
 
+@pytest.fixture
+def known(integrations: tuple[Fixture, ...]) -> list[Fixture]:
+    """All integrations of the profile, those of a kind of their own among them."""
+    return every_integration(integrations)
+
+
 # -- types and values --------------------------------------------------------------------------------------------------
 
 
@@ -154,24 +147,24 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
     kind: Kind,
     maintainer: Caller,
     path: Path,
-    integrations: tuple[Fixture, ...],
+    known: list[Fixture],
 ) -> None:
     """Everything that the integration requires is sent along: whether a stored value would do is not stated."""
     with verifies(kind.requirement):
-        for integration, names in holders(kind, integrations):
+        for integration, names in holders(kind, known):
             with borrowed(maintainer, path, integration):
                 given_set_up(maintainer, path, integration)
                 for name in names:
                     takes(maintainer, path, integration, name, kind)
 
 
-def holders(kind: Kind, integrations: tuple[Fixture, ...]) -> Iterator[tuple[Fixture, tuple[str, ...]]]:
+def holders(kind: Kind, known: list[Fixture]) -> Iterator[tuple[Fixture, tuple[str, ...]]]:
     """Yield integrations that together have as many of the parameters as the profile allows, each with its own."""
-    left = [name for name in kind.names if any(has(integration, name) for integration in integrations)]
+    left = [name for name in kind.names if any(has(integration, name) for integration in known)]
     if not left:
-        offering(integrations, kind.names[0])
+        offering(known, kind.names[0])
     while left:
-        integration = offering(integrations, left[0])
+        integration = offering(known, left[0])
         mine = tuple(name for name in left if has(integration, name))
         left = [name for name in left if name not in mine]
         yield integration, mine
@@ -184,11 +177,11 @@ def takes(caller: Caller, path: Path, integration: Fixture, name: str, kind: Kin
         set_up(caller, path, integration, **{name: value}).must_be_served()
         must_not_show_another(caller, path, integration, name, value, earlier)
         before = shown(caller, path, slug_of(integration), name)
-        set_up(caller, path, integration, **{name: kind.wrong}).must_not_break()
+        odd = set_up(caller, path, integration, **{name: kind.wrong}).must_not_break()
         after = shown(caller, path, slug_of(integration), name)
         must(kind.wrong not in after, f"{name} refused or not stored", f"{name} = {kind.wrong!r} is shown")
-        if kind.keeps:
-            must(after == before, f"{name} as before: {before}", f"{name} = {after}")
+        if odd.exchange.is_refusal:
+            must(after == before, f"{name} as before the refusal: {before}", f"{name} = {after}")
         earlier.append(value)
 
 
@@ -222,17 +215,17 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
     choice: Choice,
     maintainer: Caller,
     path: Path,
-    integrations: tuple[Fixture, ...],
+    known: list[Fixture],
 ) -> None:
-    integration, name = offering(integrations, choice.name), choice.name
+    integration, name = offering(known, choice.name), choice.name
     with borrowed(maintainer, path, integration):
         given_set_up(maintainer, path, integration)
-        with verifies(f"integrations.parameters.{choice.requirement}.values", go_on=True):
+        with verifies(choice.values, go_on=True):
             for value in choice.allowed:
                 set_up(maintainer, path, integration, **{name: value}).must_be_served()
                 others = [other for other in choice.allowed if other != value]
                 must_not_show_another(maintainer, path, integration, name, value, others)
-        with verifies(f"integrations.parameters.{choice.requirement}.closed"):
+        with verifies(choice.closed):
             set_up(maintainer, path, integration, **{name: NO_CHOICE}).must_not_break()
             after = shown(maintainer, path, slug_of(integration), name)
             must(NO_CHOICE not in after, f"{name} refused or not stored", f"{name} = {NO_CHOICE} is shown")
@@ -241,9 +234,9 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
 def test_comments_on_events_are_switched_as_the_entry_says(
     maintainer: Caller,
     path: Path,
-    integrations: tuple[Fixture, ...],
+    known: list[Fixture],
 ) -> None:
-    integration = offering(integrations, "comment_on_event_enabled")
+    integration = offering(known, "comment_on_event_enabled")
     with borrowed(maintainer, path, integration):
         given_set_up(maintainer, path, integration)
         with verifies("integrations.parameters.comment-on-event-enabled.followed"):
@@ -256,9 +249,9 @@ def test_comments_on_events_are_switched_as_the_entry_says(
 def test_the_deprecated_switch_to_the_default_branch_does_no_harm(
     maintainer: Caller,
     path: Path,
-    integrations: tuple[Fixture, ...],
+    known: list[Fixture],
 ) -> None:
-    integration = offering(integrations, "notify_only_default_branch")
+    integration = offering(known, "notify_only_default_branch")
     with borrowed(maintainer, path, integration):
         given_set_up(maintainer, path, integration)
         with verifies("integrations.parameters.notify-only-default-branch.harmless"):
@@ -279,12 +272,12 @@ def test_a_parameter_with_a_closed_list_has_its_default_unless_it_is_sent(
     choice: Choice,
     maintainer: Caller,
     path: Path,
-    integrations: tuple[Fixture, ...],
+    known: list[Fixture],
 ) -> None:
     """Mails on push have a default of their own; they are known by their recipients."""
-    others = tuple(integration for integration in integrations if not has(integration, "recipients"))
+    others = [integration for integration in known if not has(integration, "recipients")]
     integration = offering(others, choice.name)
-    with verifies(f"integrations.parameters.{choice.requirement}.default"):
+    with verifies(choice.has_default):
         must_default(maintainer, path, integration, choice.name, wanted=choice.default)
 
 
@@ -300,9 +293,9 @@ def test_mails_on_push_tell_of_all_branches_unless_told_otherwise(
 def test_certificates_are_checked_unless_told_otherwise(
     maintainer: Caller,
     path: Path,
-    integrations: tuple[Fixture, ...],
+    known: list[Fixture],
 ) -> None:
-    integration = offering(integrations, "enable_ssl_verification")
+    integration = offering(known, "enable_ssl_verification")
     with verifies("integrations.parameters.enable-ssl-verification.default"):
         must_default(maintainer, path, integration, "enable_ssl_verification", wanted=True)
 

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.results.record import Reason
+from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.integrations import (
+    EVENTS,
     borrowed,
     distinctive,
     entries,
-    first_with,
     given_disabled,
     given_set_up,
-    given_unlisted,
     has,
     integrations_path,
     least_settings,
+    offering,
     set_up,
     settings_of,
     shows_text,
     slug_of,
+    values_under,
     without,
 )
-from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
+from conformance.suite.context import NotTested
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    given,
+    given_field,
+    must,
+    observe,
+    project_path,
+    unchanged,
+    verifies,
+)
+from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,21 +47,8 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture
 
 UNKNOWN_SLUG = "conformance-no-such-integration"
-UNUSED_ID = 2_000_000_001
-EVENT_KINDS = (
-    "push",
-    "tag_push",
-    "commit",
-    "issues",
-    "confidential_issues",
-    "merge_requests",
-    "note",
-    "confidential_note",
-    "pipeline",
-    "wiki_page",
-    "deployment",
-    "alert",
-)
+#: How often two write at once: the moments in which one could overwrite the other are short.
+ROUNDS = 3
 
 
 @pytest.fixture
@@ -59,7 +62,7 @@ def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator
 @pytest.fixture
 def pair(maintainer: Caller, project: Fixture, integrations: tuple[Fixture, ...]) -> Iterator[tuple[Fixture, Fixture]]:
     """Two integrations that are not set up, and are left as they were found; the first takes push_events."""
-    first = first_with(integrations, "push_events")
+    first = offering(integrations, "push_events")
     second = next(other for other in integrations if slug_of(other) != slug_of(first))
     with borrowed(maintainer, integrations_path(maintainer, project), first, second):
         yield first, second
@@ -96,12 +99,77 @@ def test_an_integration_is_listed_from_being_set_up_until_it_is_disabled(
         maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
 
 
+def test_a_second_reader_sees_what_was_set_up_and_disabled(
+    maintainer: Caller,
+    owner: Caller,
+    path: Path,
+    integration: Fixture,
+) -> None:
+    """Who has read the list before may not be shown it from memory."""
+    slug = slug_of(integration)
+    given(not owner.whole_list(path).having(slug=slug), f"{slug} is listed before it was set up")
+    given_set_up(maintainer, path, integration)
+    with verifies("integrations.update.shows-to-everybody"):
+        listed = owner.whole_list(path).must_contain_once(slug=slug)
+        given_disabled(maintainer, path, integration)
+        owner.whole_list(path).must_not_contain(slug=slug, after=listed)
+
+
+def test_two_who_set_up_at_the_same_time_both_have_set_up(
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    pair: tuple[Fixture, Fixture],
+) -> None:
+    """Both are told that it was done; one who was refused meanwhile would show nothing."""
+    path, (first, second) = integrations_path(maintainer, project), pair
+    with verifies("integrations.set-up.side-by-side"):
+        for _ in range(ROUNDS):
+            for answer in at_once(partial(set_up, maintainer, path, first), partial(set_up, owner, path, second)):
+                answer.given_served()
+            listed = maintainer.whole_list(path)
+            listed.must_contain_once(slug=slug_of(first)).must_contain_once(slug=slug_of(second))
+            for integration in pair:
+                given_disabled(maintainer, path, integration)
+
+
+def test_each_of_two_integrations_shows_its_own_settings(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """The older of the two is read after the newer one was set up."""
+    older, newer = two_distinctive(integrations)
+    path = integrations_path(maintainer, project)
+    texts = {slug_of(each): distinctive(each) for each in (older, newer)}
+    with borrowed(maintainer, path, older, newer):
+        for each in (older, newer):
+            name, value = texts[slug_of(each)]
+            given_set_up(maintainer, path, each, **{name: f"{value}-{slug_of(each)}"})
+        with verifies("integrations.single.shows-its-own"):
+            for each, other in ((older, newer), (newer, older)):
+                answer = maintainer.get(path / slug_of(each)).given_served()
+                own, strange = (f"{texts[slug_of(one)][1]}-{slug_of(one)}" for one in (each, other))
+                must(not shows_text(answer, strange), f"no {strange}", "that of another integration", answer.exchange)
+                given(
+                    shows_text(answer, own), f"{slug_of(each)} does not show the {texts[slug_of(each)][0]} it was given"
+                )
+
+
+def two_distinctive(integrations: tuple[Fixture, ...]) -> tuple[Fixture, Fixture]:
+    """Return two integrations that show a text again; raise NotTested when the profile does not name so many."""
+    found = [each for each in integrations if each.get("distinctive_name") and each.get("distinctive_value")]
+    for each in integrations if len(found) < 2 else ():
+        distinctive(each)
+    return found[0], found[1]
+
+
 def test_a_change_of_an_integration_shows_in_its_entry(
     maintainer: Caller,
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    integration = first_with(integrations, "push_events")
+    integration = offering(integrations, "push_events")
     path, slug = integrations_path(maintainer, project), slug_of(integration)
     with borrowed(maintainer, path, integration):
         entry = given_set_up(maintainer, path, integration)
@@ -141,10 +209,10 @@ def test_a_change_in_one_project_leaves_the_integrations_of_another(
     maintainer: Caller,
     path: Path,
     integration: Fixture,
-    fuzz_project: Fixture,
+    sibling_project: Fixture,
 ) -> None:
     """The same integration is set up in the other project, so that a slip to the neighbour has something to hit."""
-    neighbour = integrations_path(maintainer, fuzz_project)
+    neighbour = integrations_path(maintainer, sibling_project)
     with borrowed(maintainer, neighbour, integration):
         given_set_up(maintainer, neighbour, integration)
 
@@ -181,6 +249,38 @@ def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path:
         must(not shows_text(again, value), f"{name} reset", f"{name} = {value} has come back", again.exchange)
 
 
+def test_disabling_an_integration_switches_its_flags_back(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """What is not sent when it is set up again is as it was when it was set up for the first time."""
+    integration = max(integrations, key=lambda each: len(each.get("events") or ()))
+    slug, least = slug_of(integration), least_settings(integration)
+    flags = [name for name in given_field(integration, "events", list) if name not in least]
+    given(bool(flags), f"the profile names no event of {slug}")
+    path = integrations_path(maintainer, project)
+    with borrowed(maintainer, path, integration):
+        first = shown_flags(maintainer, path, slug, least, flags)
+        turned = {name: not value for name, value in first.items()}
+        changed = shown_flags(maintainer, path, slug, {**least, **turned}, flags)
+        moved = [name for name in first if changed.get(name) != first[name]]
+        given(bool(moved), f"no flag of {slug} moves that is shown")
+        given_disabled(maintainer, path, integration)
+        with verifies("integrations.disable.flags-reset"):
+            again = shown_flags(maintainer, path, slug, least, flags)
+            kept = [name for name in moved if again.get(name) != first[name]]
+            must(not kept, f"{', '.join(moved)} as at first", f"{', '.join(kept)} as before it was disabled")
+
+
+def shown_flags(caller: Caller, path: Path, slug: str, settings: dict[str, Any], flags: list[str]) -> dict[str, bool]:
+    """Set an integration up and return those of some flags that it then shows."""
+    caller.put(path / slug, settings).given_served()
+    entry, single = caller.whole_list(path).the(slug=slug), caller.read(path / slug)
+    found = {name: entry.get(name, next(iter(values_under(name, single)), None)) for name in flags}
+    return {name: value for name, value in found.items() if isinstance(value, bool)}
+
+
 def test_disabling_what_is_not_set_up_changes_nothing(
     maintainer: Caller,
     project: Fixture,
@@ -211,8 +311,8 @@ def test_the_entry_of_an_integration_names_a_flag_after_each_event_kind(
 ) -> None:
     entry = given_set_up(maintainer, path, integration)
     with verifies("events.flags.named-after-kind", go_on=True):
-        for kind in EVENT_KINDS:
-            must_have_flag(entry, f"{kind}_events")
+        for name in EVENTS:
+            must_have_flag(entry, name)
     with verifies("events.flags.job"):
         must_have_flag(entry, "job_events")
 
@@ -237,6 +337,7 @@ def test_entries_tell_of_vulnerabilities_in_the_edition_that_has_them(
         must(isinstance(flag, bool), "vulnerability_events as true or false, if there is one", repr(flag))
     with verifies("integrations.entry.vulnerability-events.enterprise"):
         given(maintainer.target_declares("enterprise_edition"), "the target does not say it is the enterprise edition")
+        given(has_flag or maintainer.target_version is not None, "the version is not known, and may be one without it")
         must(has_flag, "vulnerability_events", "no such property")
 
 
@@ -268,7 +369,7 @@ def test_disabling_an_unknown_integration_changes_nothing(maintainer: Caller, pa
     )
 
 
-def test_no_operation_reads_or_sets_up_an_integration_of_a_project_that_does_not_exist(
+def test_no_integration_is_read_or_set_up_in_a_project_that_does_not_exist(
     maintainer: Caller,
     path: Path,
     project: Fixture,
@@ -288,20 +389,26 @@ def test_no_operation_reads_or_sets_up_an_integration_of_a_project_that_does_not
 
 
 @pytest.mark.parametrize(
-    ("kind", "parameter"),
-    [("chat", "webhook"), ("token", "token"), ("email", "recipients")],
+    ("kind", "parameter", "required"),
+    [
+        ("chat_integration", "webhook", "integrations.parameters.webhook.required"),
+        ("token_integration", "token", "integrations.parameters.token.required"),
+        ("email_integration", "recipients", "integrations.parameters.recipients.required"),
+    ],
+    ids=["chat", "token", "email"],
 )
 def test_an_integration_is_not_set_up_without_what_it_requires(
     kind: str,
     parameter: str,
+    required: str,
     maintainer: Caller,
     project: Fixture,
     request: pytest.FixtureRequest,
 ) -> None:
     """A value from an earlier set-up might do, so the integration is disabled first."""
-    integration: Fixture = request.getfixturevalue(f"{kind}_integration")
+    integration: Fixture = request.getfixturevalue(kind)
     path = integrations_path(maintainer, project)
-    with borrowed(maintainer, path, integration), verifies(f"integrations.parameters.{parameter}.required"):
+    with borrowed(maintainer, path, integration), verifies(required):
         must_be_required(maintainer, path, integration, parameter)
 
 
@@ -322,75 +429,11 @@ def test_an_issue_tracker_is_not_set_up_with_two_of_its_three_addresses(
 def must_be_required(caller: Caller, path: Path, integration: Fixture, parameter: str) -> None:
     """Expect that an integration is set up with a parameter, and neither served nor listed without it."""
     slug, settings = slug_of(integration), settings_of(integration)
-    given(parameter in settings, f"the profile gives no {parameter} for {slug}")
+    if parameter not in settings:
+        raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile gives no '{parameter}' in the settings of {slug}")
     control = caller.put(path / slug, settings)
     listed = caller.whole_list(path)
     given_disabled(caller, path, integration)
     lacking = {name: value for name, value in settings.items() if name != parameter}
     caller.put(path / slug, lacking).must_be_refused(beside=control)
     caller.whole_list(path).must_not_contain(slug=slug, after=listed)
-
-
-# -- particular integrations -------------------------------------------------------------------------------------------
-
-
-def test_the_chat_app_integration_is_not_set_up_by_a_call(
-    maintainer: Caller,
-    project: Fixture,
-    chat_app_integration: Fixture,
-) -> None:
-    """It is never disabled beforehand: where it is installed after all, no call could bring it back."""
-    path, slug = integrations_path(maintainer, project), slug_of(chat_app_integration)
-    control = maintainer.get(path)
-    given_unlisted(maintainer, path, chat_app_integration)
-    created = set_up(maintainer, path, chat_app_integration)
-    listed = maintainer.whole_list(path).having(slug=slug)
-    if created.is_served:
-        maintainer.delete(path / slug)
-    with verifies("integrations.chat-app.not-created"):
-        created.must_be_refused(beside=control)
-        must(not listed, f"no entry with slug = {slug}", "it is listed")
-
-
-def test_an_installed_chat_app_integration_can_be_changed(
-    maintainer: Caller,
-    installed_chat_app_integration: Fixture,
-) -> None:
-    installed, slug = installed_chat_app_integration, slug_of(installed_chat_app_integration)
-    number = installed.get("project_id")
-    given(isinstance(number, int), "the profile does not give the project_id of installed_chat_app_integration")
-    given(has(installed, "push_events"), f"the profile does not give push_events among the events of {slug}")
-    older = "services" in integrations_path(maintainer, installed)
-    path = Path(f"/projects/{number}") / ("services" if older else "integrations")
-    before = maintainer.whole_list(path).the(slug=slug).get("push_events")
-    given(isinstance(before, bool), f"the entry of {slug} does not show push_events")
-    try:
-        with verifies("integrations.chat-app.updated"):
-            set_up(maintainer, path, installed, push_events=not before).must_be_served()
-            maintainer.whole_list(path).must_contain(slug=slug, push_events=not before)
-    finally:
-        set_up(maintainer, path, installed, push_events=before)
-
-
-def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
-    maintainer: Caller,
-    project: Fixture,
-    switchable_integration: Fixture,
-) -> None:
-    path, slug = integrations_path(maintainer, project), slug_of(switchable_integration)
-    settings = {name: value for name, value in settings_of(switchable_integration).items() if name != "active"}
-    with borrowed(maintainer, path, switchable_integration):
-        silent = maintainer.put(path / slug, settings)
-        untold = maintainer.whole_list(path)
-        told = maintainer.put(path / slug, {**settings, "active": True})
-        listed = maintainer.whole_list(path)
-        # Settings that save neither way say nothing; those that save with active must save without it as well.
-        given(silent.is_served or told.is_served, f"the settings of {slug} are refused with active and without it")
-        with verifies("integrations.parameters.active.default", go_on=True):
-            silent.must_be_served()
-            told.must_be_served()
-            listed.must_contain(slug=slug)
-            must(not untold.having(slug=slug), f"no entry with slug = {slug} before active true", "it is listed")
-        with verifies("integrations.list.active-only"):
-            maintainer.put(path / slug, {**settings, "active": False}).given_served()
-            maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from conformance.fuzzing.models import Model, explore
+from conformance.results.record import Reason
 from conformance.suite.arrange.integrations import (
     OLDER_NAME,
     borrowed,
@@ -16,17 +17,17 @@ from conformance.suite.arrange.integrations import (
     has,
     has_both_names,
     integrations_path,
+    offering,
     settings_of,
     slug_of,
 )
+from conformance.suite.context import NotTested
 from conformance.suite.expectations import Caller, Path, given, must, project_path, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.suite import Fixture, SuiteSession
-
-LEAVES_OTHERS = "integrations.update.leaves-others"
 
 
 @pytest.mark.requirements(
@@ -35,7 +36,7 @@ LEAVES_OTHERS = "integrations.update.leaves-others"
     "integrations.disable.unlisted",
     "integrations.alias.set-up-shows",
     "integrations.alias.disable-shows",
-    LEAVES_OTHERS,
+    "integrations.update.leaves-others",
 )
 def test_integrations_follow_the_model_in_any_order_of_moves(
     suite: SuiteSession,
@@ -44,30 +45,35 @@ def test_integrations_follow_the_model_in_any_order_of_moves(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    moved = tuple(integration for integration in integrations if has(integration, "push_events"))[:3]
-    given(len(moved) > 1, "fewer than two integrations of the profile have push_events")
+    first = offering(integrations, "push_events")
+    others = [other for other in integrations if has(other, "push_events") and slug_of(other) != slug_of(first)]
+    if not others:
+        detail = "the fixture integrations has one only with push_events: add another one"
+        raise NotTested(Reason.PREREQUISITE_MISSING, detail)
+    moved = (first, *others[:2])
     path = integrations_path(maintainer, project)
     with borrowed(maintainer, path, *moved):
-        make = machine(path, project_path(project) / OLDER_NAME, moved, (maintainer, owner))
-        make_each_move(make, (maintainer, owner))
+        aliased = has_both_names(maintainer, project)
+        make = machine(path, project_path(project) / OLDER_NAME if aliased else None, moved, (maintainer, owner))
+        make_each_move(make, (maintainer, owner), aliased=aliased)
         explore(suite, make)
 
 
-def make_each_move(make: Callable[..., Any], callers: tuple[Caller, ...]) -> None:
+def make_each_move(make: Callable[..., Any], callers: tuple[Caller, ...], *, aliased: bool) -> None:
     """Make every move once, so that it is not left to chance whether a requirement is looked at."""
     model = make()
     model.start()
-    for aliased in (False, True) if has_both_names(callers[0]) else (False,):
+    for by_older_name in (False, True) if aliased else (False,):
         for pushes in (True, False):
-            model.set_up(place=0, pushes=pushes, caller=callers[0], aliased=aliased)
-        model.disable(place=0, caller=callers[-1], aliased=aliased)
+            model.set_up(place=0, pushes=pushes, caller=callers[0], aliased=by_older_name)
+        model.disable(place=0, caller=callers[-1], aliased=by_older_name)
 
 
-def machine(path: Path, older: Path, moved: tuple[Fixture, ...], callers: tuple[Caller, ...]) -> type[Model]:
+def machine(path: Path, older: Path | None, moved: tuple[Fixture, ...], callers: tuple[Caller, ...]) -> type[Model]:
     """Make a state machine for the integrations of one project, moved by several callers in turns."""
     places = st.integers(0, len(moved) - 1)
     people = st.sampled_from(callers)
-    by_older_name = st.booleans() if has_both_names(callers[0]) else st.just(value=False)
+    by_older_name = st.just(value=False) if older is None else st.booleans()
 
     class Integrations(Model):
         @initialize()
@@ -83,7 +89,7 @@ def machine(path: Path, older: Path, moved: tuple[Fixture, ...], callers: tuple[
         @rule(place=places, pushes=st.booleans(), caller=people, aliased=by_older_name)
         def set_up(self, place: int, pushes: bool, caller: Caller, aliased: bool) -> None:  # noqa: FBT001 - drawn
             slug, settings = slug_of(moved[place]), settings_of(moved[place])
-            answer = caller.put((older if aliased else path) / slug, {**settings, "push_events": pushes})
+            answer = caller.put((older if older and aliased else path) / slug, {**settings, "push_events": pushes})
             caller.follow(answer).given_served()
             newer = "integrations.update.followed" if slug in self.pushes else "integrations.set-up.listed"
             self.pushes[slug] = pushes
@@ -92,7 +98,7 @@ def machine(path: Path, older: Path, moved: tuple[Fixture, ...], callers: tuple[
         @rule(place=places, caller=people, aliased=by_older_name)
         def disable(self, place: int, caller: Caller, aliased: bool) -> None:  # noqa: FBT001 - drawn
             slug = slug_of(moved[place])
-            answer = caller.follow(caller.delete((older if aliased else path) / slug))
+            answer = caller.follow(caller.delete((older if older and aliased else path) / slug))
             if slug in self.pushes:
                 answer.given_served()
             self.pushes.pop(slug, None)
@@ -103,7 +109,7 @@ def machine(path: Path, older: Path, moved: tuple[Fixture, ...], callers: tuple[
             now = entries(callers[0], path)
             with verifies(requirement):
                 must_be_alike(self.pushes, now, changed)
-            with verifies(LEAVES_OTHERS):
+            with verifies("integrations.update.leaves-others"):
                 for slug in {slug_of(integration) for integration in moved} - {changed}:
                     must_be_alike(self.pushes, now, slug)
                 others = {slug: entry for slug, entry in now.items() if slug in self.others}

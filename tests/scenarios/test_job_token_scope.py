@@ -378,6 +378,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
         }
 
     with (
+        limit_on(maintainer, sibling_project),
         PROJECTS.left_as_found(maintainer, sibling_project, (shared_project,)),
         GROUPS.left_as_found(maintainer, sibling_project, (shared_group,)),
     ):

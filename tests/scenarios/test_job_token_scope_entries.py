@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist
+from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on
 from conformance.suite.expectations import Caller, given, given_field, must, verifies
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def test_a_project_is_described_alike_on_every_list(
     places = (project, sibling_project)
     with (
         PROJECTS.borrowed(maintainer, project, targets),
+        limit_on(maintainer, sibling_project),
         PROJECTS.left_as_found(maintainer, sibling_project, targets),
     ):
         one, other = (added_entries(maintainer, PROJECTS, place, targets)[0] for place in places)

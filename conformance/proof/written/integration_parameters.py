@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, around, breaking, handling, refusing, sent
+from conformance.proof.tampering import afterwards, breaking, handling, refusing, sent
 from conformance.proof.written.integrations import name_at, registered
 from conformance.reference.areas import integration_catalogue
 from conformance.reference.errors import InvalidError
@@ -116,19 +117,21 @@ def stores_wrong(name: str) -> Apply:
     return breaks
 
 
-def takes_junk_for(name: str, value: bool) -> Apply:
-    """Take a word that is no truth value for one."""
+def refuses_and_stores(name: str, value: bool) -> Apply:
+    """Refuse a word that is no truth value, and store one all the same."""
 
     def breaks(service: Service) -> None:
-        def make(read: Any) -> Any:
-            def take(kind: Any, parameters: Any) -> Any:
-                if parameters._values.get(name) == "maybe":
-                    parameters._values = {**parameters._values, name: value}
-                return read(kind, parameters)
+        def make(handler: Any) -> Any:
+            def lenient(request: Request) -> Response:
+                if sent(request).get(name) != "maybe":
+                    return handler(request)
+                request.body = json.dumps({**sent(request), name: value}).encode()
+                handler(request)
+                return Response(400)
 
-            return take
+            return lenient
 
-        around(service.integrations, "read", make)
+        handling(service, set_up_key(service), make)
 
     return breaks
 
@@ -155,8 +158,8 @@ for _name, _requirement in _ALL.items():
 for _name in ("push_events", "alert_events", "incidents_events", "disable_diffs"):
     for _value in (True, False):
         registered(
-            takes_junk_for(_name, _value),
-            f"{_name}_takes_junk_for_{str(_value).lower()}",
+            refuses_and_stores(_name, _value),
+            f"a_wrong_{_name}_is_refused_and_stored_as_{str(_value).lower()}",
             _ALL.get(_name, "integrations.parameters.event-flags.boolean"),
         )
 for _name, _requirement in {

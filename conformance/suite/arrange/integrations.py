@@ -5,55 +5,103 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from conformance.contract import Version
 from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
-from conformance.suite.context import NotTested
-from conformance.suite.expectations import Answer, Caller, Path, given, project_path
+from conformance.suite.context import NotTested, Run, current_run
+from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.suite.arrange.places import Place
+    from conformance.suite.expectations import Listing
     from conformance.target import Fixture
 
 Settings = dict[str, Any]
 
 #: The version from which integrations go by that name; before, there is only the older one.
 RENAMED = Version.parse("14.4")
-OLDER_NAME = "services"
+NEWER_NAME, OLDER_NAME = "integrations", "services"
+
+#: Kinds of events that the entry of every integration has a flag for.
+EVENT_KINDS = (
+    "push",
+    "tag_push",
+    "commit",
+    "issues",
+    "confidential_issues",
+    "merge_requests",
+    "note",
+    "confidential_note",
+    "pipeline",
+    "wiki_page",
+    "deployment",
+    "alert",
+)
+EVENTS = tuple(f"{kind}_events" for kind in EVENT_KINDS)
+#: Kinds of events that have a destination of their own.
+CHANNELS = tuple(
+    f"{kind}_channel"
+    for kind in (
+        "push",
+        "issue",
+        "confidential_issue",
+        "merge_request",
+        "note",
+        "confidential_note",
+        "tag_push",
+        "pipeline",
+        "wiki_page",
+        "deployment",
+        "group_mentions",
+        "group_confidential_mentions",
+    )
+)
+#: Fixtures that are integrations of a kind of their own, and have parameters like all others.
+_OTHER_KINDS = (
+    "chat_integration",
+    "token_integration",
+    "email_integration",
+    "issue_tracker_integration",
+    "emails_on_push_integration",
+    "switchable_integration",
+)
+_has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
 
 
 # -- where -------------------------------------------------------------------------------------------------------------
 
 
 def integrations_path(caller: Caller, project: Fixture) -> Path:
-    """Return the path of a project's integrations under the newest name that the target's version has."""
-    return project_path(project) / ("integrations" if has_both_names(caller) else OLDER_NAME)
+    """Return the path of a project's integrations under the newest name that the target has."""
+    return project_path(project) / (NEWER_NAME if has_both_names(caller, project) else OLDER_NAME)
 
 
-def has_both_names(caller: Caller) -> bool:
-    """Tell whether the target answers to the newer name as well; an unknown version is taken to."""
-    version = caller.target_version
-    return version is None or version >= RENAMED
+def has_both_names(caller: Caller, project: Fixture) -> bool:
+    """Tell whether the target answers to the newer name as well; one of unknown version is asked."""
+    version, run = caller.target_version, current_run()
+    if version is not None:
+        return version >= RENAMED
+    if run not in _has_newer_name:
+        newer, older = (caller.get(project_path(project) / name) for name in (NEWER_NAME, OLDER_NAME))
+        _has_newer_name[run] = not (newer.exchange.is_refusal and older.is_served)
+    return _has_newer_name[run]
 
 
 def slug_of(integration: Fixture) -> str:
-    """Return the slug of an integration; inconclusive when the profile does not give it."""
-    slug = integration.get("slug")
-    given(isinstance(slug, str) and bool(slug), f"the profile does not give the slug of {integration.name}")
-    return str(slug)
+    """Return the slug of an integration; raise NotTested when the profile does not give it."""
+    return given_field(integration, "slug", str)
 
 
 # -- what the profile says of an integration ---------------------------------------------------------------------------
 
 
 def settings_of(integration: Fixture) -> Settings:
-    """Return the settings that the integration is known to take; inconclusive when the profile gives none."""
-    settings = integration.get("settings")
-    given(isinstance(settings, dict), f"the profile does not give the settings of {slug_of(integration)}")
-    return dict(settings or {})
+    """Return the settings that the integration is known to take; raise NotTested when the profile gives none."""
+    return dict(given_field(integration, "settings", dict))
 
 
 def least_settings(integration: Fixture) -> Settings:
@@ -75,44 +123,36 @@ def has(integration: Fixture, name: str) -> bool:
     return any(name in (integration.get(where) or ()) for where in ("parameters", "events", "settings"))
 
 
-def first_with(integrations: Sequence[Fixture], *names: str) -> Fixture:
-    """Return the first integration that has all of some parameters; inconclusive when the profile names none."""
-    found = [integration for integration in integrations if all(has(integration, name) for name in names)]
-    given(bool(found), f"no integration of the profile has {' and '.join(names)}")
-    return found[0]
+def every_integration(integrations: Sequence[Fixture]) -> list[Fixture]:
+    """Return the integrations of the profile, those of a kind of their own among them, each slug once."""
+    profile = current_run().profile
+    kinds = [entry for kind in _OTHER_KINDS for entry in profile.fixtures.get(kind, ()) if profile.declares(kind)]
+    found: dict[Any, Fixture] = {}
+    for entry in (*integrations, *kinds):
+        found.setdefault(entry.get("slug"), entry)
+    return list(found.values())
 
 
 def offering(integrations: Sequence[Fixture], *names: str) -> Fixture:
     """
     Return the first integration that has all of some parameters.
 
-    The integrations of a profile together have all that the target's have. Where each of them says what it has and none
-    has these, the target does not offer them, and owes nothing about them: raise NotTested with that reason. Where one
-    does not say, that is what is missing.
+    Raise NotTested when the profile names none, and say what to add: an integration that has them, or their names where
+    one has them and does not say so.
     """
     found = [integration for integration in integrations if all(has(integration, name) for name in names)]
-    if found:
-        return found[0]
-    unsaid = [
-        f"{where} of {slug_of(integration)}"
-        for integration in integrations
-        for where in ("parameters", "events")
-        if not isinstance(integration.get(where), list)
-    ]
-    if unsaid:
-        detail = f"the profile names no integration that has {' and '.join(names)}, and does not give {unsaid[0]}"
+    if not found:
+        detail = (
+            f"no integration of the profile has {' and '.join(names)}: add one that has to the fixture integrations, "
+            f"with its name among the parameters or events there"
+        )
         raise NotTested(Reason.PREREQUISITE_MISSING, detail)
-    raise NotTested(Reason.FEATURE_NOT_DECLARED, f"no integration of the profile has {' and '.join(names)}")
+    return found[0]
 
 
 def distinctive(integration: Fixture) -> tuple[str, str]:
-    """Return an optional parameter with a value that is shown again; inconclusive when the profile gives none."""
-    name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
-    given(
-        isinstance(name, str) and isinstance(value, str) and bool(value),
-        f"the profile does not give distinctive_name and distinctive_value of {slug_of(integration)}",
-    )
-    return str(name), str(value)
+    """Return an optional parameter with a value that is shown again; raise NotTested when the profile gives none."""
+    return given_field(integration, "distinctive_name", str), given_field(integration, "distinctive_value", str)
 
 
 # -- setting up and putting back ---------------------------------------------------------------------------------------
@@ -130,9 +170,17 @@ def given_set_up(caller: Caller, path: Path, integration: Fixture, **changes: An
 
 
 def given_disabled(caller: Caller, path: Path, integration: Fixture) -> None:
-    """Disable an integration as a step of a story; inconclusive when it is still listed then."""
+    """Disable an integration as a step of a story; one that is still listed then fails what is stated of that."""
+    before = caller.whole_list(path)
     caller.delete(path / slug_of(integration)).given_served()
-    given_unlisted(caller, path, integration)
+    must_have_gone(before, caller, path, integration)
+
+
+def must_have_gone(before: Listing, caller: Caller, path: Path, integration: Fixture) -> None:
+    """Go on only if an integration that was listed before is listed no longer, after a call that disabled it."""
+    if before.having(slug=slug_of(integration)):
+        with given_done("integrations.disable.unlisted"):
+            caller.whole_list(path).must_not_contain(slug=slug_of(integration), after=before)
 
 
 def given_unlisted(caller: Caller, path: Path, integration: Fixture) -> None:
@@ -150,10 +198,10 @@ def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[Non
     """
     before = caller.whole_list(path)
     for integration in integrations:
-        caller.delete(path / slug_of(integration))
-    now = caller.whole_list(path)
-    for integration in integrations:
-        now.given_without(slug=slug_of(integration))
+        if caller.delete(path / slug_of(integration)).is_served:
+            must_have_gone(before, caller, path, integration)
+        else:
+            given(not before.having(slug=slug_of(integration)), f"{slug_of(integration)} cannot be disabled beforehand")
     try:
         yield
     finally:
@@ -168,9 +216,9 @@ def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[Non
 
 
 def entries(caller: Caller, path: Path) -> dict[str, dict[str, Any]]:
-    """Return the entries of the list by slug, so that their order is of no account."""
+    """Return the entries of the list by slug, so that their order is of no account, without times, which may move."""
     listed = caller.whole_list(path).entries
-    return {str(entry.get("slug")): entry for entry in listed if isinstance(entry, dict)}
+    return {str(entry.get("slug")): without_timestamps(entry) for entry in listed if isinstance(entry, dict)}
 
 
 def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
@@ -192,6 +240,8 @@ def values_under(name: str, body: Any) -> list[Any]:
     if not isinstance(body, dict):
         return []
     own = [body[name]] if name in body else []
+    # Settings may also be told one by one, as pairs of name and value.
+    own += [body["value"]] if body.get("name") == name and "value" in body else []
     return own + [value for key, inner in body.items() if key != name for value in values_under(name, inner)]
 
 
@@ -214,11 +264,14 @@ def holds_text(text: str, body: Any) -> bool:
 
 
 def without_timestamps(body: Any) -> Any:
-    """Return JSON without the times of its making and changing."""
+    """Return JSON without the times of its making and changing, which may move by themselves, and in no order."""
     if isinstance(body, dict):
-        kept = {name: value for name, value in body.items() if name not in {"created_at", "updated_at"}}
-        return {name: without_timestamps(value) for name, value in kept.items()}
-    return [without_timestamps(value) for value in body] if isinstance(body, list) else body
+        return {name: without_timestamps(value) for name, value in body.items() if not name.endswith("_at")}
+    if isinstance(body, list):
+        return sorted(
+            (without_timestamps(value) for value in body), key=lambda value: json.dumps(value, sort_keys=True)
+        )
+    return body
 
 
 # -- request examples ------------------------------------------------------------------------------------------------

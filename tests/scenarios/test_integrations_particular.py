@@ -1,0 +1,83 @@
+"""Integrations that differ from the others: the chat app, and issue trackers that can be switched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.suite.arrange.integrations import (
+    NEWER_NAME,
+    OLDER_NAME,
+    borrowed,
+    given_unlisted,
+    has_both_names,
+    integrations_path,
+    offering,
+    set_up,
+    settings_of,
+    slug_of,
+)
+from conformance.suite.expectations import Caller, Path, given, given_field, must, verifies
+
+if TYPE_CHECKING:
+    from conformance.target import Fixture
+
+
+def test_the_chat_app_integration_is_not_set_up_by_a_call(
+    maintainer: Caller,
+    project: Fixture,
+    chat_app_integration: Fixture,
+) -> None:
+    """It is never disabled beforehand: where it is installed after all, no call could bring it back."""
+    path, slug = integrations_path(maintainer, project), slug_of(chat_app_integration)
+    control = maintainer.get(path)
+    given_unlisted(maintainer, path, chat_app_integration)
+    created = set_up(maintainer, path, chat_app_integration)
+    listed = maintainer.whole_list(path).having(slug=slug)
+    if created.is_served:
+        maintainer.delete(path / slug)
+    with verifies("integrations.chat-app.not-created"):
+        created.must_be_refused(beside=control)
+        must(not listed, f"no entry with slug = {slug}", "it is listed")
+
+
+def test_an_installed_chat_app_integration_can_be_changed(
+    maintainer: Caller,
+    project: Fixture,
+    installed_chat_app_integration: Fixture,
+) -> None:
+    installed, slug = installed_chat_app_integration, slug_of(installed_chat_app_integration)
+    offering((installed,), "push_events")
+    number = given_field(installed, "project_id", int)
+    path = Path(f"/projects/{number}") / (NEWER_NAME if has_both_names(maintainer, project) else OLDER_NAME)
+    before = maintainer.whole_list(path).the(slug=slug).get("push_events")
+    given(isinstance(before, bool), f"the entry of {slug} does not show push_events")
+    try:
+        with verifies("integrations.chat-app.updated"):
+            set_up(maintainer, path, installed, push_events=not before).must_be_served()
+            maintainer.whole_list(path).must_contain(slug=slug, push_events=not before)
+    finally:
+        set_up(maintainer, path, installed, push_events=before)
+
+
+def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
+    maintainer: Caller,
+    project: Fixture,
+    switchable_integration: Fixture,
+) -> None:
+    path, slug = integrations_path(maintainer, project), slug_of(switchable_integration)
+    settings = {name: value for name, value in settings_of(switchable_integration).items() if name != "active"}
+    with borrowed(maintainer, path, switchable_integration):
+        silent = maintainer.put(path / slug, settings)
+        untold = maintainer.whole_list(path)
+        told = maintainer.put(path / slug, {**settings, "active": True})
+        listed = maintainer.whole_list(path)
+        # Settings that save neither way say nothing; those that save with active must save without it as well.
+        given(silent.is_served or told.is_served, f"the settings of {slug} are refused with active and without it")
+        with verifies("integrations.parameters.active.default", go_on=True):
+            silent.must_be_served()
+            told.must_be_served()
+            listed.must_contain(slug=slug)
+            must(not untold.having(slug=slug), f"no entry with slug = {slug} before active true", "it is listed")
+        with verifies("integrations.list.active-only"):
+            maintainer.put(path / slug, {**settings, "active": False}).given_served()
+            maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
