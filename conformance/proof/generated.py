@@ -206,6 +206,13 @@ def _role_faults(operation: Operation) -> Iterator[Fault]:
             f"{operation.label} serves {actor} as if it were the owner.",
             _letting_in(key, actor, _privileged(operation)),
         )
+        if "{id}" in operation.path:
+            yield Fault(
+                f"{operation.id}: lets {actor} in by the path",
+                requirement,
+                f"{operation.label} serves {actor} as if it were the owner where the path names what is called.",
+                _letting_in(key, actor, _privileged(operation), when=_names_by_path),
+            )
     for actor, requirement in operation.served.items():
         yield Fault(
             f"{operation.id}: keeps {actor} out",
@@ -220,7 +227,17 @@ def _privileged(operation: Operation) -> str:
     return next(iter(operation.served), "owner")
 
 
-def _letting_in(key: str, actor: str, privileged: str) -> Callable[[Service], None]:
+def _names_by_path(request: Request) -> bool:
+    return not request.path["id"].isdigit()
+
+
+def _in_any_form(_: Request) -> bool:
+    return True
+
+
+def _letting_in(
+    key: str, actor: str, privileged: str, when: Callable[[Request], bool] = _in_any_form
+) -> Callable[[Service], None]:
     def apply(service: Service) -> None:
         actors = service.world.actors
         known = {record.token for record in actors.values()}
@@ -231,7 +248,11 @@ def _letting_in(key: str, actor: str, privileged: str) -> Callable[[Service], No
                 return not token
             return bool(token) and token not in known if actor == "wrong-token" else token == actors[actor].token
 
-        let_in(service, lambda request: is_route(request.route, key) and is_actor(request), privileged)
+        let_in(
+            service,
+            lambda request: is_route(request.route, key) and when(request) and is_actor(request),
+            privileged,
+        )
 
     return apply
 
