@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract.bundle import Json, resolve
 from conformance.proof.faults import Fault
-from conformance.proof.tampering import altering, breaking, is_route, let_in, sent, with_body
+from conformance.proof.tampering import altering, is_route, let_in, sent, with_body
+from conformance.reference.http import Response
 
 if TYPE_CHECKING:
     from conformance.contract import Contract, DocumentedResponse, Operation, Parameter, Version
     from conformance.reference import Service
-    from conformance.reference.http import Request, Response
+    from conformance.reference.http import Request
     from conformance.reference.routing import Route
 
 Place = tuple[str, ...]
@@ -306,8 +307,17 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
 
 
 def _breaking_on(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
-    """Answer calls of some bodies with a server error."""
-    return lambda service: breaking(service, route_key(operation), lambda request: is_faulty(sent(request)))
+    """Answer calls of some bodies with a server error, whether they were done or refused."""
+
+    def apply(service: Service) -> None:
+        def transform(route: Route, request: Request, response: Response) -> Response:
+            if is_route(route, route_key(operation)) and is_faulty(sent(request)):
+                return Response(500)
+            return response
+
+        service.transformers.append(transform)
+
+    return apply
 
 
 def _is_missing(name: str) -> Callable[[Json], bool]:

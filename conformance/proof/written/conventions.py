@@ -219,15 +219,15 @@ def settings_of_a_group_are_not_written_by_its_path(service: Service) -> None:
     handling(service, f"PUT {GROUP_SETTINGS}", make)
 
 
-@fault("conventions.project-id.encoded-path", operation="getProjectApprovalSettings")
+@fault("conventions.project-id.encoded-path", operation="getJobTokenScope", version="17.7")
 def owners_name_projects_by_number_alone(service: Service) -> None:
-    """To owners the approval settings of a project are shown by its number alone."""
+    """To owners the job token scope of a project is shown by its number alone."""
     owner = service.world.actors["owner"].token
 
     def is_by_path_of_owner(request: Request) -> bool:
         return is_path(request) and service.access.token_text(request) == owner
 
-    refusing(service, f"GET {PROJECT_SETTINGS}", is_by_path_of_owner, NotFoundError)
+    refusing(service, f"GET {SCOPE}", is_by_path_of_owner, NotFoundError)
 
 
 @fault("conventions.group-id.encoded-subgroup-path")
