@@ -1,11 +1,11 @@
-"""Faults of approval rules that are found where they do not belong: a rule of one level through another's operations."""
+"""Faults of rules that are found where they do not belong, and of lists of which not all counts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import around
+from conformance.proof.tampering import around, bodies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,3 +85,30 @@ def rule_of_the_project_is_changed_in_the_merge_request(service: Service) -> Non
 def rule_of_the_project_is_deleted_in_the_merge_request(service: Service) -> None:
     """The rules of projects are deleted as rules of a merge request."""
     found_as_well(service, service.merge_request_approval_rules, "delete_rule", of_level("project"))
+
+
+def only_the_first(service: Service, key: str, name: str) -> None:
+    """Take the first entry of a list that is sent, and leave the others out."""
+
+    def shorten(body: dict[str, Any]) -> dict[str, Any]:
+        return {**body, name: body[name][:1]} if isinstance(body.get(name), list) else body
+
+    bodies(service, key, shorten)
+
+
+@fault("project-approval-rules.create.protected-branch-ids", operation="createProjectApprovalRule")
+def second_branch_of_a_new_rule_is_lost(service: Service) -> None:
+    """Of several protected_branch_ids only the first counts when a project's rule is created."""
+    only_the_first(service, "POST /projects/:id/approval_rules", "protected_branch_ids")
+
+
+@fault("merge-request-approvals.rules.create.groups", operation="createMergeRequestApprovalRule")
+def second_group_of_a_new_rule_is_lost(service: Service) -> None:
+    """Of several group_ids only the first counts when a merge request's rule is created."""
+    only_the_first(service, "POST /projects/:id/merge_requests/:merge_request_iid/approval_rules", "group_ids")
+
+
+@fault("group-approval-rules.update.user-ids", operation="updateGroupApprovalRule")
+def second_user_of_a_changed_rule_is_lost(service: Service) -> None:
+    """Of several user_ids only the first counts when a group's rule is changed."""
+    only_the_first(service, "PUT /groups/:id/approval_rules/:approval_rule_id", "user_ids")
