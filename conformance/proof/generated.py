@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract.bundle import Json, resolve
 from conformance.proof.faults import Fault
-from conformance.proof.tampering import altering, breaking, is_route, let_in, sent, with_body
+from conformance.proof.tampering import altering, is_route, let_in, sent, with_body
+from conformance.reference.http import Response
 
 if TYPE_CHECKING:
     from conformance.contract import Contract, DocumentedResponse, Operation, Parameter, Version
     from conformance.reference import Service
-    from conformance.reference.http import Request, Response
+    from conformance.reference.http import Request
     from conformance.reference.routing import Route
 
 Place = tuple[str, ...]
@@ -206,6 +207,13 @@ def _role_faults(operation: Operation) -> Iterator[Fault]:
             f"{operation.label} serves {actor} as if it were the owner.",
             _letting_in(key, actor, _privileged(operation)),
         )
+        if "{id}" in operation.path:
+            yield Fault(
+                f"{operation.id}: lets {actor} in by the path",
+                requirement,
+                f"{operation.label} serves {actor} as if it were the owner where the path names what is called.",
+                _letting_in(key, actor, _privileged(operation), when=_names_by_path),
+            )
     for actor, requirement in operation.served.items():
         yield Fault(
             f"{operation.id}: keeps {actor} out",
@@ -220,7 +228,17 @@ def _privileged(operation: Operation) -> str:
     return next(iter(operation.served), "owner")
 
 
-def _letting_in(key: str, actor: str, privileged: str) -> Callable[[Service], None]:
+def _names_by_path(request: Request) -> bool:
+    return not request.path["id"].isdigit()
+
+
+def _in_any_form(_: Request) -> bool:
+    return True
+
+
+def _letting_in(
+    key: str, actor: str, privileged: str, when: Callable[[Request], bool] = _in_any_form
+) -> Callable[[Service], None]:
     def apply(service: Service) -> None:
         actors = service.world.actors
         known = {record.token for record in actors.values()}
@@ -231,7 +249,11 @@ def _letting_in(key: str, actor: str, privileged: str) -> Callable[[Service], No
                 return not token
             return bool(token) and token not in known if actor == "wrong-token" else token == actors[actor].token
 
-        let_in(service, lambda request: is_route(request.route, key) and is_actor(request), privileged)
+        let_in(
+            service,
+            lambda request: is_route(request.route, key) and when(request) and is_actor(request),
+            privileged,
+        )
 
     return apply
 
@@ -285,8 +307,17 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
 
 
 def _breaking_on(operation: Operation, is_faulty: Callable[[Json], bool]) -> Callable[[Service], None]:
-    """Answer calls of some bodies with a server error."""
-    return lambda service: breaking(service, route_key(operation), lambda request: is_faulty(sent(request)))
+    """Answer calls of some bodies with a server error, whether they were done or refused."""
+
+    def apply(service: Service) -> None:
+        def transform(route: Route, request: Request, response: Response) -> Response:
+            if is_route(route, route_key(operation)) and is_faulty(sent(request)):
+                return Response(500)
+            return response
+
+        service.transformers.append(transform)
+
+    return apply
 
 
 def _is_missing(name: str) -> Callable[[Json], bool]:

@@ -80,21 +80,6 @@ def told_otherwise(thing: object, name: str, place: int, twist: Callable[[Any], 
     around(thing, name, make)
 
 
-def from_the_second_on(thing: object, name: str, stand_in: Method) -> None:
-    """Let a method work the first time it is called, and another one in its place ever after."""
-
-    def make(method: Method) -> Method:
-        calls: list[None] = []
-
-        def tiring(*arguments: Any, **named: Any) -> Any:
-            calls.append(None)
-            return (method if len(calls) == 1 else stand_in)(*arguments, **named)
-
-        return tiring
-
-    around(thing, name, make)
-
-
 # -- routes ------------------------------------------------------------------------------------------------------------
 
 

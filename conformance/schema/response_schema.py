@@ -356,6 +356,13 @@ def _walk_record(branch: _Branch, value: Json, own: str, exercised: set[str], to
                 tolerated.add((entry.place.requirement or own, f"{entry.name} is absent"))
 
 
+_USUAL_DATE = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
+
+
+def _is_usual(value: Any) -> bool:
+    return not isinstance(value, str) or _USUAL_DATE.match(value) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class _Form:
     words: str
@@ -364,5 +371,6 @@ class _Form:
 
 _FORMS = (
     ("null", _Form("is null", lambda value: value is None)),
+    ("unusual-date", _Form("is in another form of ISO 8601 than the usual one", lambda value: not _is_usual(value))),
     ("relative", _Form("is a relative path", lambda value: isinstance(value, str) and value.startswith("/"))),
 )

@@ -15,6 +15,7 @@ from conformance.http.settings import AT_ONCE
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.collector import CheckCollector
+from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
 from conformance.suite.history import CallHistory
@@ -62,6 +63,7 @@ class Run:
         self.client = Client(profile.client_settings(at_once))
         self.client.tell_apart(self.validator.place)
         self.client.on_exchange(_see)
+        self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
         if self.traces is not None:
@@ -189,6 +191,7 @@ class TestContext:
 
     def see(self, exchange: Exchange) -> None:
         """Remember an exchange of this test, and hold its answer against the contract."""
+        undone = self.run.deletions.contradicted_by(exchange)
         with self._lock:
             self.history.add(exchange, keep=not self.is_unjudged)
             if self.is_unjudged:
@@ -197,6 +200,10 @@ class TestContext:
             if seen.unrecognisable:
                 self.results.distrust(f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}")
         self.note_findings(exchange, seen.findings)
+        for deletion, name in undone:
+            violation = Violation("what was deleted to be gone", f"{name} is listed", deletion.exchange, exchange)
+            self.failed(deletion.requirement, violation)
+            self.fail_softly(f"{deletion.requirement}: {violation}")
         for form in seen.tolerated:
             self.results.tolerated(form.requirement, form.what)
 

@@ -152,8 +152,12 @@ def content(answer: Answer) -> Any:
 
 # -- things that do not exist ------------------------------------------------------------------------------------------
 
-#: Numbers that name nothing: one that is not in use, the one before the first, and one that needs more than 32 bits.
-NOBODYS = (UNUSED_ID, 0, 2**32 + UNUSED_ID)
+
+def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int, ...]:
+    """Return numbers that name nothing: one not in use, the one before the first, a right one beyond 32 bits."""
+    body = prepared.call.body if isinstance(prepared.call.body, dict) else {}
+    right = prepared.call.path_values.get(parameter.name, body.get(parameter.name))
+    return (UNUSED_ID, 0, 2**32 + (right if isinstance(right, int) else UNUSED_ID))
 
 
 def naming(operation: Operation) -> Iterator[tuple[Parameter, str | None]]:
@@ -190,7 +194,9 @@ def test_a_call_that_names_what_does_not_exist_is_refused(operation: Operation) 
     with arranged(operation) as prepared:
         for parameter, requirement in naming(operation):
             with looking_unchanged(prepared, requirement):
-                answers = [prepared.call.having(parameter, number).sent_by(caller) for number in NOBODYS]
+                answers = [
+                    prepared.call.having(parameter, number).sent_by(caller) for number in nobodys(prepared, parameter)
+                ]
             control = prepared.sent_by(caller)
             for answer in answers:
                 with held_against([requirement, "errors.refusal.is-client-error"], go_on=True):

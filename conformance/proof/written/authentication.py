@@ -120,6 +120,38 @@ def unknown_tokens_are_the_maintainers(service: Service) -> None:
     let_in(service, lambda request: request.headers.get(b"private-token") == UNKNOWN, "maintainer")
 
 
+def found_by(service: Service, alike: Callable[[str, str], bool]) -> None:
+    """Find a token by something less than itself: `alike` takes the token that was sent, and one that is known."""
+
+    def make(read: Any) -> Any:
+        def reading(request: Request) -> str:
+            sent: str = read(request)
+            known = service.identities.tokens
+            return next((token for token in known if sent and alike(sent, token)), sent)
+
+        return reading
+
+    around(service.access, "token_text", make)
+
+
+@fault("authentication.unknown-token-is-refused", operation="getProjectApprovalSettings")
+def tokens_are_found_in_any_case(service: Service) -> None:
+    """Capitals and small letters of a token are not told apart."""
+    found_by(service, lambda sent, token: sent.lower() == token.lower())
+
+
+@fault("authentication.unknown-token-is-refused", operation="getProjectApprovalSettings")
+def beginning_of_a_token_is_enough(service: Service) -> None:
+    """A token is found by its beginning."""
+    found_by(service, lambda sent, token: len(sent) + 1 >= len(token) and token.startswith(sent))
+
+
+@fault("authentication.unknown-token-is-refused", operation="getProjectApprovalSettings")
+def what_follows_a_token_does_not_count(service: Service) -> None:
+    """A token is found with anything behind it."""
+    found_by(service, lambda sent, token: sent.startswith(token))
+
+
 @fault("authentication.empty-token-is-refused")
 def empty_header_counts_as_a_token(service: Service) -> None:
     """PRIVATE-TOKEN without a value is taken for the maintainer's token."""

@@ -11,12 +11,13 @@ from conformance.proof.tampering import (
     answering,
     around,
     bodies,
+    handling,
     is_route,
     refusing,
     with_body,
 )
 from conformance.reference.errors import NoRouteError, NotFoundError
-from conformance.reference.http import Response
+from conformance.reference.http import Response, ok
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +37,20 @@ ALLOWLIST = f"{SCOPE}/allowlist"
 
 @fault("conventions.path-prefix", operation="getProjectApprovalSettings")
 def settings_lie_below_another_prefix(service: Service) -> None:
-    """The approval settings of projects are not found below /api/v4."""
-    refusing(service, f"GET {PROJECT_SETTINGS}", lambda _: True, NoRouteError)
+    """The approval settings of projects are found below /api/v3 instead of /api/v4."""
+
+    def make(find: Any) -> Any:
+        def otherwise(method: str, raw_path: bytes) -> Any:
+            here = raw_path.replace(b"/api/v3/", b"/api/v4/", 1)
+            if not raw_path.endswith(b"/merge_request_approval_setting") or b"/projects/" not in raw_path:
+                return find(method, raw_path)
+            if here == raw_path:
+                raise NoRouteError
+            return find(method, here)
+
+        return otherwise
+
+    around(service.routes, "find", make)
 
 
 @fault("conventions.responses.are-json", operation="getProjectApprovalSettings")
@@ -160,6 +173,61 @@ def path_of_a_project_shows_other_settings(service: Service) -> None:
 def path_of_a_group_shows_other_settings(service: Service) -> None:
     """The path of a group shows the opposite of its approval settings."""
     shown_otherwise_by_path(service, f"GET {GROUP_SETTINGS}")
+
+
+def written_to_nothing_by_path(service: Service, key: str, body: Any) -> None:
+    """Answer writes that name their project or group by its path as if they were done."""
+    answering(service, key, is_path, lambda: ok(body, 200))
+
+
+@fault("conventions.project-id.encoded-path", operation="updateProjectApprovalSettings")
+def settings_of_a_project_are_not_written_by_its_path(service: Service) -> None:
+    """An update of the approval settings of a project that is named by its path is answered, and not done."""
+    written_to_nothing_by_path(service, f"PUT {PROJECT_SETTINGS}", {})
+
+
+@fault("conventions.project-id.encoded-path", operation="createProjectApprovalRule")
+def rules_made_by_the_path_go_to_another_project(service: Service) -> None:
+    """A rule that is created by the path of a project belongs to another project."""
+
+    def make(handler: Any) -> Any:
+        def elsewhere(request: Request) -> Any:
+            if is_path(request):
+                projects = service.identities.projects
+                here = service.identities.find_project(request.path["id"])
+                request.path["id"] = str(next(number for number in projects if here is None or number != here.id))
+                request.admit(request.caller, projects[int(request.path["id"])])
+            return handler(request)
+
+        return elsewhere
+
+    handling(service, f"POST {PROJECT_RULES}", make)
+
+
+@fault("conventions.group-id.encoded-path", operation="updateGroupApprovalSettings")
+def settings_of_a_group_are_not_written_by_its_path(service: Service) -> None:
+    """An update of the approval settings of a group that is named by its path is answered, and not done."""
+
+    def make(handler: Any) -> Any:
+        def forgetful(request: Request) -> Any:
+            if is_path(request):
+                request.body = b"{}"
+            return handler(request)
+
+        return forgetful
+
+    handling(service, f"PUT {GROUP_SETTINGS}", make)
+
+
+@fault("conventions.project-id.encoded-path", operation="getJobTokenScope", version="17.7")
+def owners_name_projects_by_number_alone(service: Service) -> None:
+    """To owners the job token scope of a project is shown by its number alone."""
+    owner = service.world.actors["owner"].token
+
+    def is_by_path_of_owner(request: Request) -> bool:
+        return is_path(request) and service.access.token_text(request) == owner
+
+    refusing(service, f"GET {SCOPE}", is_by_path_of_owner, NotFoundError)
 
 
 @fault("conventions.group-id.encoded-subgroup-path")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import altering, done_and_refused, is_route
+from conformance.proof.tampering import altering, answering, done_and_refused, is_route
 from conformance.reference.http import Response
 from conformance.reference.identity import Role
 
@@ -108,3 +108,9 @@ def refused_update_is_done(service: Service) -> None:
         f"PUT {SETTINGS}",
         lambda request: service.identities.role_in(request.caller, request.project) < Role.MAINTAINER,
     )
+
+
+@fault("integrations.disable.unlisted")
+def disabling_answers_and_does_nothing(service: Service) -> None:
+    """DELETE of an integration answers as if it were done, and the integration stays as it is."""
+    answering(service, "DELETE /projects/:id/integrations/:slug", lambda _: True, lambda: Response(204))

@@ -46,6 +46,12 @@ def rate_is_twice_as_high(service: Service) -> None:
     limited(service, 130)
 
 
+@rated("refused-above-rate")
+def more_are_served_than_two_windows_admit(service: Service) -> None:
+    """A user gets 123 completions a minute, and is refused only then."""
+    limited(service, 123)
+
+
 @rated("served-below-rate")
 def rate_is_lower(service: Service) -> None:
     """A user gets 59 completions a minute."""

@@ -1,0 +1,54 @@
+"""Faults of texts that look like a date or an address, and are none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import altering
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+STATUS = "GET /projects/:id/merge_requests/:merge_request_iid/approvals"
+RULES = "GET /projects/:id/approval_rules"
+
+
+def showing(service: Service, key: str, name: str, value: str) -> None:
+    """Show another text for a field of a record."""
+
+    def alter(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = {**content, name: value}
+
+    altering(service, key, alter)
+
+
+@fault("merge-request-approvals.status.timestamps", operation="getMergeRequestApprovals")
+def status_was_updated_in_the_thirteenth_month(service: Service) -> None:
+    """updated_at of the approval status is a time that no calendar and no clock has."""
+    showing(service, STATUS, "updated_at", "2024-13-45T99:99:99Z")
+
+
+@fault("merge-request-approvals.status.timestamps", operation="getMergeRequestApprovals")
+def status_was_created_on_the_thirtieth_of_february(service: Service) -> None:
+    """created_at of the approval status is a day that no year has."""
+    showing(service, STATUS, "created_at", "2024-02-30T10:00:00Z")
+
+
+@fault("records.user-reference.web-url", operation="listProjectApprovalRules")
+def addresses_of_users_have_blanks(service: Service) -> None:
+    """web_url of a user has a blank in it."""
+
+    def spaced(_: Request, response: Response) -> None:
+        content: Any = response.content
+        response.content = [
+            {
+                **rule,
+                "eligible_approvers": [{**user, "web_url": "http://a b/c d"} for user in rule["eligible_approvers"]],
+            }
+            for rule in content
+        ]
+
+    altering(service, RULES, spaced)

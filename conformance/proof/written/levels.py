@@ -1,0 +1,114 @@
+"""Faults of rules that are found where they do not belong, and of lists of which not all counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import around, bodies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.reference import Service
+
+
+def found_as_well(service: Service, area: Any, method: str, strange: Callable[[Any, Any], bool]) -> None:
+    """Let a method of an area find rules of other homes too, where something holds of the home and the rule."""
+    rules = service.approval_rules
+    find = rules.find
+
+    def wider(home: Any, number: int) -> Any:
+        rule = rules.rules.get(number)
+        return rule if rule is not None and strange(home, rule) else find(home, number)
+
+    def make(act: Any) -> Any:
+        def acting(*arguments: Any) -> Any:
+            rules.find = wider
+            try:
+                return act(*arguments)
+            finally:
+                rules.find = find
+
+        return acting
+
+    around(area, method, make)
+
+
+def of_level(level: str) -> Callable[[Any, Any], bool]:
+    """Return a test for rules of a level."""
+    return lambda home, rule: rule.home.level == level and home.level != level
+
+
+def of_a_sibling(home: Any, rule: Any) -> bool:
+    """Tell whether a rule belongs to another one of the same level."""
+    return bool(rule.home.level == home.level and rule.home != home)
+
+
+@fault("project-approval-rules.read.rule-of-another-project", operation="getProjectApprovalRule")
+def rule_of_a_merge_request_is_read_in_the_project(service: Service) -> None:
+    """The rules of merge requests are read as rules of a project."""
+    found_as_well(service, service.project_approval_rules, "find", of_level("merge request"))
+
+
+@fault("project-approval-rules.update.rule-of-another-project", operation="updateProjectApprovalRule")
+def rule_of_a_group_is_changed_in_the_project(service: Service) -> None:
+    """The rules of groups are changed as rules of a project."""
+    found_as_well(service, service.project_approval_rules, "update_rule", of_level("group"))
+
+
+@fault("project-approval-rules.delete.rule-of-another-project", operation="deleteProjectApprovalRule")
+def rule_of_a_merge_request_is_deleted_in_the_project(service: Service) -> None:
+    """The rules of merge requests are deleted as rules of a project."""
+    found_as_well(service, service.project_approval_rules, "delete_rule", of_level("merge request"))
+
+
+@fault("group-approval-rules.update.rule-of-another-group", operation="updateGroupApprovalRule")
+def rule_of_a_project_is_changed_in_the_group(service: Service) -> None:
+    """The rules of projects are changed as rules of a group."""
+    found_as_well(service, service.group_approval_rules, "update_rule", of_level("project"))
+
+
+@fault("merge-request-approvals.rules.read-one.unknown-rule", operation="getMergeRequestApprovalRule")
+def rule_of_another_merge_request_is_read(service: Service) -> None:
+    """The rules of any merge request are read as rules of this one."""
+    found_as_well(service, service.merge_request_approval_rules, "find_listed", of_a_sibling)
+
+
+@fault("merge-request-approvals.rules.update.unknown-rule", operation="updateMergeRequestApprovalRule")
+def rule_of_the_project_is_changed_in_the_merge_request(service: Service) -> None:
+    """The rules of projects are changed as rules of a merge request."""
+    found_as_well(service, service.merge_request_approval_rules, "update_rule", of_level("project"))
+
+
+@fault("merge-request-approvals.rules.delete.leaves-others", operation="deleteMergeRequestApprovalRule")
+def rule_of_the_project_is_deleted_in_the_merge_request(service: Service) -> None:
+    """The rules of projects are deleted as rules of a merge request."""
+    found_as_well(service, service.merge_request_approval_rules, "delete_rule", of_level("project"))
+
+
+def only_the_first(service: Service, key: str, name: str) -> None:
+    """Take the first entry of a list that is sent, and leave the others out."""
+
+    def shorten(body: dict[str, Any]) -> dict[str, Any]:
+        return {**body, name: body[name][:1]} if isinstance(body.get(name), list) else body
+
+    bodies(service, key, shorten)
+
+
+@fault("project-approval-rules.create.protected-branch-ids", operation="createProjectApprovalRule")
+def second_branch_of_a_new_rule_is_lost(service: Service) -> None:
+    """Of several protected_branch_ids only the first counts when a project's rule is created."""
+    only_the_first(service, "POST /projects/:id/approval_rules", "protected_branch_ids")
+
+
+@fault("merge-request-approvals.rules.create.groups", operation="createMergeRequestApprovalRule")
+def second_group_of_a_new_rule_is_lost(service: Service) -> None:
+    """Of several group_ids only the first counts when a merge request's rule is created."""
+    only_the_first(service, "POST /projects/:id/merge_requests/:merge_request_iid/approval_rules", "group_ids")
+
+
+@fault("group-approval-rules.update.user-ids", operation="updateGroupApprovalRule")
+def second_user_of_a_changed_rule_is_lost(service: Service) -> None:
+    """Of several user_ids only the first counts when a group's rule is changed."""
+    only_the_first(service, "PUT /groups/:id/approval_rules/:approval_rule_id", "user_ids")

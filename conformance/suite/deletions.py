@@ -1,0 +1,94 @@
+"""
+Watches that what was deleted stays away, whoever deleted it and whoever looks.
+
+Most tests delete only to prepare or to put back, and look at something else. A deletion that was answered as done and
+was not would make them inconclusive, one after the other, and fail none.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.http.exchange import Exchange
+    from conformance.schema.response_validator import ResponseValidator
+
+#: Operations that take an entry from the list above their path, each with the requirement that it is listed no more.
+GONE: Mapping[str, str] = {
+    "removeProjectFromJobTokenAllowlist": "job-token-scope.allowlist.remove.gone",
+    "removeGroupFromJobTokenAllowlist": "job-token-scope.groups-allowlist.remove.gone",
+    "deleteProjectApprovalRule": "project-approval-rules.delete.gone",
+    "deleteMergeRequestApprovalRule": "merge-request-approvals.rules.delete.gone",
+    "disableIntegration": "integrations.disable.unlisted",
+}
+#: What identifies an entry of one of these lists in its path.
+_NAMES = ("id", "slug")
+#: A rule for everybody may come back by itself, as the default that it is.
+_COMES_BACK = "any_approver"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """One deletion that was answered as done."""
+
+    requirement: str
+    area: str
+    exchange: Exchange
+    shows_from: float
+    """When it must show in what is read, in seconds of the monotonic clock."""
+
+
+class Deletions:
+    """The deletions of a run that nothing has undone since. Safe to use from several threads."""
+
+    def __init__(self, validator: ResponseValidator, settle_seconds: float) -> None:
+        """Begin with none; what is read within so many seconds after one may not show it yet."""
+        self._validator = validator
+        self._settle_seconds = settle_seconds
+        self._known: dict[tuple[str, str], Deletion] = {}
+        """By the path of the list, and the last segment of that of the entry."""
+        self._lock = threading.Lock()
+
+    def contradicted_by(self, exchange: Exchange) -> list[tuple[Deletion, str]]:
+        """Remember what a call deletes; return the deletions whose entry a list shows again, each with the entry."""
+        call, now = exchange.call, time.monotonic()
+        path = call.path.partition("?")[0]
+        operation = self._validator.operation_of(call.method, path)
+        with self._lock:
+            if call.method == "GET":
+                return list(self._shown(path, exchange, now - exchange.seconds)) if exchange.is_success else []
+            if operation is None or exchange.status is None:
+                self._known.clear()  # what such a call did is not known
+            elif operation.id not in GONE:
+                # By another name, or another form of the id, it may be about the same list.
+                self._forget(operation.area)
+            elif exchange.is_success and call.actor is not None and call.actor.name in operation.served:
+                owner, _, name = path.rpartition("/")
+                found = Deletion(GONE[operation.id], operation.area, exchange, now + self._settle_seconds)
+                self._known[owner, name] = found
+        return []
+
+    def _forget(self, area: str) -> None:
+        self._known = {place: known for place, known in self._known.items() if known.area != area}
+
+    def _shown(self, path: str, exchange: Exchange, started: float) -> Iterator[tuple[Deletion, str]]:
+        known = {name: deletion for (owner, name), deletion in self._known.items() if owner == path}
+        for entry in _entries(exchange.body) if known else ():
+            name = next((str(entry[name]) for name in _NAMES if str(entry.get(name)) in known), None)
+            if name is not None and started >= known[name].shows_from and entry.get("rule_type") != _COMES_BACK:
+                del self._known[path, name]
+                yield known[name], name
+
+
+def _entries(body: bytes) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []

@@ -1,0 +1,76 @@
+"""What was deleted and is listed again is a violation, unless something may have brought it back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import Contract
+from conformance.http.exchange import Call, Exchange
+from conformance.schema.response_validator import ResponseValidator
+from conformance.suite.deletions import Deletions
+from conformance.target import Actor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONTRACT = Contract.load()
+RULES = "/projects/1/approval_rules"
+OWNER, DEVELOPER = Actor("owner", "a"), Actor("developer", "b")
+
+
+@pytest.fixture
+def send() -> Callable[..., list[str]]:
+    """Send calls, and return the requirements that each shows as violated."""
+    deletions = Deletions(ResponseValidator.of(CONTRACT, None), settle_seconds=0)
+
+    def sent(
+        method: str, path: str, status: int | None = 200, *, shown: Any = None, actor: Actor = OWNER, seconds: float = 0
+    ) -> list[str]:
+        exchange = Exchange(Call(actor, method, path), status, {}, json.dumps(shown).encode(), seconds)
+        return [f"{deletion.requirement} {name}" for deletion, name in deletions.contradicted_by(exchange)]
+
+    return sent
+
+
+def test_a_deleted_entry_that_is_listed_violates_what_its_deletion_says(send: Callable[..., list[str]]) -> None:
+    assert send("DELETE", f"{RULES}/7", 204) == []
+    assert send("GET", RULES, shown=[{"id": 6}]) == []
+    assert send("GET", RULES, shown=[{"id": 6}, {"id": 7}]) == ["project-approval-rules.delete.gone 7"]
+    assert send("GET", RULES, shown=[{"id": 7}]) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", RULES, 201),
+        ("PUT", f"{RULES}/8", 400),
+        ("POST", "/projects/a%2Fb/approval_rules", 201),
+        ("PUT", "/projects/5/integrations/slack", None),
+        ("POST", "/somewhere/else", 200),
+    ],
+)
+def test_a_write_that_may_have_brought_it_back_takes_the_blame(
+    send: Callable[..., list[str]], method: str, path: str, status: int | None
+) -> None:
+    send("DELETE", f"{RULES}/7", 204)
+    send(method, path, status)
+    assert send("GET", RULES, shown=[{"id": 7}]) == []
+
+
+def test_a_deletion_that_was_refused_or_not_for_its_caller_proves_nothing(send: Callable[..., list[str]]) -> None:
+    send("DELETE", f"{RULES}/7", 404)
+    send("DELETE", f"{RULES}/8", 204, actor=DEVELOPER)
+    assert send("GET", RULES, shown=[{"id": 7}, {"id": 8}]) == []
+
+
+def test_a_list_that_was_asked_for_before_may_still_show_it(send: Callable[..., list[str]]) -> None:
+    send("DELETE", f"{RULES}/7", 204)
+    assert send("GET", RULES, shown=[{"id": 7}], seconds=5) == []
+
+
+def test_the_rule_for_everybody_may_come_back_by_itself(send: Callable[..., list[str]]) -> None:
+    send("DELETE", f"{RULES}/7", 204)
+    assert send("GET", RULES, shown=[{"id": 7, "rule_type": "any_approver"}]) == []

@@ -1,0 +1,97 @@
+"""Approval rules belong to one project, group or merge request, and are found through no other one's operations."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.suite.arrange import Arranged, arranged
+from conformance.suite.context import NotTested, Unmet, current_run
+from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
+from conformance.suite.expectations import given, must
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.contract import Operation
+
+RULE = "approval_rule_id"
+#: What is held against an operation that takes the rule of somebody else for one of its own.
+OF_OTHERS = {
+    "getProjectApprovalRule": "project-approval-rules.read.rule-of-another-project",
+    "updateProjectApprovalRule": "project-approval-rules.update.rule-of-another-project",
+    "deleteProjectApprovalRule": "project-approval-rules.delete.rule-of-another-project",
+    "updateGroupApprovalRule": "group-approval-rules.update.rule-of-another-group",
+    "getMergeRequestApprovalRule": "merge-request-approvals.rules.read-one.unknown-rule",
+    "updateMergeRequestApprovalRule": "merge-request-approvals.rules.update.unknown-rule",
+    "deleteMergeRequestApprovalRule": "merge-request-approvals.rules.delete.leaves-others",
+}
+#: Operations that read a rule, by which rules of each level are made, of what the stories use and of what is set aside.
+SOURCES = (
+    ("getProjectApprovalRule", False),
+    ("getProjectApprovalRule", True),
+    ("getMergeRequestApprovalRule", False),
+    ("getMergeRequestApprovalRule", True),
+    ("updateGroupApprovalRule", False),
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of another project, group or merge request."""
+
+    owner: Arranged
+
+    @property
+    def number(self) -> Any:
+        return self.owner.call.path_values[RULE]
+
+    @property
+    def list_path(self) -> str:
+        return self.owner.call.path.rpartition("/")[0]
+
+    def shown(self) -> Any:
+        """Return what its own list says of it: what identifies it, and what it asks for."""
+        found = self.owner.keeper.list(self.list_path).having(id=self.number)
+        return [{name: entry.get(name) for name in ("id", "name", "approvals_required")} for entry in found]
+
+
+def rules_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[Rule]:
+    """Make rules elsewhere, as far as the profile allows, and yield those whose number means nothing here."""
+    known = {operation.id: operation for operation in current_run().validator.operations}
+    here = prepared.call.path.rpartition("/")[0]
+    for name, aside in SOURCES:
+        try:
+            rule = Rule(stack.enter_context(arranged(known[name], aside=aside)))
+        except (KeyError, NotTested, Unmet):
+            continue  # the target has no such level, or the profile nothing to make it from
+        if rule.list_path != here and rule.number not in prepared.keeper.list(here).ids():
+            yield rule
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and operation.id in OF_OTHERS,
+    requirements=lambda operation: claims_of(OF_OTHERS[operation.id]),
+)
+def test_a_rule_is_found_only_where_it_belongs(operation: Operation) -> None:
+    """Deleting what is not there may succeed; what matters then is that the rule stays where it is."""
+    caller = served_caller(operation)
+    parameter = next(entry for entry in operation.parameters if entry.name == RULE)
+    with ExitStack() as stack:
+        prepared = stack.enter_context(arranged(operation))
+        tried = False
+        for rule in rules_of_others(prepared, stack):
+            before = rule.shown()
+            answer = prepared.call.having(parameter, rule.number).sent_by(caller)
+            with held_against([OF_OTHERS[operation.id]], go_on=True):
+                tried = True
+                if operation.method == "DELETE":
+                    answer.must_not_break()
+                else:
+                    answer.must_be_refused(beside=None)
+                after = rule.shown()
+                must(after == before, f"the rule of {rule.list_path} as before: {before}", str(after), answer.exchange)
+        given(tried, "no rule of another project, group or merge request could be made")

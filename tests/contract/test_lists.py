@@ -1,0 +1,122 @@
+"""Lists that a rule is sent with: none, one and two of what they name, all of which the rule then shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.suite.arrange import arranged
+from conformance.suite.arrange.reviews import fresh_name
+from conformance.suite.context import NotTested
+from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
+from conformance.suite.expectations import given, must
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.contract import Operation
+    from conformance.suite.arrange import Arranged
+    from conformance.suite.expectations import Answer
+
+LISTED = {
+    "updateGroupApprovalRule.user_ids": "group-approval-rules.update.user-ids",
+    "updateGroupApprovalRule.group_ids": "group-approval-rules.update.group-ids",
+    "createProjectApprovalRule.user_ids": "project-approval-rules.create.user-ids",
+    "createProjectApprovalRule.group_ids": "project-approval-rules.create.group-ids",
+    "createProjectApprovalRule.usernames": "project-approval-rules.create.usernames",
+    "createProjectApprovalRule.protected_branch_ids": "project-approval-rules.create.protected-branch-ids",
+    "updateProjectApprovalRule.user_ids": "project-approval-rules.update.user-ids",
+    "updateProjectApprovalRule.group_ids": "project-approval-rules.update.group-ids",
+    "updateProjectApprovalRule.usernames": "project-approval-rules.update.usernames",
+    "updateProjectApprovalRule.protected_branch_ids": "project-approval-rules.update.protected-branch-ids",
+    "createMergeRequestApprovalRule.user_ids": "merge-request-approvals.rules.create.users",
+    "createMergeRequestApprovalRule.group_ids": "merge-request-approvals.rules.create.groups",
+    "createMergeRequestApprovalRule.usernames": "merge-request-approvals.rules.create.usernames",
+    "updateMergeRequestApprovalRule.user_ids": "merge-request-approvals.rules.update.users-are-replaced",
+    "updateMergeRequestApprovalRule.group_ids": "merge-request-approvals.rules.update.groups-are-replaced",
+    "updateMergeRequestApprovalRule.usernames": "merge-request-approvals.rules.update.usernames",
+}
+"""
+Operation and parameter, and the requirement that the rule shows what the list names.
+
+New rules of groups are not among them: no operation takes one away again.
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a list names: where the profile has two of them, and where a rule shows them."""
+
+    one: str
+    two: str
+    shown: str
+    by: str
+
+
+KINDS = {
+    "user_ids": Kind("approver.id", "second_approver.id", "users", "id"),
+    "usernames": Kind("approver.username", "second_approver.username", "users", "username"),
+    "group_ids": Kind("approver_group", "second_approver_group", "groups", "id"),
+    "protected_branch_ids": Kind("protected_branch", "second_protected_branch", "protected_branches", "id"),
+}
+
+
+def lists_of(operation: Operation) -> dict[str, str]:
+    """Return the lists that an operation takes at the version of the target, each with its requirement."""
+    names = [parameter.name for parameter in operation.parameters if parameter.place == "body"]
+    return {name: LISTED[f"{operation.id}.{name}"] for name in names if f"{operation.id}.{name}" in LISTED}
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and bool(lists_of(operation)),
+    requirements=lambda operation: claims_of(*lists_of(operation).values()),
+)
+def test_a_list_names_none_one_or_two_and_all_are_shown(operation: Operation) -> None:
+    """Somebody is named in every call: a rule that names nobody may be of another type, or be there already."""
+    with arranged(operation) as prepared:
+        for name, requirement in lists_of(operation).items():
+            for values in several(prepared, KINDS[name]):
+                answer = sent(prepared, {**prepared.call.body, **somebody_beside(prepared, name), name: values})
+                with held_against([requirement], go_on=True):
+                    answer.must_be_served()
+                    must_show(prepared, answer, KINDS[name], values)
+
+
+def somebody_beside(prepared: Arranged, name: str) -> dict[str, Any]:
+    """Return what else is sent: a name that no other rule has, and who is named where a list of users is empty."""
+    users: dict[str, Any] = {"user_ids": []} if name == "usernames" else {}
+    groups = {"group_ids": [prepared.place.value("approver_group")]} if KINDS[name].shown == "users" else {}
+    return {"name": fresh_name(), **users, **groups}
+
+
+def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
+    """Yield none, one and two of what a list names, as far as the profile has them."""
+    values = []
+    yield []
+    for reference in (kind.one, kind.two):
+        try:
+            values.append(prepared.place.value(reference))
+        except NotTested:
+            return
+        yield list(values)
+
+
+def sent(prepared: Arranged, body: dict[str, Any]) -> Answer:
+    caller, call = served_caller(prepared.operation), prepared.call
+    return caller.call(prepared.operation.method, call.path, query=call.query, json=body)
+
+
+def must_show(prepared: Arranged, answer: Answer, kind: Kind, values: list[Any]) -> None:
+    """Expect that the list of rules shows what a rule was sent with; what else it shows is open."""
+    is_new = prepared.operation.method == "POST"
+    number = answer.json.get("id") if is_new and isinstance(answer.json, dict) else None
+    path = prepared.call.path if is_new else prepared.call.path.rpartition("/")[0]
+    number = number if is_new else prepared.call.path_values["approval_rule_id"]
+    rule = prepared.keeper.list(path).the(id=number)
+    entries = rule.get(kind.shown)
+    given(isinstance(entries, list), f"the rule does not show {kind.shown}")
+    shown = [entry.get(kind.by) for entry in entries or () if isinstance(entry, dict)]
+    missing = [value for value in values if value not in shown]
+    must(not missing, f"{values} among the {kind.shown}", f"{shown}", answer.exchange)
