@@ -14,9 +14,8 @@ from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.reports.terminal import summary
 from conformance.results.record import Reason, TestOutcome
 from conformance.runner import outcomes, workers
-from conformance.runner.collection import ONLY_ASKS, all_tests, id_of, is_suite, suite_tests
+from conformance.runner.collection import ONLY_ASKS, all_tests, id_in, id_of, is_suite, suite_tests
 from conformance.runner.confirmation import confirmed, has_failed
-from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
 from conformance.runner.progress import ByArea
@@ -79,8 +78,7 @@ def _show_by_area(config: pytest.Config) -> None:
     option = config.option
     if not option.by_area or option.verbose > 0 or option.usepdb:
         return
-    note = f"seed {config.stash[SESSION].seed}"
-    config.pluginmanager.register(ByArea(_area_of, note, is_shown=option.verbose == 0))
+    config.pluginmanager.register(ByArea(config.stash[SESSION], is_shown=option.verbose == 0))
     option.verbose = min(option.verbose, -1)
 
 
@@ -112,8 +110,7 @@ def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]
     """Learn from the workers, who all collect the same, which tests are going to run."""
     session = node.config.stash[SESSION]
     if session.is_open:
-        selected = {f"{SUITE_FOLDER.name}/{name.partition(f'{SUITE_FOLDER.name}/')[2]}" for name in ids}
-        session.say_deselected(selected, _deselected_by(node.config))
+        session.say_deselected({id_in(name) for name in ids}, _deselected_by(node.config))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -196,10 +193,6 @@ def _put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], cont
     for item in filter(is_suite, items):
         item.stash[_AREA] = tests[id_of(item)].area
     items.sort(key=lambda item: contract.areas.index(item.stash[_AREA]) if is_suite(item) else -1)
-
-
-def _area_of(item: pytest.Item) -> str:
-    return item.stash.get(_AREA, "tests of the suite")
 
 
 def _is_of_no_operation(item: pytest.Item) -> bool:
