@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
-        session = config.stash[SESSION] = Session.prepare(options_of(config))
+        session = config.stash[SESSION] = Session.prepare(options_of(config, workers.number_of(config)))
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:
@@ -211,14 +211,14 @@ def _deselected_by(config: pytest.Config) -> Callable[[str], str]:
 # -- the run -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Begin the run before the first test: target up, record open."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Begin the run before the first test: target up, record open. True where there can be none, and pytest stops."""
     config, state = session.config, session.config.stash[SESSION]
     suite = [item for item in session.items if is_suite(item)]
     is_broken = session.testsfailed and not config.option.continue_on_collection_errors
     if config.option.collectonly or is_broken or not (suite or workers.has_workers(config)):
-        return (yield)
+        return None
     try:
         if workers.has_workers(config):
             state.make_plan(_everything(state))
@@ -229,7 +229,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if state.keeps_record and not workers.has_workers(config):
         state.say_deselected([id_of(item) for item in suite], _deselected_by(config))
         state.draw_ahead(_drawn(suite))
-    return (yield)
+    return None
 
 
 def _drawn(items: list[pytest.Item]) -> Iterator[tuple[Operation, str]]:

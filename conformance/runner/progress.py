@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -216,6 +216,7 @@ class ByArea:
         """Take the session that is run; or show nothing at all."""
         self._session = session
         self._is_shown = is_shown
+        self._open = ExitStack()
         self._screen: Screen | None = None
         self._progress: Progress | None = None
         self._seen: dict[str, set[str]] = {}
@@ -227,19 +228,20 @@ class ByArea:
         category, _, word = yield
         return category, "", word
 
-    # The innermost of its kind: the session has begun and the plan is made.
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Show progress while the tests run."""
+    # Neither first nor last: the session has begun and made its plan, and no test runs yet.
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Show progress from now on."""
         if not self._is_shown or not self._session.is_open:
-            return (yield)
-        with _screen(session.config) as self._screen, _ticking(self._tick):
-            self._begin(item.nodeid for item in session.items)
-            try:
-                return (yield)
-            finally:
-                if self._progress is not None:
-                    self._progress.closed()
+            return
+        self._screen = self._open.enter_context(_screen(session.config))
+        self._open.callback(self._close)
+        self._open.enter_context(_ticking(self._tick))
+        self._begin(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Make room for what the run came to."""
+        self._open.close()
 
     @pytest.hookimpl(optionalhook=True, trylast=True)
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: list[str]) -> None:
@@ -271,6 +273,10 @@ class ByArea:
         self._progress = Progress(tests, self._screen, workers=workers)
         side_by_side = f", {workers} workers" if workers > 1 else ""
         self._progress.opened(f"{self._session.subject}, seed {self._session.seed}{side_by_side}")
+
+    def _close(self) -> None:
+        if self._progress is not None:
+            self._progress.closed()
 
     def _tick(self) -> None:
         if self._progress is not None:
