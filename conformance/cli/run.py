@@ -128,15 +128,17 @@ def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tu
         from conformance.cli.versions import after_run  # noqa: PLC0415 - only this way of running needs it
 
         after_run(watcher.session, ready_for)
-    return code or _reached(watcher.session)
+    return _exit_code(code, watcher.session)
 
 
-def _reached(session: Session | None) -> int:
-    """Return the exit code of a run with which pytest had no problem: whatever pytest did, it may not have tested."""
-    if session is None or session.exit_code is None:
+def _exit_code(code: int, session: Session | None) -> int:
+    """Return the exit code of a run: pytest being content, or not with its tests, says nothing without a verdict."""
+    if session is not None and session.exit_code is not None:
+        return code or int(session.exit_code)
+    if code in (ExitCode.CONFORMANT, ExitCode.NON_CONFORMANT):
         click.echo("No test ran, so there is no verdict.", err=True)
         return int(ExitCode.NOTHING_RAN)
-    return int(session.exit_code)
+    return code
 
 
 class _Watcher:

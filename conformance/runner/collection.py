@@ -40,6 +40,13 @@ def id_of(item: pytest.Item) -> str:
     return f"{SUITE_FOLDER.name}/{item.path.relative_to(SUITE_FOLDER).as_posix()}{mark}{inside}"
 
 
+def id_in(nodeid: str) -> str:
+    """Return the same of a node id, as reports and workers name a test."""
+    path, mark, inside = nodeid.partition("::")
+    before, found, behind = path.rpartition(f"{SUITE_FOLDER.name}/")
+    return f"{SUITE_FOLDER.name}/{behind if found else before or path}{mark}{inside}"
+
+
 def suite_tests(items: Sequence[pytest.Item], contract: Contract) -> Mapping[str, SuiteTest]:
     """
     Return what planning needs to know of each test, by its id.

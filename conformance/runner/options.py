@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from conformance.http.settings import AT_ONCE
 from conformance.results.plan import Selection
 from conformance.runner.location import suite_arguments
-from conformance.runner.workers import number_of
 
 if TYPE_CHECKING:
     import pytest
@@ -99,8 +98,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
 
-def options_of(config: pytest.Config) -> Options:
-    """Return what the operator asked pytest for."""
+def options_of(config: pytest.Config, workers: int = 1) -> Options:
+    """Return what the operator asked pytest for; `workers` is how many processes pytest-xdist was told to start."""
     option = config.getoption
     given = _of_the_operator([str(argument) for argument in config.invocation_params.args])
     return Options(
@@ -120,7 +119,7 @@ def options_of(config: pytest.Config) -> Options:
         corpus=option("--corpus"),
         known_failures=option("--known-failures"),
         read_only=option("--read-only"),
-        workers=number_of(config),
+        workers=workers,
         arguments=given,
         pytest_arguments=(*_of_pytest(given), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
     )

@@ -14,9 +14,8 @@ from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.reports.terminal import summary
 from conformance.results.record import Reason, TestOutcome
 from conformance.runner import outcomes, workers
-from conformance.runner.collection import ONLY_ASKS, all_tests, id_of, is_suite, suite_tests
+from conformance.runner.collection import ONLY_ASKS, all_tests, id_in, id_of, is_suite, suite_tests
 from conformance.runner.confirmation import confirmed, has_failed
-from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
 from conformance.runner.progress import ByArea
@@ -63,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
-        session = config.stash[SESSION] = Session.prepare(options_of(config))
+        session = config.stash[SESSION] = Session.prepare(options_of(config, workers.number_of(config)))
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:
@@ -79,8 +78,7 @@ def _show_by_area(config: pytest.Config) -> None:
     option = config.option
     if not option.by_area or option.verbose > 0 or option.usepdb:
         return
-    note = f"seed {config.stash[SESSION].seed}"
-    config.pluginmanager.register(ByArea(_area_of, note, is_shown=option.verbose == 0))
+    config.pluginmanager.register(ByArea(config.stash[SESSION], is_shown=option.verbose == 0))
     option.verbose = min(option.verbose, -1)
 
 
@@ -112,8 +110,7 @@ def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]
     """Learn from the workers, who all collect the same, which tests are going to run."""
     session = node.config.stash[SESSION]
     if session.is_open:
-        selected = {f"{SUITE_FOLDER.name}/{name.partition(f'{SUITE_FOLDER.name}/')[2]}" for name in ids}
-        session.say_deselected(selected, _deselected_by(node.config))
+        session.say_deselected({id_in(name) for name in ids}, _deselected_by(node.config))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -198,10 +195,6 @@ def _put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], cont
     items.sort(key=lambda item: contract.areas.index(item.stash[_AREA]) if is_suite(item) else -1)
 
 
-def _area_of(item: pytest.Item) -> str:
-    return item.stash.get(_AREA, "tests of the suite")
-
-
 def _is_of_no_operation(item: pytest.Item) -> bool:
     """Tell whether a test asks for every operation of some sort where the version of the target has none."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
@@ -218,14 +211,14 @@ def _deselected_by(config: pytest.Config) -> Callable[[str], str]:
 # -- the run -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Begin the run before the first test: target up, record open."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Begin the run before the first test: target up, record open. True where there can be none, and pytest stops."""
     config, state = session.config, session.config.stash[SESSION]
     suite = [item for item in session.items if is_suite(item)]
     is_broken = session.testsfailed and not config.option.continue_on_collection_errors
     if config.option.collectonly or is_broken or not (suite or workers.has_workers(config)):
-        return (yield)
+        return None
     try:
         if workers.has_workers(config):
             state.make_plan(_everything(state))
@@ -236,7 +229,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if state.keeps_record and not workers.has_workers(config):
         state.say_deselected([id_of(item) for item in suite], _deselected_by(config))
         state.draw_ahead(_drawn(suite))
-    return (yield)
+    return None
 
 
 def _drawn(items: list[pytest.Item]) -> Iterator[tuple[Operation, str]]:

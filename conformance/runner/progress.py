@@ -1,40 +1,39 @@
-"""Progress of a run by area, with what is left: one line that moves on a terminal, a few that stay in a log."""
+"""Progress of a run by area, with what is left: a display that moves on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
+import io
 import os
-import shutil
 import sys
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 import pytest
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Display
+from rich.text import Text
 
 from conformance.results.text import plural
+from conformance.runner.collection import id_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+
+    from xdist.workermanage import WorkerController
+
+    from conformance.runner.session import Session
 
 #: A log that says nothing for so long gets a line that says how far the run is.
 SILENCE_SECONDS = 15.0
 
 _TICK_SECONDS = 0.5
-_REDRAW_SECONDS = 0.1
 _ENOUGH_TO_GUESS = 5
-_RED, _GREEN, _YELLOW, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A test that will run."""
-
-    area: str
-    kind: str
-    """Tests of a kind, such as one for each operation, are taken to last equally long."""
+_BAR = 20
 
 
 @dataclass
@@ -54,138 +53,137 @@ class _Area:
         return ", ".join(found) or "ok"
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far a run is."""
+
+    area: str
+    """The area of the test that began last, with how many of its tests have ended."""
+    done: int
+    total: int
+    rest: str
+    """Failures, time gone and time left, in words."""
+
+
 class Screen(Protocol):
     """Where progress is shown."""
 
     def say(self, line: str, result: str = "", more: str = "") -> None:
         """Show a line that stays; `result` is the part in its middle that may have a colour."""
 
-    def status(self, line: str, *, at_once: bool) -> None:
-        """Show how far the run is, in a line that need not stay."""
-
-    def clear(self) -> None:
-        """Leave room for what others write."""
+    def status(self, state: State) -> None:
+        """Show how far the run is, in a way that need not stay."""
 
 
-@dataclass
 class Live:
-    """A terminal: the last line is drawn again and again."""
+    """A terminal: below the lines that stay, one moves."""
 
-    stream: TextIO
-    colour: bool
-    width: Callable[[], int] = lambda: shutil.get_terminal_size().columns
-    clock: Callable[[], float] = time.monotonic
-    _drawn: str = ""
-    _at: float = float("-inf")
+    def __init__(self, console: Console) -> None:
+        """Draw on a console between `__enter__` and `__exit__` of `display`."""
+        columns = (TextColumn("{task.description}"), BarColumn(_BAR), TextColumn("{task.fields[rest]}"))
+        # What tests print is pytest's to keep, so nothing is redirected.
+        self.display = Display(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+        self._task = self.display.add_task("", rest="", visible=False)
 
     def say(self, line: str, result: str = "", more: str = "") -> None:
         """Write a line above the one that moves."""
-        self.clear()
-        shade = _GREEN if result.strip() == "ok" else _RED if "failed" in result else _YELLOW
-        shown = f"{shade}{result}{_PLAIN}" if result and self.colour else result
-        _write(self.stream, f"{line}{shown}{more}\n")
+        style = "green" if result.strip() == "ok" else "red" if "failed" in result else "yellow"
+        self.display.console.print(Text.assemble(line, (result, style), more))
 
-    def status(self, line: str, *, at_once: bool) -> None:
-        """Draw the line that moves, not more often than somebody can read."""
-        if not at_once and self.clock() - self._at < _REDRAW_SECONDS:
-            return
-        shown = line[: max(self.width() - 1, 0)]
-        _write(self.stream, "\r" + shown + " " * (len(self._drawn) - len(shown)))
-        self._drawn, self._at = shown, self.clock()
-
-    def clear(self) -> None:
-        """Wipe the line that moves."""
-        if self._drawn:
-            _write(self.stream, "\r" + " " * len(self._drawn) + "\r")
-            self._drawn = ""
+    def status(self, state: State) -> None:
+        """Let the line that moves say something else."""
+        rest = f"{state.done}/{state.total} in all  {state.rest}"
+        self.display.update(
+            self._task, description=state.area, completed=state.done, total=state.total, rest=rest, visible=True
+        )
 
 
 @dataclass
 class Log:
     """A file or pipe: whole lines without control characters, and a sign of life after a silence."""
 
-    stream: TextIO
+    console: Console
     clock: Callable[[], float] = time.monotonic
     _at: float = field(default_factory=time.monotonic)
 
     def say(self, line: str, result: str = "", more: str = "") -> None:
         """Write a line."""
-        _write(self.stream, f"{line}{result}{more}\n")
+        self.console.print(f"{line}{result}{more}")
         self._at = self.clock()
 
-    def status(self, line: str, *, at_once: bool) -> None:
+    def status(self, state: State) -> None:
         """Write a line when nothing was written for a while."""
-        del at_once
         if self.clock() - self._at >= SILENCE_SECONDS:
-            self.say(line)
-
-    def clear(self) -> None:
-        """Do nothing: no line is unfinished."""
+            self.say(f"{state.area}  {state.done}/{state.total} in all  {state.rest}")
 
 
 class Progress:
-    """Counts tests by area and shows how far the run is; `seconds` everywhere are those of `clock`."""
+    """Counts tests by area and shows how far the run is."""
 
-    def __init__(self, tests: Sequence[Planned], screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
-        """Take all tests that will run."""
+    def __init__(
+        self,
+        tests: Mapping[str, str],
+        screen: Screen,
+        *,
+        workers: int = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take all tests that will run, each with its area; `workers` is how many run side by side."""
+        self._tests = tests
         self._screen = screen
+        self._workers = workers
         self._clock = clock
-        self._areas = {name: _Area(name, total) for name, total in Counter(test.area for test in tests).items()}
-        self._left = Counter(test.kind for test in tests)
+        self._areas = {name: _Area(name, total) for name, total in Counter(tests.values()).items()}
+        # Tests of a kind, such as one for each operation, are taken to last equally long.
+        self._left = Counter(map(_kind, tests))
         self._spent: dict[str, tuple[int, float]] = {}
-        self._now: Planned | None = None
-        self._started = self._began = clock()
+        self._now: str | None = None
+        self._started = clock()
         self._lock = threading.Lock()
 
     def opened(self, note: str) -> None:
         """Say what is going to be run."""
-        total = plural(self._total, "test")
+        tests, areas = plural(len(self._tests), "test"), plural(len(self._areas), "area")
         with self._lock:
-            self._screen.say(f"{total} of {plural(len(self._areas), 'area')}, {note}")
+            self._screen.say(f"{tests} of {areas}, {note}")
 
-    def began(self, test: Planned) -> None:
+    def began(self, test: str) -> None:
         """Note that a test runs from now on."""
         with self._lock:
-            self._now, self._began = test, self._clock()
-            self._screen.status(self._line(), at_once=False)
+            self._now = self._tests.get(test, self._now)
+        self.tick()
 
-    def ended(self, *, failed: bool, skipped: bool) -> None:
-        """Note that the running test has ended, and how; say so when it was the last one of its area."""
-        if self._now is None:
+    def ended(self, test: str, seconds: float, *, failed: bool, skipped: bool) -> None:
+        """Note that a test has ended, and how; say so when it was the last one of its area."""
+        if test not in self._tests:
             return
         with self._lock:
-            test, area = self._now, self._areas[self._now.area]
-            seconds = self._clock() - self._began
-            number, spent = self._spent.get(test.kind, (0, 0.0))
-            self._spent[test.kind] = (number + 1, spent + seconds)
-            self._left[test.kind] -= 1
+            area, kind = self._areas[self._tests[test]], _kind(test)
+            number, spent = self._spent.get(kind, (0, 0.0))
+            self._spent[kind] = (number + 1, spent + seconds)
+            self._left[kind] -= 1
             area.done += 1
             area.failed += failed
             area.skipped += skipped and not failed
             area.seconds += seconds
             if area.done == area.total:
-                self._say_how_it_went(area, f"{self._done}/{self._total} in all")
+                self._say_how_it_went(area, f"{self._done}/{len(self._tests)} in all")
 
     def tick(self) -> None:
         """Show that time goes by."""
         with self._lock:
             if self._now is not None:
-                self._screen.status(self._line(), at_once=True)
+                self._screen.status(self._state(self._areas[self._now]))
 
     def closed(self) -> None:
-        """Say which areas were begun and not finished, and make room for the reports."""
+        """Say which areas were begun and not finished."""
         with self._lock:
             self._now = None
             for area in self._areas.values():
                 if 0 < area.done < area.total:
                     self._say_how_it_went(area, f"stopped after {area.done} of {area.total}")
-            if self._done < self._total:
-                self._screen.say(f"{plural(self._total - self._done, 'test')} not run")
-            self._screen.clear()
-
-    @property
-    def _total(self) -> int:
-        return sum(area.total for area in self._areas.values())
+            if self._done < len(self._tests):
+                self._screen.say(f"{plural(len(self._tests) - self._done, 'test')} not run")
 
     @property
     def _done(self) -> int:
@@ -195,38 +193,34 @@ class Progress:
         tests = plural(area.done, "test")
         self._screen.say(f"{area.name:32} {tests:>9}  ", f"{area.result:21}", f"{area.seconds:8.1f} s  {place}")
 
-    def _line(self) -> str:
-        """Say where the run is, as short as a terminal is narrow."""
-        area = self._areas[self._now.area] if self._now else None
+    def _state(self, area: _Area) -> State:
         failed = sum(each.failed for each in self._areas.values())
-        parts = [f"{area.name} {area.done}/{area.total}"] if area else []
-        parts += [f"{self._done}/{self._total} in all", f"{failed} failed" if failed else "none failed"]
-        parts.append(f"{_minutes(self._clock() - self._started)}{self._rest()}")
-        return "  ".join(parts)
+        words = f"{failed} failed" if failed else "none failed"
+        rest = f"{words}  {_minutes(self._clock() - self._started)}{self._rest()}"
+        return State(f"{area.name} {area.done}/{area.total}", self._done, len(self._tests), rest)
 
     def _rest(self) -> str:
-        seconds = self._estimate()
-        return "" if seconds is None else f", about {_minutes(seconds)} left"
-
-    def _estimate(self) -> float | None:
-        """Guess the seconds that are left; None as long as there is nothing to guess by."""
+        """Guess the time that is left; empty as long as there is nothing to guess by."""
         number = sum(number for number, _ in self._spent.values())
         if number < _ENOUGH_TO_GUESS:
-            return None
+            return ""
         mean = sum(spent for _, spent in self._spent.values()) / number
-        return sum(left * _mean(self._spent.get(kind), mean) for kind, left in self._left.items())
+        seconds = sum(left * _mean(self._spent.get(kind), mean) for kind, left in self._left.items())
+        return f", about {_minutes(seconds / self._workers)} left"
 
 
 class ByArea:
     """A pytest plugin: progress by area in the place of a sign for each test."""
 
-    def __init__(self, area_of: Callable[[pytest.Item], str], note: str, *, is_shown: bool) -> None:
-        """Take what tells a test's area, and what the first line says of the run; or show nothing at all."""
-        self._area_of = area_of
-        self._note = note
+    def __init__(self, session: Session, *, is_shown: bool) -> None:
+        """Take the session that is run; or show nothing at all."""
+        self._session = session
         self._is_shown = is_shown
+        self._open = ExitStack()
+        self._screen: Screen | None = None
         self._progress: Progress | None = None
-        self._seen: set[str] = set()
+        self._seen: dict[str, set[str]] = {}
+        self._seconds: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Generator[None, tuple[str, ...], tuple[str, ...]]:
@@ -234,56 +228,113 @@ class ByArea:
         category, _, word = yield
         return category, "", word
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Show progress while the tests run."""
-        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            reporter._show_progress_info = False  # noqa: SLF001 - percentages, which pytest has no switch for at run time
-        if not self._is_shown or not session.items or session.config.option.collectonly:
-            return (yield)
-        with _screen(session.config) as screen:
-            self._progress = Progress([self._planned(item) for item in session.items], screen)
-            self._progress.opened(self._note)
-            with _ticking(self._progress):
-                return (yield)
+    # Neither first nor last: the session has begun and made its plan, and no test runs yet.
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Show progress from now on."""
+        if not self._is_shown or not self._session.is_open:
+            return
+        self._screen = self._open.enter_context(_screen(session.config))
+        self._open.callback(self._close)
+        self._open.enter_context(_ticking(self._tick))
+        self._begin(item.nodeid for item in session.items)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Follow one test."""
-        if self._progress is None:
-            return (yield)
-        self._seen.clear()
-        self._progress.began(self._planned(item))
-        result = yield
-        self._progress.ended(failed="failed" in self._seen, skipped="skipped" in self._seen)
-        return result
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Make room for what the run came to."""
+        self._open.close()
+
+    @pytest.hookimpl(optionalhook=True, trylast=True)
+    def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: list[str]) -> None:
+        """Learn from the first worker which tests there are."""
+        del node
+        self._begin(ids)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note that a test begins, here or in a worker."""
+        if self._progress is not None:
+            self._progress.began(id_in(nodeid))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Remember what the phases of the running test came to."""
-        self._seen.add(report.outcome)
+        """Note what a phase of a test came to, and after the last one that it has ended."""
+        name = id_in(report.nodeid)
+        self._seen.setdefault(name, set()).add(report.outcome)
+        self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
+        if report.when == "teardown" and self._progress is not None:
+            seen = self._seen.pop(name)
+            self._progress.ended(name, self._seconds.pop(name), failed="failed" in seen, skipped="skipped" in seen)
 
-    def _planned(self, item: pytest.Item) -> Planned:
-        return Planned(self._area_of(item), item.nodeid.split("[", maxsplit=1)[0])
+    def _begin(self, ids: Iterable[str]) -> None:
+        plan = self._session.plan
+        planned = plan.tests if plan is not None else {}
+        tests = {name: planned[name].area for name in map(id_in, ids) if name in planned}
+        if not tests or self._screen is None or self._progress is not None:
+            return
+        workers = self._session.options.workers
+        self._progress = Progress(tests, self._screen, workers=workers)
+        side_by_side = f", {workers} workers" if workers > 1 else ""
+        self._progress.opened(f"{self._session.subject}, seed {self._session.seed}{side_by_side}")
+
+    def _close(self) -> None:
+        if self._progress is not None:
+            self._progress.closed()
+
+    def _tick(self) -> None:
+        if self._progress is not None:
+            self._progress.tick()
 
 
 @contextmanager
-def _ticking(progress: Progress) -> Iterator[None]:
+def _ticking(tick: Callable[[], None]) -> Iterator[None]:
     """Let time be seen to go by as long as the context lasts, also while one test takes long."""
     is_over = threading.Event()
 
-    def tick() -> None:
+    def go() -> None:
         while not is_over.wait(_TICK_SECONDS):
-            progress.tick()
+            tick()
 
-    thread = threading.Thread(target=tick, name="progress", daemon=True)
+    thread = threading.Thread(target=go, name="progress", daemon=True)
     thread.start()
     try:
         yield
     finally:
         is_over.set()
         thread.join()
-        progress.closed()
+
+
+class _Forgiving(io.TextIOBase):
+    """A stream whose reader may go away: that is for those to notice who write results."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return not self._stream.closed and self._stream.isatty()
+
+
+def screen_on(stream: TextIO, *, colour: bool, may_move: bool) -> Live | Log:
+    """Return what shows progress on a stream: one that moves only where somebody watches a terminal."""
+    file = _Forgiving(stream)
+    plain = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
+    console = Console(file=file, no_color=not colour, **plain)  # type: ignore[arg-type]
+    if may_move and file.isatty() and console.is_interactive:
+        return Live(console)
+    return Log(Console(file=file, force_terminal=False, color_system=None, **plain))  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -293,28 +344,24 @@ def _screen(config: pytest.Config) -> Iterator[Screen]:
     stream: TextIO = sys.stdout
     with suppress(OSError, ValueError):  # with no file behind it, as in a test, it is written to directly
         stream = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    colour = bool(reporter is not None and reporter.hasmarkup)
+    # Where tests write to the terminal themselves (-s), or nobody sits before it, nothing moves.
+    screen = screen_on(stream, colour=colour, may_move=config.option.capture != "no" and not os.environ.get("CI"))
     try:
-        reporter = config.pluginmanager.get_plugin("terminalreporter")
-        colour = bool(reporter is not None and reporter.hasmarkup)
-        yield Live(stream, colour) if _is_live(stream, config, os.environ) else Log(stream)
+        if isinstance(screen, Live):
+            with screen.display:
+                yield screen
+        else:
+            yield screen
     finally:
         if stream is not sys.stdout:
             with suppress(OSError):
                 stream.close()
 
 
-def _is_live(stream: TextIO, config: pytest.Config, environment: Mapping[str, str]) -> bool:
-    """Tell whether a line may be drawn again: somebody sits before it, and no test writes into it."""
-    if environment.get("CI") or environment.get("TERM") == "dumb" or config.option.capture == "no":
-        return False
-    return stream.isatty()
-
-
-def _write(stream: TextIO, text: str) -> None:
-    """Write at once; a reader that has gone away is for those to notice who write results."""
-    with suppress(OSError, ValueError):
-        stream.write(text)
-        stream.flush()
+def _kind(test: str) -> str:
+    return test.split("[", maxsplit=1)[0]
 
 
 def _mean(spent: tuple[int, float] | None, otherwise: float) -> float:

@@ -145,6 +145,13 @@ class Session:
         return Path("reports") / target / self.started.strftime("%Y%m%dT%H%M%SZ")
 
     @property
+    def subject(self) -> str:
+        """What is tested, in a few words."""
+        if self.profile is None and self.serve is None:
+            return f"the embedded reference of version {self._reference_version}"
+        return str(self.target.redacted()["base_url"]) if self.target is not None else "a target"
+
+    @property
     def is_open(self) -> bool:
         """Whether the run has begun and not ended."""
         return self.run is not None and self.result is None

@@ -167,6 +167,7 @@ class BreaksTeardown:
 class BreaksFinalizer:
     """Breaks in what a test leaves to be done after it."""
 
+    @pytest.hookimpl(trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         def finalizer() -> None:
             raise RuntimeError("broken on purpose")
@@ -177,6 +178,7 @@ class BreaksFinalizer:
 class SkipsInFinalizer:
     """Skips a test in what it leaves to be done after it."""
 
+    @pytest.hookimpl(trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         item.addfinalizer(lambda: pytest.skip("not today"))
 

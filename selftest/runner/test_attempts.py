@@ -43,7 +43,7 @@ class Attempt:
     arguments: tuple[str, ...] = ()
     plugin: type | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    area: str = AREA
+    worlds: int = 1
     faulty: bool = False
     """Whether the service violates a requirement of the area."""
 
@@ -70,29 +70,29 @@ ARGUMENTS = (
     arguments("another name of files", INCOMPLETE, "python_files", "-o", "python_files=test_documented.py"),
     arguments("the environment", INCOMPLETE, "-k role", environment={"PYTEST_ADDOPTS": "-k role"}),
     arguments("the same test twice", INCOMPLETE, "-k role", str(ONE_FILE), "--keep-duplicates", "-k", "role"),
-    arguments("--last-failed", USAGE, "--lf", "--lf"),
-    arguments("--last-failed with its plugin", INCOMPLETE, "--lf", "-p", "cacheprovider", "--lf", "-k", "role"),
-    arguments("--stepwise", USAGE, "--sw", "--sw"),
     arguments("--collect-only", NOTHING_RAN, "collected", "--collect-only"),
-    arguments("--help", NOTHING_RAN, "No test ran", "--help"),
-    arguments("--markers", NOTHING_RAN, "No test ran", "--markers"),
-    arguments("--fixtures", NOTHING_RAN, "No test ran", "--fixtures"),
+    arguments("--help", NOTHING_RAN, "no verdict", "--help"),
+    arguments("--markers", NOTHING_RAN, "no verdict", "--markers"),
+    arguments("--fixtures", NOTHING_RAN, "no verdict", "--fixtures"),
     arguments("--setup-plan", INCOMPLETE, "setup-plan", "--setup-plan"),
     arguments("--setup-only", INCOMPLETE, "setup-only", "--setup-only"),
-    arguments("--minutes", INCOMPLETE, "--minutes", "--minutes=0.00001"),
+    arguments("--minutes", INCOMPLETE, "--minutes were over", "--minutes=0.00001"),
     arguments("--read-only", INCOMPLETE, "unsafe in this mode", "--read-only"),
     arguments("no fixtures", BROKEN, "broke", "-p", "no:conformance.suite.fixtures"),
-    arguments("no plugin", USAGE, "unrecognized arguments", "-p", "no:conformance.runner.plugin"),
-    arguments("no runner", NOTHING_RAN, "No test ran", "-p", "no:main"),
-    arguments("no runner of tests", INCOMPLETE, "not begun", "-p", "no:runner"),
-    arguments("no python", NOTHING_RAN, "No test ran", "-p", "no:python"),
+    arguments("no plugin", NOTHING_RAN, "no verdict", "-p", "no:conformance.runner.plugin"),
+    arguments("no runner", USAGE, "cannot be disabled", "-p", "no:runner"),
+    arguments("no python", NOTHING_RAN, "no tests ran", "-p", "no:python"),
     arguments("-x", VIOLATED, "NON-CONFORMANT", "-x", faulty=True),
     arguments("--maxfail", VIOLATED, "NON-CONFORMANT", "--maxfail=1", faulty=True),
     arguments("-k and --maxfail", INCOMPLETE, "-k role", "-k", "role", "--maxfail=1"),
-    arguments("-k, -m and the environment", INCOMPLETE, "INCOMPLETE", "-k", "role", "-m", "not slow",
-        environment={"PYTEST_ADDOPTS": "--deselect=tests/contract"}),
+    arguments("-k, -m and the environment", INCOMPLETE, "deselected", "-k", "role", "-m", "not slow",
+        environment={"PYTEST_ADDOPTS": "--deselect=tests/contract/test_documented.py"}),
+    arguments("-k and a requirement", INCOMPLETE, "-k nobody or role", "--requirement=code-completion.create",
+        "-k", "nobody or role"),
     arguments("an area and its opposite", INCOMPLETE, "--area", "-k", "not completion"),
-    arguments("two workers and -k", INCOMPLETE, "-k role", "-n", "2", "-k", "role"),
+    arguments("two workers and -k", INCOMPLETE, "-k role", "-n", "2", "-k", "role", worlds=2),
+    arguments("two workers without time", INCOMPLETE, "--minutes were over", "-n2", "--minutes=0.00001", worlds=2),
+    arguments("more workers than worlds", USAGE, "worlds", "-n", "2"),
     arguments("every worker every test", USAGE, "--dist", "-n", "2", "--dist", "each"),
 )  # fmt: skip
 
@@ -108,7 +108,7 @@ PLUGINS = (
     plugin(obstructive.XfailsUnrun, BROKEN, "broke"),
     plugin(obstructive.CallsNothing, INCOMPLETE, "not reached"),
     plugin(obstructive.RunsNothing, INCOMPLETE, "not begun"),
-    plugin(obstructive.LoopsOverNothing, INCOMPLETE, "not begun"),
+    plugin(obstructive.LoopsOverNothing, NOTHING_RAN, "no verdict"),
     plugin(obstructive.ReportsPassed, VIOLATED, "NON-CONFORMANT", faulty=True),
     plugin(obstructive.ExitsInSetup, BROKEN, "broke"),
     plugin(obstructive.ExitsBetween, INCOMPLETE, "not begun"),
@@ -116,7 +116,7 @@ PLUGINS = (
     plugin(obstructive.TurnsExitCode, INCOMPLETE, "-k role", "-k", "role"),
     plugin(obstructive.BreaksSetup, BROKEN, "broken on purpose"),
     plugin(obstructive.BreaksTeardown, BROKEN, "broken on purpose"),
-    plugin(obstructive.BreaksFinalizer, BROKEN, "broken on purpose"),
+    plugin(obstructive.BreaksFinalizer, BROKEN, "broke"),
     plugin(obstructive.SkipsInFinalizer, BROKEN, "not today"),
     plugin(obstructive.BreaksCollection, INTERRUPTED, "broken on purpose"),
     plugin(obstructive.BreaksCollection, INCOMPLETE, "continue-on", "--continue-on-collection-errors"),
@@ -159,9 +159,14 @@ def attempt_with(
 
     monkeypatch.setattr(runner_session, "render_all", one_report)
 
-    def attempt(*given: str, faulty: bool = False, plugins: tuple[object, ...] = (), **changes: Any) -> Told:
+    def attempt(
+        *given: str, faulty: bool = False, plugins: tuple[object, ...] = (), worlds: int = 1, **changes: Any
+    ) -> Told:
         file = tmp_path / "target.yaml"
-        file.write_text(yaml.safe_dump({**profiles[faulty], **changes}), encoding="utf-8")
+        data = {**profiles[faulty], **changes}
+        if worlds > 1:
+            data["worlds"] = [{"fixtures": data["fixtures"]}] * (worlds - 1)
+        file.write_text(yaml.safe_dump(data), encoding="utf-8")
         own = (f"--target={file}", f"--out={tmp_path / 'out'}", "--corpus=none", "--max-examples=1", "--seed=1", "-q")
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
@@ -178,7 +183,8 @@ def test_no_attempt_turns_the_run_green(
     for name, value in tried.environment.items():
         monkeypatch.setenv(name, value)
     made = (tried.plugin(),) if tried.plugin is not None else ()
-    told = attempt_with(f"--area={tried.area}", *tried.arguments, plugins=made, faulty=tried.faulty)
+    # Few tests change what others need, so that for the attempts the same world may stand for another.
+    told = attempt_with(f"--area={AREA}", *tried.arguments, plugins=made, faulty=tried.faulty, worlds=tried.worlds)
     assert told.code == tried.code, told.output
     assert tried.word in told.output, told.output
     assert not any(green in told.output for green in ("SELECTION HOLDS", "\nCONFORMANT"))
@@ -189,3 +195,11 @@ def test_the_same_run_without_an_attempt_is_green(attempt_with: Callable[..., To
     assert told.code == 0, told.output
     assert "SELECTION HOLDS" in told.output
     assert f"--area {AREA}" in told.output
+
+
+@pytest.mark.parametrize("option", ["--lf", "--ff", "--sw"])
+def test_what_pytest_remembers_of_earlier_runs_leaves_nothing_out(
+    option: str, attempt_with: Callable[..., Told]
+) -> None:
+    told = attempt_with(f"--requirement={AREA}.create.success", option)
+    assert told.code == 0, told.output

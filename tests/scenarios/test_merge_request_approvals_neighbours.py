@@ -30,7 +30,7 @@ from conformance.suite.load import at_once
 if TYPE_CHECKING:
     from typing import Any
 
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 # -- what a move leaves ------------------------------------------------------------------------------------------------

@@ -1,0 +1,242 @@
+"""Progress by area: what is left is always said, a log gets whole lines, and pytest's own output is one option away."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.runner.progress import SILENCE_SECONDS, Live, Log, Progress, State, screen_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+TESTS = {"one[scope]": "scope", "two[scope]": "scope", "one[rules]": "rules", "two[rules]": "rules"}
+ONE_TEST = ("--requirement", "authentication.private-token-spelling", "--out", "out")
+
+
+class Clock:
+    """A clock that stands still until it is put forward."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Screen:
+    """What would be shown."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.state = ""
+
+    def say(self, line: str, result: str = "", more: str = "") -> None:
+        self.lines.append(" ".join(f"{line}{result}{more}".split()))
+
+    def status(self, state: State) -> None:
+        self.state = f"{state.area}  {state.done}/{state.total} in all  {state.rest}"
+
+
+def run_through(progress: Progress, clock: Clock, tests: Sequence[str], *, failed: bool = False) -> None:
+    for test in tests:
+        progress.began(test)
+        clock.now += 2
+        progress.ended(test, 2, failed=failed, skipped=False)
+
+
+def test_an_area_gets_a_line_when_its_last_test_has_ended() -> None:
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, clock=clock)
+    progress.opened("the embedded reference, seed 7")
+    run_through(progress, clock, list(TESTS))
+    progress.closed()
+    assert screen.lines == [
+        "4 tests of 2 areas, the embedded reference, seed 7",
+        "scope 2 tests ok 4.0 s 2/4 in all",
+        "rules 2 tests ok 4.0 s 4/4 in all",
+    ]
+
+
+def test_areas_are_counted_also_when_their_tests_take_turns() -> None:
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, clock=clock)
+    run_through(progress, clock, ["one[rules]", "one[scope]", "two[rules]"])
+    assert screen.lines == ["rules 2 tests ok 4.0 s 3/4 in all"]
+    progress.began("two[scope]")
+    assert screen.state.startswith("scope 1/2  3/4 in all  none failed  0:06")
+
+
+def test_tests_of_several_workers_may_overlap() -> None:
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, workers=2, clock=clock)
+    for test in TESTS:
+        progress.began(test)
+    for test in TESTS:
+        progress.ended(test, 1, failed=False, skipped=False)
+    assert [line.split()[0] for line in screen.lines] == ["scope", "rules"]
+
+
+def test_failures_and_skipped_tests_are_counted_where_they_are() -> None:
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, clock=clock)
+    run_through(progress, clock, ["one[scope]"], failed=True)
+    progress.ended("two[scope]", 0, failed=False, skipped=True)
+    progress.began("one[rules]")
+    assert screen.lines == ["scope 2 tests 1 failed, 1 skipped 2.0 s 2/4 in all"]
+    assert "rules 0/2  2/4 in all  1 failed" in screen.state
+
+
+@pytest.mark.parametrize(("workers", "left"), [(1, "0:08"), (2, "0:04")])
+def test_what_is_left_is_guessed_from_tests_of_the_same_kind(workers: int, left: str) -> None:
+    tests = {f"slow[{number}]": "scope" for number in range(9)} | {"new": "rules"}
+    screen, clock = Screen(), Clock()
+    progress = Progress(tests, screen, workers=workers, clock=clock)
+    progress.began("slow[0]")
+    assert "left" not in screen.state
+    run_through(progress, clock, list(tests)[:6])
+    progress.began("slow[6]")
+    assert screen.state.endswith(f"0:12, about {left} left")
+
+
+def test_a_run_that_ends_early_says_what_was_not_run() -> None:
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, clock=clock)
+    run_through(progress, clock, ["one[scope]"])
+    progress.closed()
+    assert screen.lines == ["scope 1 test ok 2.0 s stopped after 1 of 2", "3 tests not run"]
+
+
+def test_a_log_gets_a_sign_of_life_after_a_silence_and_not_before() -> None:
+    stream, clock = io.StringIO(), Clock()
+    log = screen_on(stream, colour=True, may_move=True)
+    assert isinstance(log, Log)
+    log.clock = clock
+    log.say("begun")
+    for seconds in (SILENCE_SECONDS - 1, SILENCE_SECONDS, SILENCE_SECONDS + 1, 2 * SILENCE_SECONDS):
+        clock.now = seconds
+        log.status(State("scope 1/2", 1, 4, f"after {seconds:g}"))
+    assert stream.getvalue().splitlines() == [
+        "begun",
+        f"scope 1/2  1/4 in all  after {SILENCE_SECONDS:g}",
+        f"scope 1/2  1/4 in all  after {2 * SILENCE_SECONDS:g}",
+    ]
+
+
+def test_a_line_of_a_log_is_never_broken_or_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    stream = io.StringIO()
+    screen_on(stream, colour=True, may_move=True).say("x" * 200, " [ok]", " :smile:")
+    assert stream.getvalue() == "x" * 200 + " [ok] :smile:\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_only_the_result_has_a_colour_and_only_where_it_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, *, colour: bool
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    screen = screen_on(stream, colour=colour, may_move=True)
+    assert isinstance(screen, Live)
+    screen.say("job-token-scope ", "ok", " 1 s")
+    shown = "\x1b[32mok\x1b[0m" if colour else "ok"
+    assert stream.getvalue() == f"job-token-scope {shown} 1 s\n"
+
+
+def test_a_reader_that_has_gone_away_is_no_error() -> None:
+    stream = io.StringIO()
+    stream.close()
+    screen_on(stream, colour=True, may_move=True).say("nobody reads this")
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+AREA = ("run", "--area", "authentication", "--corpus", "none", "--seed", "7", "--max-examples", "1", "--out", "out")
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Callable[..., str]:
+    """Run a few tests on a terminal or into a file; return what was shown."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR", "FORCE_COLOR")}
+
+    def run(*more: str, terminal: bool, **environment: str) -> str:
+        arguments: dict[str, Any] = {"cwd": tmp_path, "env": {**kept, "TERM": "xterm", **environment}}
+        command = [sys.executable, "-m", "conformance", *AREA, *more]
+        if not terminal:
+            return str(subprocess.run(command, capture_output=True, text=True, check=False, **arguments).stdout)
+        return on_terminal(command, arguments)
+
+    return run
+
+
+def on_terminal(command: Sequence[str], arguments: Mapping[str, Any]) -> str:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, **arguments):
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                read = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                read = b""
+            if not read:
+                break
+            shown += read
+    os.close(ours)
+    return shown.decode()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_log_holds_a_line_for_each_area_and_no_control_character(shown: Callable[..., str], workers: str) -> None:
+    output = shown("--workers", workers, terminal=False)
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    opening = next(line for line in lines if "the embedded reference" in line)
+    assert opening.endswith("seed 7" if workers == "1" else "seed 7, 2 workers")
+    assert any(line.startswith("authentication ") and line.endswith("in all") for line in lines)
+    assert "%]" not in output
+    assert all(character.isprintable() or character == "\n" for character in output)
+
+
+def test_a_terminal_shows_the_area_that_runs_and_what_is_left(shown: Callable[..., str]) -> None:
+    output = shown(terminal=True)
+    assert "in all  none failed" in output
+    assert "\x1b[32mok" in output
+
+
+def test_a_terminal_without_colours_gets_none(shown: Callable[..., str]) -> None:
+    output = shown(terminal=True, NO_COLOR="1")
+    assert "in all  none failed" in output
+    assert "\x1b[3" not in output
+
+
+@pytest.mark.parametrize("setting", [{"CI": "true"}, {"TERM": "dumb"}])
+def test_a_terminal_that_nobody_watches_is_a_log(shown: Callable[..., str], setting: dict[str, str]) -> None:
+    output = shown(terminal=True, **setting)
+    assert "\r" not in output.replace("\r\n", "\n")
+    assert "authentication" in output
+
+
+def test_a_quiet_run_says_only_what_it_came_to(conformance: Callable[..., Any]) -> None:
+    outcome = conformance("run", "-q", *ONE_TEST)
+    assert "SELECTION HOLDS" in outcome.out, outcome.text
+    assert not any(said in outcome.out for said in ("1 test of 1 area", "in all", "[100%]"))
+
+
+def test_more_words_from_pytest_are_its_own(conformance: Callable[..., Any]) -> None:
+    outcome = conformance("run", *ONE_TEST, "--", "-v")
+    assert "PASSED" in outcome.out, outcome.text
+    assert "1 test of 1 area" not in outcome.out
