@@ -207,13 +207,13 @@ def _deselected_by(config: pytest.Config) -> Callable[[str], str]:
 # -- the run -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Begin the run before the first test: target up, record open."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Begin the run before the first test: target up, record open. True where there can be none, and pytest stops."""
     config, state = session.config, session.config.stash[SESSION]
     suite = [item for item in session.items if is_suite(item)]
     if config.option.collectonly or session.testsfailed or not (suite or workers.has_workers(config)):
-        return (yield)
+        return None
     try:
         if workers.has_workers(config):
             state.make_plan(_everything(state))
@@ -224,7 +224,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if state.keeps_record and not workers.has_workers(config):
         state.say_deselected([id_of(item) for item in suite], _deselected_by(config))
         state.draw_ahead(_drawn(suite))
-    return (yield)
+    return None
 
 
 def _drawn(items: list[pytest.Item]) -> Iterator[tuple[Operation, str]]:

@@ -15,7 +15,17 @@ from conformance.errors import ExitCode, UsageError
 from conformance.reports import html
 from conformance.reports.facts import Facts
 from conformance.results.reading import read_record
-from conformance.results.record import Check, ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, TestEnd
+from conformance.results.record import (
+    Check,
+    ItemSeen,
+    ItemState,
+    Outcome,
+    Reason,
+    RunRecord,
+    TableItem,
+    TestEnd,
+    TestOutcome,
+)
 from conformance.versions.readiness import Ready, affected, assess, by_cause, in_words, interval
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
 
 SCHEMA = json.loads((SCHEMA_FOLDER / "report.schema.json").read_text(encoding="utf-8"))
 OLD, NEW = Version(17, 1), Version(18, 0)
-ENDED = TestEnd(STORY, "passed", 3.0, 30)
+ENDED = TestEnd(STORY, TestOutcome.PASSED, 3.0, 30)
 
 
 def problems(readiness: object) -> list[str]:

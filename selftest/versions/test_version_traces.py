@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import Contract
-from conformance.http.client import Call, Exchange
+from conformance.http.exchange import Call, Exchange
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.version_traces import VersionTraces
 from conformance.target.embedded import profile_data
