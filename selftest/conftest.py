@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
-import subprocess
+import io
+import os
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 import yaml
 
+from conformance.cli import main
+from conformance.contract import Contract
 from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.suite.context import Run, TestContext, testing
 from conformance.target.embedded import profile_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from conformance.results.recorder import Line
+    from conformance.target import Profile
 
 VERSION = "17.7"
 
@@ -53,16 +62,19 @@ class Outcome:
 
 
 def run_conformance(*arguments: str, cwd: Path, environment: Mapping[str, str] | None = None) -> Outcome:
-    finished = subprocess.run(
-        [sys.executable, "-m", "conformance", *arguments],
-        cwd=cwd,
-        env=dict(environment) if environment is not None else None,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return Outcome(finished.returncode, finished.stdout, finished.stderr)
+    """Run the command in this process: a new one for each of some hundred runs would take most of the time."""
+    out, err = io.StringIO(), io.StringIO()
+    variables = {"COLUMNS": "80", **(os.environ if environment is None else environment)}
+    with (
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        patch.dict(os.environ, variables, clear=True),
+        patch.object(sys, "argv", ["conformance", *arguments]),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    return Outcome(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.fixture
@@ -95,6 +107,17 @@ def serving(service: Service | None = None, latency_ms: float = 0) -> Iterator[t
     served = service or create_service(version=VERSION)
     with EmbeddedServer(served, latency_ms=latency_ms) as server:
         yield served, server.base_url
+
+
+@contextmanager
+def in_a_test(profile: Profile, *declared: str, lines: list[Line] | None = None) -> Iterator[TestContext]:
+    """Let this thread work for a test that declares some requirements; `lines` takes what it writes."""
+    written: list[Line] = [] if lines is None else lines
+    with (
+        closing(Run(Contract.load(), profile, written.append)) as run,
+        testing(run, "test", frozenset(declared)) as test,
+    ):
+        yield test
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_a_profile_that_is_no_text_ends_with_4(conformance: Callable[..., Any], 
     assert "not UTF-8" in outcome.text
 
 
-def test_a_refused_connection_is_incomplete_and_leaves_a_readable_report(
+def test_a_refused_connection_leaves_a_readable_report(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
@@ -96,7 +96,7 @@ def test_a_refused_connection_is_incomplete_and_leaves_a_readable_report(
     service, _ = reference
     write_profile(service, f"http://127.0.0.1:{unused_port()}")
     outcome = conformance("run", "--target", "target.yaml", "--out", "out")
-    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
     assert "does not answer" in outcome.text
     assert_nothing_passed(tmp_path / "out")
 
@@ -109,7 +109,7 @@ def test_a_refused_connection_is_incomplete_and_leaves_a_readable_report(
         (401, b'{"message":"401 Unauthorized"}', "application/json", "refuses the token of actor 'maintainer'"),
     ],
 )
-def test_a_host_that_is_not_the_service_is_incomplete_and_says_so(
+def test_a_host_that_is_not_the_service_is_said_to_be_none(
     conformance: Callable[..., Any],
     answering: Callable[..., str],
     reference: Any,
@@ -123,7 +123,7 @@ def test_a_host_that_is_not_the_service_is_incomplete_and_says_so(
     service, _ = reference
     write_profile(service, answering(status, body, content_type))
     outcome = conformance("run", "--target", "target.yaml", "--out", "out")
-    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
     assert message in outcome.text
     assert_nothing_passed(tmp_path / "out")
 
@@ -269,6 +269,6 @@ def unused_port() -> int:
 
 def assert_nothing_passed(folder: Path) -> None:
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    assert report["verdict"] == "incomplete"
+    assert report["verdict"] == "could not run"
     assert not [row["id"] for row in report["requirements"] if row["verdict"] == "passed"]
     assert (folder / "index.html").is_file()

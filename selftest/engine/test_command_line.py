@@ -59,7 +59,7 @@ def test_two_runs_with_one_seed_come_to_the_same(conformance: Callable[..., Any]
     rows = []
     for out in ("first", "second"):
         outcome = conformance("run", "--area", "job-token-scope", "--seed", "7", "--out", out)
-        assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+        assert outcome.code == ExitCode.CONFORMANT, outcome.text
         report = json.loads((tmp_path / out / "report.json").read_text(encoding="utf-8"))
         rows.append([(row["id"], row["verdict"], row["observations"]) for row in report["requirements"]])
     assert rows[0] == rows[1]
@@ -80,7 +80,7 @@ def test_the_reports_of_a_run_are_made_again_from_its_record(conformance: Callab
     for name in before.keys() - {"results.jsonl"}:
         (tmp_path / "out" / name).unlink()
     outcome = conformance("report", "out")
-    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()} == before
 
 
@@ -101,7 +101,7 @@ def test_the_example_profile_is_valid_once_its_tokens_are_set(conformance: Calla
     tokens = dict.fromkeys(re.findall(r"\$\{(\w+)\}", example.out), "token")
     outcome = conformance("target", "--check", "target.yaml", environment={**os.environ, **tokens})
     assert "is a valid profile" in outcome.out, outcome.text
-    assert outcome.code == ExitCode.INCOMPLETE
+    assert outcome.code == ExitCode.COULD_NOT_RUN
     assert "does not answer" in outcome.err
 
 
@@ -152,7 +152,7 @@ def test_plain_pytest_comes_to_the_same_as_the_command(
         timeout=120,
         check=False,
     )
-    assert plain.returncode == command.code == ExitCode.INCOMPLETE, plain.stdout + plain.stderr
+    assert plain.returncode == command.code == ExitCode.CONFORMANT, plain.stdout + plain.stderr
     reports = [
         json.loads((tmp_path / name / "report.json").read_text(encoding="utf-8")) for name in ("command", "plain")
     ]

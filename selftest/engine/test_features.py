@@ -10,13 +10,14 @@ import pytest
 from conformance.contract import Contract, Version
 from conformance.errors import UsageError
 from conformance.http.client import Client
-from conformance.results.plan import plan
+from conformance.results.plan import SuiteTest, make_plan
 from conformance.target.embedded import profile_data
 from conformance.target.preflight import undeclared
 from conformance.target.profile import FEATURES, PRESUMED, Profile, profile_from
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.results.record import PlannedRequirement
 
 READING = "project-approval-configuration.record.settings"
 WITHOUT_NAME = "project-approval-rules.update.name-is-required"
@@ -25,6 +26,13 @@ WITHOUT_NAME = "project-approval-rules.update.name-is-required"
 def profile(version: str = "17.7", **features: bool) -> Profile:
     data = {"base_url": "http://127.0.0.1:9", "version": version, "actors": {}, "fixtures": {}, "features": features}
     return profile_from(data, "target.yaml")
+
+
+def planned(name: str, found: Profile) -> PlannedRequirement:
+    """Plan a requirement that one test verifies."""
+    area = name.partition(".")[0]
+    plan = make_plan(Contract.load(), found, [SuiteTest("test", frozenset({name}), area, frozenset({area}))])
+    return next(row for row in plan.requirements if row.id == name)
 
 
 def test_every_feature_of_the_contract_can_be_declared() -> None:
@@ -54,8 +62,7 @@ def test_the_configuration_is_owed_unless_it_was_given_up_when_it_could_be(
 ) -> None:
     found = profile(version, **features)
     assert found.declares("approval_configuration") is declared
-    row = next(row for row in plan(Contract.load(), found, {READING: ["test"]}, ["test"]) if row.id == READING)
-    assert row.status == ("applicable" if declared else "not applicable")
+    assert planned(READING, found).status == ("applicable" if declared else "not applicable")
 
 
 def test_a_kind_of_integrations_that_the_target_has_none_of_is_given_up() -> None:
@@ -65,11 +72,8 @@ def test_a_kind_of_integrations_that_the_target_has_none_of_is_given_up() -> Non
 
 
 def test_reading_the_text_otherwise_makes_a_warning_of_a_violation() -> None:
-    levels = {
-        eased: next(row.level for row in plan(Contract.load(), found, {}, []) if row.id == WITHOUT_NAME)
-        for eased, found in ((False, profile()), (True, profile(partial_rule_updates=True)))
-    }
-    assert levels == {False: "must", True: "should"}
+    assert planned(WITHOUT_NAME, profile()).level == "must"
+    assert planned(WITHOUT_NAME, profile(partial_rule_updates=True)).level == "should"
 
 
 def test_what_answers_without_being_declared_is_said(reference: tuple[Service, str]) -> None:

@@ -58,7 +58,7 @@ def test_a_server_that_never_answers_passes_nothing_and_the_run_ends(
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         write_profile(service, base_url, limits={"timeout_seconds": 0.3})
         outcome = conformance("run", "--target", "target.yaml", "--out", "out")
-    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
     assert "no answer within 0.3 s" in outcome.text
     assert passed(tmp_path) == []
 
@@ -73,9 +73,10 @@ def test_where_there_is_no_service_nothing_passes_and_one_message_says_what_ther
     profile = {"base_url": base_url, "actors": actors, "fixtures": {"project": {"id": 1}}}
     (tmp_path / "target.yaml").write_text(json.dumps(profile), encoding="utf-8")
     session = Session.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out"))
-    with pytest.raises(TargetError) as raised, session.running({}, []):
-        pass
-    assert raised.value.exit_code == ExitCode.INCOMPLETE
+    session.make_plan({})
+    with pytest.raises(TargetError) as raised:
+        session.open()
+    assert raised.value.exit_code == session.exit_code == ExitCode.COULD_NOT_RUN
     assert ("answers HTML" if what == "a web page" else "does not answer") in str(raised.value)
     assert passed(tmp_path) == []
 

@@ -16,6 +16,7 @@ from conformance.results.record import (
     Reason,
     RunRecord,
     TestEnd,
+    TestOutcome,
 )
 
 STORY = "tests/scenarios/test_job_token_scope.py::test_switching_the_limit"
@@ -33,7 +34,8 @@ HEADER = Header(
     seed=4711,
     started="2026-03-01T10:00:00+00:00",
     python="3.12.1",
-    arguments=("--area", "job-token-scope"),
+    arguments=("--max-examples", "10"),
+    command="conformance run --max-examples 10 --seed 4711",
 )
 FOOTER = Footer("", 0, "2026-03-01T10:01:05+00:00", requests=340, seconds=65.25)
 
@@ -96,7 +98,7 @@ def record(
     header: Header = HEADER,
 ) -> RunRecord:
     """Put a record together; its one test took three seconds unless told otherwise."""
-    ends = (TestEnd(STORY, "passed", 3.0, 30),) if tests is None else tests
+    ends = (TestEnd(STORY, TestOutcome.PASSED, 3.0, 30),) if tests is None else tests
     return RunRecord(header, plan, checks, ends, footer)
 
 
@@ -146,14 +148,17 @@ BROKEN = record(
     planned("scope.read"),
     planned("scope.switch", tests=(FUZZ,)),
     checks=(passed("scope.read"), left_open("scope.switch", Reason.HARNESS_ERROR)),
-    tests=(TestEnd(STORY, "passed", 3.0, 30), TestEnd(FUZZ, "broken", 1.0, 2, "KeyError: 'id'")),
+    tests=(
+        TestEnd(STORY, TestOutcome.PASSED, 3.0, 30),
+        TestEnd(FUZZ, TestOutcome.BROKEN, 1.0, 2, "KeyError: 'id'", "call"),
+    ),
 )
 
 #: Broken after all its checks: no requirement tells.
 BROKEN_LATE = record(
     planned("scope.read"),
     checks=(passed("scope.read"),),
-    tests=(TestEnd(STORY, "broken", 3.0, 30, "OSError in its teardown"),),
+    tests=(TestEnd(STORY, TestOutcome.BROKEN, 3.0, 30, "OSError: no space left", "teardown"),),
 )
 
 TRUNCATED = record(planned("scope.read"), checks=(passed("scope.read"),), footer=None)
@@ -194,7 +199,7 @@ ODD = record(
         observed("scope.seen", _NASTY),
         observed("scope.unknown", "of a requirement that nobody planned"),
     ),
-    tests=(TestEnd(_NASTY, "broken", 0.0, 0, _NASTY),),
+    tests=(TestEnd(_NASTY, TestOutcome.BROKEN, 0.0, 0, _NASTY),),
     footer=replace(FOOTER, detail=_NASTY),
     header=replace(
         HEADER, target=_NASTY, profile={"limit": float("inf"), "name": _NASTY}, started="soon", warnings=(_NASTY,)

@@ -14,10 +14,10 @@ from conformance.contract.requirements import Kind, Level
 from conformance.reports import json_report
 from conformance.reports.facts import Facts
 from conformance.results.reading import read_record
-from conformance.results.record import Outcome, Reason, RunRecord
+from conformance.results.record import Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.recorder import Recorder
-from conformance.results.verdicts import _EXIT_CODES, RunVerdict, Verdict, add_up
-from selftest.reports.report_samples import CONFORMANT, CURL, FOOTER, INCOMPLETE, NON_CONFORMANT, SAMPLES
+from conformance.results.verdicts import EXIT_CODES, RunVerdict, Verdict, add_up
+from selftest.reports.report_samples import CONFORMANT, CURL, INCOMPLETE, NON_CONFORMANT, SAMPLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,13 +62,15 @@ def test_the_schemas_state_the_closed_sets_of_the_code() -> None:
     assert set(places["verdict"]["enum"]) == set(Verdict)
     assert set(places["counts"]["required"]) == set(Verdict)
     assert set(REPORT_SCHEMA["properties"]["verdict"]["enum"]) == set(RunVerdict)
-    assert set(REPORT_SCHEMA["properties"]["exit_code"]["enum"]) == set(_EXIT_CODES.values())
+    assert set(REPORT_SCHEMA["properties"]["exit_code"]["enum"]) == set(EXIT_CODES.values())
     assert set(places["requirement"]["properties"]["level"]["enum"]) == set(Level)
     assert set(places["requirement"]["properties"]["kind"]["enum"]) == set(Kind)
     lines = RESULTS_SCHEMA["$defs"]
     assert set(lines["reason"]["enum"]) == set(Reason)
     assert set(lines["outcome"]["enum"]) == set(Outcome)
     assert set(lines["footer"]["properties"]["verdict"]["enum"]) == set(RunVerdict)
+    assert set(lines["footer"]["properties"]["exit_code"]["enum"]) == set(EXIT_CODES.values())
+    assert set(lines["test"]["properties"]["outcome"]["enum"]) == set(TestOutcome)
     assert set(lines["planned"]["properties"]["kind"]["enum"]) == set(Kind)
 
 
@@ -111,6 +113,7 @@ def test_counts_and_header_are_those_of_the_record() -> None:
     document = json_report.document(Facts.of(NON_CONFORMANT))
     assert document["counts"] == {
         "failed": 2,
+        "unstable": 0,
         "inconclusive": 0,
         "not tested": 1,
         "passed": 1,
@@ -144,7 +147,7 @@ def test_every_line_of_a_record_is_valid_and_renders_like_the_record(name: str, 
         recorder.write(end)
     if record.footer:
         result = add_up(record)
-        recorder.write(replace(FOOTER, verdict=result.verdict, exit_code=result.exit_code, detail=record.footer.detail))
+        recorder.close_with(replace(record.footer, verdict=result.verdict, exit_code=result.exit_code))
     recorder.close()
     for line in recorder.file.read_text(encoding="utf-8").splitlines():
         assert not _problems(RESULTS_SCHEMA, json.loads(line))
@@ -160,6 +163,8 @@ def test_every_line_of_a_record_is_valid_and_renders_like_the_record(name: str, 
         {"kind": "footer", "verdict": "fine", "exit_code": 0, "ended": "now", "requests": 1, "seconds": 1},
         {"kind": "check", "requirement": "scope.read", "outcome": "inconclusive", "test": "t", "claimed": True},
         {"kind": "test", "test": "t", "outcome": "passed", "seconds": 1},
+        {"kind": "test", "test": "t", "outcome": "broken", "seconds": 1, "requests": 0, "detail": "KeyError"},
+        {"kind": "test", "test": "t", "outcome": "not begun", "seconds": 0, "requests": 0},
     ],
 )
 def test_the_schema_of_the_record_refuses_lines_that_are_none(line: dict[str, Any]) -> None:

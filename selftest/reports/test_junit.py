@@ -87,7 +87,7 @@ def test_a_hint_that_is_not_followed_does_not_stop_a_build_and_is_not_green() ->
     skipped = _cases(NON_CONFORMANT)["scope.hint"].find("skipped")
     assert skipped is not None
     assert skipped.get("type") == "warning"
-    assert str(skipped.get("message")).startswith("warning, no violation, for its level is should: expected a hint")
+    assert str(skipped.get("message")).startswith("a warning, no violation: should: expected a hint")
 
 
 def test_gaps_are_skipped_with_their_reason() -> None:
@@ -98,7 +98,7 @@ def test_gaps_are_skipped_with_their_reason() -> None:
         "scope.switch": "inconclusive: precondition not met: precondition not met in this sample",
         "scope.add": "not tested: prerequisite missing: prerequisite missing in this sample",
         "scope.remove": "inconclusive: no answer: no answer in this sample",
-        "scope.seen-in-passing": "not tested: not reached: its tests did not run",
+        "scope.seen-in-passing": "not tested: not reached: its tests did not look at it",
         "scope.hint": "inconclusive: nothing to look at: nothing to look at in this sample",
         "export.start": "not tested: no test yet: no test",
         "export.status": "not tested: no test yet: no test",
@@ -124,7 +124,7 @@ def test_what_the_suite_broke_on_is_an_error_and_no_failure() -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (SAMPLES["broken late"], "broken test: OSError in its teardown"),
+        (SAMPLES["broken late"], "broken test: in its teardown: OSError: no space left"),
         (SAMPLES["truncated"], "cut off: The record ends before the run did"),
         (STOPPED, "stopped early: the operator interrupted the run"),
         (EMPTY, "nothing planned: The record names no requirement"),

@@ -22,7 +22,7 @@ def test_a_failure_is_told_with_what_is_needed_to_repeat_it() -> None:
     assert "### Failed (2)\n\n#### `scope.switch`\n\nThe service does what scope.switch says." in text
     assert "expected: 204 without a body\nactual:   204 with 20 bytes\nplace:    /namespace/parent_id\n" in text
     assert f"```sh\n{CURL}\n```\n\n1 more check of it failed." in text
-    assert "#### `scope.hint` (a warning, no violation)" in text
+    assert "#### `scope.hint` (a warning, no violation: should)" in text
 
 
 def test_gaps_are_counted_by_reason() -> None:
@@ -31,10 +31,13 @@ def test_gaps_are_counted_by_reason() -> None:
 
 def test_areas_are_a_table_that_adds_up() -> None:
     lines = _summary("incomplete").splitlines()
-    assert "| area | verified | failed | inconclusive | not tested | noted | not applicable |" in lines
-    assert "| scope | 1 of 5 | 0 | 3 | 2 | 0 | 0 |" in lines
-    assert "| export | 0 of 2 | 0 | 0 | 2 | 0 | 0 |" in lines
-    assert "| **all** | 1 of 7 | 0 | 3 | 4 | 0 | 0 |" in lines
+    assert (
+        "| area | verdict | verified | failed | unstable | inconclusive | not tested | noted | not applicable |"
+        in lines
+    )
+    assert "| scope | incomplete | 1 of 5 | 0 | 0 | 3 | 2 | 0 | 0 |" in lines
+    assert "| export | incomplete | 0 of 2 | 0 | 0 | 0 | 2 | 0 | 0 |" in lines
+    assert "| **all** | incomplete | 1 of 7 | 0 | 0 | 3 | 4 | 0 | 0 |" in lines
     assert len(INCOMPLETE.plan) == 1 + 3 + 4
 
 

@@ -29,7 +29,7 @@ def test_it_tells_what_failed_and_how_to_repeat_it() -> None:
     assert "Failed (2)\n  scope.switch\n    The service does what scope.switch says.\n    Endpoints > Job" in text
     assert "      expected  204 without a body\n      actual    204 with 20 bytes\n" in text
     assert f"      {CURL}\n      1 more check of it failed\n" in text
-    assert "  scope.hint  (warning: should, no violation)" in text
+    assert "  scope.hint  (a warning, no violation: should)" in text
 
 
 def test_it_counts_gaps_by_reason() -> None:

@@ -60,7 +60,7 @@ def test_auto_asks_the_target_and_the_report_says_where_the_version_is_from(
     with serving(create_service(version="17.7.1-pre")) as (service, base_url):
         write_profile(service, base_url, version="16.4")
         outcome = conformance("run", "--target", "target.yaml", "--target-version", "auto", *ONE_TEST)
-    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
     report = run_of(tmp_path)
     assert (report["run"]["version"], report["run"]["version_source"]) == ("17.7", "GET /version: 17.7.1-pre")
     assert report["warnings"] == []
@@ -154,15 +154,16 @@ def test_auto_at_a_dead_host_ends_as_any_dead_host_does(
         probe.bind(("127.0.0.1", 0))
         write_profile(reference[0], f"http://127.0.0.1:{probe.getsockname()[1]}", version="auto")
         outcome = conformance("run", "--target", "target.yaml", *ONE_TEST)
-    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
     assert "does not answer" in outcome.err
-    assert run_of(tmp_path)["verdict"] == "incomplete"
+    assert run_of(tmp_path)["verdict"] == "could not run"
 
 
 def test_the_embedded_reference_always_knows_its_version(tmp_path: Path) -> None:
     session = Session.prepare(Options(version="auto", out=tmp_path))
-    with session.running({}, ()):
-        pass
+    session.make_plan({})
+    session.open()
+    session.close()
     assert session.record is not None
     header = session.record.header
     assert (header.version, header.version_source) == ("17.7", "the embedded reference")
