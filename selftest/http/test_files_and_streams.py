@@ -132,6 +132,6 @@ def test_an_answer_in_pieces_may_have_any_form(stream: Any, is_judged: bool) -> 
 def test_a_gateway_that_fails_says_nothing_about_the_service(status: int) -> None:
     with server(lambda _: (status, {}, json.dumps({}).encode())) as (target, _), run_against(target) as run:
         owner = Caller(run, run.profile.actors["owner"])
-        for ask in (lambda: owner.post(COMPLETIONS, {}), lambda: owner.get("/projects/1/job_token_scope")):
+        for answer in (owner.post(COMPLETIONS, {}), owner.get("/projects/1/job_token_scope")):
             with pytest.raises(Unmet, match=f"status {status}, which a gateway"):
-                ask().must_be(200)
+                answer.must_be(200)
