@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from importlib.util import find_spec
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from conformance.contract import OLDEST, Contract, Version
@@ -20,6 +18,10 @@ from conformance.contract.versions import holds
 from conformance.contract.yaml_files import first_problem, parse_yaml
 from conformance.errors import UsageError
 from conformance.http.settings import AT_ONCE, ClientCertificate, ClientSettings, without_userinfo
+from conformance.target.connection import certificates_from, client_certificate_from, http2_from
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: The actors a profile may name, and who each of them must be.
 ACTORS: Mapping[str, str] = MappingProxyType(
@@ -440,18 +442,12 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         worlds=tuple(_world(entry, source) for entry in data.get("worlds", ())),
         features=dict(data.get("features", {})),
         limits=Limits(**data.get("limits", {})),
-        certificates=_certificates(data.get("certificates", True), source),
-        client_certificate=_client_certificate(data.get("client_certificate"), source),
+        certificates=certificates_from(data.get("certificates", True), source),
+        client_certificate=client_certificate_from(data.get("client_certificate"), source),
         proxy=data.get("proxy"),
         headers=dict(data.get("headers", {})),
-        http2=_http2(source, wanted=data.get("http2", False)),
+        http2=http2_from(source, wanted=data.get("http2", False)),
     )
-
-
-def _certificates(given: str | bool, source: str) -> str | bool:  # noqa: FBT001 - what the profile says
-    if isinstance(given, str):
-        _require_file(given, source)
-    return given
 
 
 def _actors(data: Mapping[str, Any]) -> Mapping[str, Actor]:
@@ -469,25 +465,6 @@ def _scope(areas: Iterable[str], source: str) -> tuple[str, ...]:
     claimable = {area: "" for area in contract.areas if area not in contract.general_areas}
     _refuse_unknown("area of the scope", dict.fromkeys(areas, ""), claimable, source)
     return tuple(area for area in claimable if area in areas)
-
-
-def _client_certificate(given: Mapping[str, str] | None, source: str) -> ClientCertificate | None:
-    if given is None:
-        return None
-    for name in given.keys() & {"file", "key"}:
-        _require_file(given[name], source)
-    return ClientCertificate(**given)
-
-
-def _require_file(name: str, source: str) -> None:
-    if not Path(name).is_file():
-        raise UsageError(f"{source} names the certificate file {name}, which does not exist.")
-
-
-def _http2(source: str, *, wanted: bool) -> bool:
-    if wanted and find_spec("h2") is None:
-        raise UsageError(f"{source} asks for HTTP/2, which needs: pip install 'project-automation-conformance[http2]'.")
-    return wanted
 
 
 def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:
