@@ -183,7 +183,7 @@ def test_what_must_not_be_called_lightly_is_marked_in_words() -> None:
         ("/code_suggestions/completions", "post", ["60 requests", "`code_suggestions_completion_api`", "Experimental"]),
         ("/groups/{id}/approval_rules", "post", ["`approval_group_rules`", "administrator of the group"]),
         ("/groups/{id}/merge_request_approval_setting", "get", ["Owner role in the group"]),
-        ("/projects/{id}/job_token_scope", "get", ["at least the Maintainer role"]),
+        ("/projects/{id}/job_token_scope", "get", ["Maintainer role or a higher one"]),
         ("/projects/{id}/merge_requests/{merge_request_iid}/reset_approvals", "put", ["bot users", "401"]),
     ],
 )
