@@ -262,6 +262,8 @@ class Client:
         self._pace.wait()
         if self._speaker.is_alone:
             return self._answered(call)
+        with self._wanting_quiet:
+            pass  # who wants to be alone waits for those under way only, and not for those that would come
         with self._under_way:
             return self._answered(call)
 

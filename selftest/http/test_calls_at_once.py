@@ -1,0 +1,59 @@
+"""Calls of several threads: who wants to be alone is, however many others keep calling."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from conformance.http.client import Client
+from conformance.target.profile import Actor, profile_from
+from selftest.proof.hostile import GOOD, Call, Line, says, serving, whole
+
+MAINTAINER = Actor("maintainer", "secret-token")
+PLACES, THREADS = 3, 6
+DEADLINE = 20  # seconds
+
+good = says(whole(GOOD), stays=True)
+
+
+class Counting:
+    """Answers each call after a moment, and remembers how many were under way with each of them."""
+
+    def __init__(self) -> None:
+        self.under_way = 0
+        self.most_beside: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, line: Line, call: Call) -> bool | None:
+        with self._lock:
+            self.under_way += 1
+            self.most_beside[call.path] = max(self.under_way, self.most_beside.get(call.path, 0))
+        answered = good(line, call)
+        with self._lock:
+            self.under_way -= 1
+        return answered
+
+
+def test_one_call_goes_alone_while_others_keep_calling() -> None:
+    target, is_over = Counting(), threading.Event()
+    with serving(target) as server, ThreadPoolExecutor(THREADS) as pool:
+        data = {"base_url": server.base_url, "actors": {}, "fixtures": {}, "limits": {"timeout_seconds": 10}}
+        with Client(profile_from(data, "target.yaml").client_settings(PLACES)) as client:
+
+            def keep_calling() -> None:
+                while not is_over.is_set():
+                    client.send(MAINTAINER, "GET", "/beside")
+
+            busy = [pool.submit(keep_calling) for _ in range(THREADS)]
+            started = time.monotonic()
+            try:
+                with client.alone():
+                    client.send(MAINTAINER, "GET", "/alone")
+                waited = time.monotonic() - started
+            finally:
+                is_over.set()
+            for one in busy:
+                one.result(DEADLINE)
+    assert waited < DEADLINE
+    assert target.most_beside[next(path for path in target.most_beside if path.endswith("/alone"))] == 1
