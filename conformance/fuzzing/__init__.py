@@ -58,10 +58,14 @@ def drawn_for(suite: DrawingSession, operation: Operation, phase: str) -> list[D
     """
     Return the cases of an operation for the running target, within the budget of the session, and count them.
 
-    Of the phase `fuzz` those of earlier runs are among them, unless the operator gave a seed to repeat a run by.
+    Of the phase `fuzz` those of earlier runs are among them, unless the operator gave a seed to repeat a run by. A test
+    that runs once more is given the same cases.
     """
     options = suite.options
     corpus = suite.corpus(current_run().profile.version)
+    wanted = (operation.id, phase, suite.budget)
+    if wanted in corpus.given:
+        return corpus.given[wanted].cases
     if phase == "coverage":
         found = Draw(coverage=tuple(corpus.cases(operation, phase)))
     else:
@@ -70,6 +74,7 @@ def drawn_for(suite: DrawingSession, operation: Operation, phase: str) -> list[D
         # A gateway behind the service may answer these: it has a rate, and may have a price. Specification: Limits.
         found = found.rationed(_RATION)
     corpus.count(found)
+    corpus.given[wanted] = found
     return found.cases
 
 

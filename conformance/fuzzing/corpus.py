@@ -118,6 +118,8 @@ class Corpus:
     """None keeps nothing."""
     counts: Counter[str] = field(default_factory=Counter)
     """What was given to the tests of this run so far, by the names of `Draw.counts`."""
+    given: dict[tuple[str, str, Budget], Draw] = field(default_factory=dict, repr=False)
+    """What each test of this run was given, by operation, phase and budget: one that runs once more sends the same."""
     _source: Source | None = field(default=None, repr=False)
     _shapes: dict[str, str] = field(default_factory=dict, repr=False)
     _draws: list[Path] | None = field(default=None, repr=False)
