@@ -112,11 +112,15 @@ def test_a_rule_about_a_report_may_be_created_or_refused(
             "project-approval-rules.create.report-type-is-known",
             {"rule_type": "report_approver", "report_type": UNHEARD_OF},
         ),
+        (
+            "project-approval-rules.create.report-type-is-known",
+            {"rule_type": "report_approver", "report_type": {UNHEARD_OF: "maybe"}},
+        ),
     ],
-    ids=["rule-type", "report-type"],
+    ids=["rule-type", "report-type", "object-as-report-type"],
 )
 def test_an_unknown_type_shows_in_no_rule(
-    requirement: str, unknown: dict[str, str], maintainer: Caller, spare_project_rules: Path
+    requirement: str, unknown: dict[str, object], maintainer: Caller, spare_project_rules: Path
 ) -> None:
     created(maintainer, spare_project_rules)
     with verifies(requirement):
