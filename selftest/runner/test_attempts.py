@@ -87,7 +87,7 @@ ARGUMENTS = (
     arguments("-k and --maxfail", INCOMPLETE, "-k role", "-k", "role", "--maxfail=1"),
     arguments("-k, -m and the environment", INCOMPLETE, "deselected", "-k", "role", "-m", "not slow",
         environment={"PYTEST_ADDOPTS": "--deselect=tests/contract/test_documented.py"}),
-    arguments("-k and a requirement", INCOMPLETE, "-k nobody or role", "--requirement=code-completion.create",
+    arguments("-k and a requirement", INCOMPLETE, "-k nobody or role", "--requirement=code-completion.completion.answered",
         "-k", "nobody or role"),
     arguments("an area and its opposite", INCOMPLETE, "--area", "-k", "not completion"),
     arguments("two workers and -k", INCOMPLETE, "-k role", "-n", "2", "-k", "role", worlds=2),
@@ -201,5 +201,5 @@ def test_the_same_run_without_an_attempt_is_green(attempt_with: Callable[..., To
 def test_what_pytest_remembers_of_earlier_runs_leaves_nothing_out(
     option: str, attempt_with: Callable[..., Told]
 ) -> None:
-    told = attempt_with(f"--requirement={AREA}.create.success", option)
+    told = attempt_with(f"--requirement={AREA}.completion.answered", option)
     assert told.code == 0, told.output
