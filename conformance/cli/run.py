@@ -9,12 +9,12 @@ import click
 import pytest
 from click.core import ParameterSource
 
-from conformance.contract import Version
+from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
 from conformance.reports import FORMATS, render
-from conformance.results.reading import read_record
+from conformance.results.trust import trusted_record
 from conformance.results.verdicts import add_up
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
@@ -171,7 +171,7 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...]) -> int:
     file = record / "results.jsonl" if record.is_dir() else record
     if not file.is_file():
         raise UsageError(f"There is no record at {file}. Name a results.jsonl, or the folder of a run.")
-    read = read_record(file)
+    read = trusted_record(file, Contract.load())
     for written in render(read, formats or tuple(FORMATS), out or file.parent):
         click.echo(str(written))
     result = add_up(read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,15 @@ def plugin(kind: type, code: int, word: str, *given: str, **more: Any) -> Attemp
     return Attempt(kind.__name__, code, word, given, kind, **more)
 
 
+def _without_parameters(data: dict[str, Any]) -> None:
+    fixtures = [
+        entry for value in data["fixtures"].values() for entry in (value if isinstance(value, list) else [value])
+    ]
+    for entry in fixtures:
+        if "parameters" in entry:
+            entry["parameters"] = []
+
+
 ARGUMENTS = (
     arguments("-k", INCOMPLETE, "-k role", "-k", "role"),
     arguments("-k of nothing", NOTHING_RAN, "deselected", "-k", "no_such_test"),
@@ -87,8 +97,8 @@ ARGUMENTS = (
     arguments("-k and --maxfail", INCOMPLETE, "-k role", "-k", "role", "--maxfail=1"),
     arguments("-k, -m and the environment", INCOMPLETE, "deselected", "-k", "role", "-m", "not slow",
         environment={"PYTEST_ADDOPTS": "--deselect=tests/contract/test_documented.py"}),
-    arguments("-k and a requirement", INCOMPLETE, "-k nobody or role", "--requirement=code-completion.create",
-        "-k", "nobody or role"),
+    arguments("-k and a requirement", INCOMPLETE, "-k nobody or role",
+        "--requirement=code-completion.completion.answered", "-k", "nobody or role"),
     arguments("an area and its opposite", INCOMPLETE, "--area", "-k", "not completion"),
     arguments("two workers and -k", INCOMPLETE, "-k role", "-n", "2", "-k", "role", worlds=2),
     arguments("two workers without time", INCOMPLETE, "--minutes were over", "-n2", "--minutes=0.00001", worlds=2),
@@ -197,9 +207,79 @@ def test_the_same_run_without_an_attempt_is_green(attempt_with: Callable[..., To
     assert f"--area {AREA}" in told.output
 
 
+PROFILES: Mapping[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], None], int, str]] = {
+    "an actor less": (
+        ("--requirement=code-completion.completion.answered",),
+        lambda data: data["actors"].pop("developer"),
+        INCOMPLETE,
+        "prerequisite missing",
+    ),
+    "a fixture less": (
+        ("--requirement=code-completion.enabled.is-on",),
+        lambda data: data["fixtures"].pop("enabled_project"),
+        INCOMPLETE,
+        "prerequisite missing",
+    ),
+    "a fixture without its path": (
+        ("--requirement=code-completion.enabled.is-on",),
+        lambda data: data["fixtures"]["enabled_project"].pop("path"),
+        INCOMPLETE,
+        "prerequisite missing",
+    ),
+    "no parameters of integrations": (
+        ("--requirement=integrations.parameters.webhook.text",),
+        _without_parameters,
+        INCOMPLETE,
+        "prerequisite missing",
+    ),
+    "everything about it given up": (
+        ("--area=code-completion",),
+        lambda data: data["features"].update(code_completion=False),
+        INCOMPLETE,
+        "not declared: code_completion",
+    ),
+    "something else given up": (
+        ("--requirement=authentication.private-token-spelling",),
+        lambda data: data["features"].update(member_roles=False),
+        0,
+        "member_roles",
+    ),
+    "another scope": (
+        ("--requirement=code-completion.completion.answered",),
+        lambda data: data.update(scope=["job-token-scope"]),
+        INCOMPLETE,
+        "scope: job-token-scope",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_a_profile_lacks_is_said_and_does_not_turn_the_run_green(
+    name: str, attempt_with: Callable[..., Told], profiles: Mapping[bool, dict[str, Any]]
+) -> None:
+    options, change, code, word = PROFILES[name]
+    data = copy.deepcopy(profiles[False])
+    change(data)
+    told = attempt_with(*options, **data)
+    assert told.code == code, told.output
+    assert word in told.output
+
+
+@pytest.mark.parametrize(
+    ("taken", "code", "word"), [("results.jsonl", USAGE, "--out"), ("summary.md", BROKEN, "could not")]
+)
+def test_a_report_that_cannot_be_written_is_no_success(
+    taken: str, code: int, word: str, attempt_with: Callable[..., Told], tmp_path: Path
+) -> None:
+    (tmp_path / "out" / taken).mkdir(parents=True)
+    told = attempt_with("--requirement=authentication.private-token-spelling")
+    assert told.code == code, told.output
+    assert word in told.output
+
+
 @pytest.mark.parametrize("option", ["--lf", "--ff", "--sw"])
 def test_what_pytest_remembers_of_earlier_runs_leaves_nothing_out(
     option: str, attempt_with: Callable[..., Told]
 ) -> None:
-    told = attempt_with(f"--requirement={AREA}.create.success", option)
+    told = attempt_with(f"--requirement={AREA}.completion.answered", option)
     assert told.code == 0, told.output

@@ -16,7 +16,7 @@ from conformance.suite.expectations import given, must
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.contract import Operation
+    from conformance.suite import Operation
 
 RULE = "approval_rule_id"
 #: What is held against an operation that takes the rule of somebody else for one of its own.

@@ -16,7 +16,7 @@ from conformance.suite.expectations import given, must
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.contract import Operation
+    from conformance.suite import Operation
     from conformance.suite.arrange import Arranged
     from conformance.suite.expectations import Answer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.results.record import Reason
+from conformance.suite import Reason
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.integrations import (
     EVENTS,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from conformance.fuzzing.models import Model, explore
-from conformance.results.record import Reason
+from conformance.suite import Reason
 from conformance.suite.arrange.integrations import (
     OLDER_NAME,
     borrowed,

@@ -19,7 +19,7 @@ from conformance.suite.arrange.integrations import (
 from conformance.suite.expectations import Caller, Path, given, given_field, must, verifies
 
 if TYPE_CHECKING:
-    from conformance.target import Fixture
+    from conformance.suite import Fixture
 
 
 def test_the_chat_app_integration_is_not_set_up_by_a_call(

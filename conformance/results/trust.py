@@ -1,0 +1,47 @@
+"""Whether a record that lay in a file may be believed: it is held against itself, and against the contract."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.errors import UsageError
+from conformance.results.plan import not_planned
+from conformance.results.reading import read_record
+from conformance.results.record import RECORD_FORM
+from conformance.results.verdicts import add_up
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.contract import Contract
+    from conformance.results.record import RunRecord
+
+_NAMED = 3
+
+
+def trusted_record(file: Path, contract: Contract) -> RunRecord:
+    """
+    Read the record of a run, also of one that was cut off.
+
+    Raise UsageError as `read_record` does, and when its lines add up to another verdict than its footer says, or its
+    plan lacks requirements of the contract with which it was made.
+    """
+    record = read_record(file)
+    lacking = not_planned(record, contract)
+    if lacking:
+        named = ", ".join(lacking[:_NAMED])
+        raise UsageError(
+            f"{file} contradicts the contract: its plan lacks {len(lacking)} requirements, such as {named}. "
+            "It was changed after the run, and shows nothing.",
+        )
+    footer = record.footer
+    # An older form was added up by other rules; of a damaged record nothing adds up.
+    if footer is None or record.damage or record.header.form != RECORD_FORM:
+        return record
+    verdict = add_up(record).verdict
+    if footer.verdict != verdict:
+        raise UsageError(
+            f"{file} contradicts itself: its footer says '{footer.verdict}', and its lines add up to '{verdict}'. "
+            "It was changed after the run, and shows nothing.",
+        )
+    return record
