@@ -19,7 +19,8 @@ from conformance.runner.plugin import SESSION
 from conformance.suite import load
 from conformance.suite.context import Run
 from conformance.target.embedded import profile_data
-from conformance.target.profile import FEATURES, profile_from
+from conformance.target.names import FEATURES
+from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

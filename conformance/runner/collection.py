@@ -15,7 +15,7 @@ from conformance.results.plan import SuiteTest
 from conformance.runner.claims import claims_in
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
 from conformance.target import FIXTURES
-from conformance.target.profile import PLURALS
+from conformance.target.names import PLURALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

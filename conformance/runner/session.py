@@ -26,8 +26,9 @@ from conformance.results.verdicts import RunResult, RunVerdict, add_up
 from conformance.suite.context import Run
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
+from conformance.target.names import PRESUMED
 from conformance.target.preflight import preflight, undeclared
-from conformance.target.profile import AUTO, PRESUMED, base_url_from
+from conformance.target.profile import AUTO, base_url_from
 from conformance.target.version import contradiction, resolved
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from conformance.suite.context import current_run
 from conformance.suite.exceptions import NotTested
 from conformance.suite.expectations import Caller
 from conformance.target import Actor, Fixture
-from conformance.target.profile import PLURALS
+from conformance.target.names import PLURALS
 
 if TYPE_CHECKING:
     from conformance.suite.context import Run

@@ -1,8 +1,7 @@
 """Who is under test: the profile of a target, and proof that it can be tested."""
 
+from conformance.target.names import ACTORS, FIXTURES
 from conformance.target.profile import (
-    ACTORS,
-    FIXTURES,
     Actor,
     Fixture,
     Limits,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from conformance.reference import EmbeddedServer, Service, World, create_service
 from conformance.reference import Fixture as WorldFixture
 from conformance.target import ACTORS, FIXTURES, Profile
-from conformance.target.profile import PLURALS, profile_from
+from conformance.target.names import PLURALS
+from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

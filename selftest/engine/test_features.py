@@ -12,8 +12,9 @@ from conformance.errors import UsageError
 from conformance.http.client import Client
 from conformance.results.plan import SuiteTest, make_plan
 from conformance.target.embedded import profile_data
+from conformance.target.names import FEATURES, PRESUMED
 from conformance.target.preflight import undeclared
-from conformance.target.profile import FEATURES, PRESUMED, Profile, profile_from
+from conformance.target.profile import Profile, profile_from
 
 if TYPE_CHECKING:
     from conformance.reference import Service

@@ -24,7 +24,8 @@ from conformance.suite.context import Run, testing
 from conformance.suite.derived import caller_named, documents_json, served_caller
 from conformance.suite.expectations import Answer, Caller, group_path, project_path
 from conformance.target.embedded import profile_data
-from conformance.target.profile import ACTORS, profile_from
+from conformance.target.names import ACTORS
+from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
