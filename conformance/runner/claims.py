@@ -20,8 +20,8 @@ def claims_in(function: Callable[..., Any], parameters: Mapping[str, Any]) -> fr
     """
     Return the ids that a test function names in `verifies(...)` and `observe(...)`.
 
-    An id may be an f-string over the test's parameters, such as f"job-token-scope.{allowlist.name}.list".
-    Raise ContractError when an id cannot be known before the test runs.
+    An id stands there literally, or is a parameter of the test, or a value of one, whose definition holds it literally.
+    Raise ContractError for anything else.
     """
     return frozenset(_text(node, parameters, function) for node in _ids(function))
 
@@ -52,15 +52,7 @@ def _named(tree: ast.AST) -> Iterator[ast.expr]:
 def _text(node: ast.expr, parameters: Mapping[str, Any], function: Callable[..., Any]) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_part(value, parameters, function) for value in node.values)
     return str(_value(node, parameters, function))
-
-
-def _part(node: ast.expr, parameters: Mapping[str, Any], function: Callable[..., Any]) -> str:
-    if isinstance(node, ast.FormattedValue):
-        return str(_value(node.value, parameters, function))
-    return _text(node, parameters, function)
 
 
 def _value(node: ast.expr, parameters: Mapping[str, Any], function: Callable[..., Any]) -> Any:
@@ -70,5 +62,5 @@ def _value(node: ast.expr, parameters: Mapping[str, Any], function: Callable[...
         return parameters[node.id]
     raise ContractError(
         f"{function.__name__} names a requirement as `{ast.unparse(node)}`, which is not known before the test runs. "
-        "Write the id out, or build it from a parameter of the test.",
+        "Write the id out, or give it to the test as a parameter.",
     )
