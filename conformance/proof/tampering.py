@@ -99,7 +99,8 @@ def is_number(request: Request, name: str) -> bool:
 
 
 def handling(service: Service, key: str, make: Callable[[Method], Method]) -> None:
-    """Put a function around the handler of a route, named by method and path such as "GET /user"."""
+    """Put a function around the handler of a route, named by method and path, whatever that calls its parameters."""
+    key = next((route.key for route in service.routes if is_route(route, key)), key)
     service.routes.change(key, handler=make(service.routes.get(key).handler))
 
 

@@ -10,10 +10,12 @@ import pytest
 from conformance.suite.arrange.integrations import (
     CHANNELS,
     EVENTS,
+    OLDER_NAME,
     borrowed,
     every_integration,
     given_set_up,
     has,
+    has_both_names,
     integrations_path,
     least_settings,
     offering,
@@ -23,7 +25,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without,
 )
-from conformance.suite.expectations import Caller, Path, given, must, must_settle, observe, verifies
+from conformance.suite.expectations import Caller, Path, given, must, must_settle, observe, project_path, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,6 +148,7 @@ def known(integrations: tuple[Fixture, ...]) -> list[Fixture]:
 def test_a_parameter_takes_values_of_its_type_and_no_others(
     kind: Kind,
     maintainer: Caller,
+    project: Fixture,
     path: Path,
     known: list[Fixture],
 ) -> None:
@@ -156,6 +159,10 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
                 given_set_up(maintainer, path, integration)
                 for name in names:
                     takes(maintainer, path, integration, name, kind)
+                    if has_both_names(maintainer, project):
+                        odd = {**settings_of(integration), name: kind.wrong}
+                        by_older_name = maintainer.put(project_path(project) / OLDER_NAME / slug_of(integration), odd)
+                        maintainer.follow(by_older_name).must_not_break()
 
 
 def holders(kind: Kind, known: list[Fixture]) -> Iterator[tuple[Fixture, tuple[str, ...]]]:
