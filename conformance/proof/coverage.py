@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.contract import Contract, Requirement
 
 _OVER_TLS = (
-    "The embedded reference speaks plain HTTP, so that it has no TLS to spoil. selftest/engine/test_tls.py holds the "
+    "The embedded reference speaks plain HTTP, so that it has no TLS to spoil. selftest/http/test_tls.py holds the "
     "same checks against TLS servers, strong ones and weak ones."
 )
 

@@ -184,7 +184,7 @@ class Bench:
         self._session = session
         self._version = version
         self._contract = Contract.load()
-        self._clock = _Clock()
+        self._clock = MovedClock()
         self._server: EmbeddedServer | None = None
         self._profiles: dict[Ground | None, Profile] = {}
         self.is_busy = False
@@ -239,7 +239,7 @@ class Bench:
         return self._profiles[ground]
 
 
-class _Clock(Clock):
+class MovedClock(Clock):
     """The clock of the machine, which can be put forward."""
 
     def __init__(self) -> None:
@@ -250,7 +250,9 @@ class _Clock(Clock):
         self._ahead += seconds
 
     def now(self) -> datetime:
+        """Return the time in UTC, so far ahead."""
         return super().now() + timedelta(seconds=self._ahead)
 
     def seconds(self) -> float:
+        """Return seconds that only move forward."""
         return super().seconds() + self._ahead

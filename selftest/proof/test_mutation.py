@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import importlib
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.errors import UsageError
 from conformance.proof import mutation
-from conformance.proof.mutation import Changed, Mutation, Seen, drawn, likeness
-from conformance.reference import areas
-from conformance.results.record import Check, Outcome
+from conformance.proof.mutant_session import Changed, likeness
+from conformance.proof.mutation import Fate, Mutant, Mutation, Told, drawn, fate_of, modules_of_the_reference, try_all
+from conformance.results.record import Reason
+from selftest.reports.report_samples import failed, left_open, passed, planned, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # Three places, one of them with many ways to change it.
 KNOWN = (
@@ -36,10 +37,6 @@ def module_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     sys.modules.pop(file.stem, None)
 
 
-def check(requirement: str, outcome: Outcome, *, claimed: bool = True) -> Check:
-    return Check(requirement=requirement, test="t", outcome=outcome, claimed=claimed)
-
-
 def test_the_same_seed_draws_the_same_sample() -> None:
     assert drawn(KNOWN, 2, seed=5) == drawn(KNOWN, 2, seed=5)
 
@@ -54,7 +51,7 @@ def test_a_place_is_drawn_once_however_many_ways_there_are_to_change_it() -> Non
 
 
 def test_tests_of_an_area_with_words_of_the_module_come_first() -> None:
-    assert likeness("merge_request_approval_rules", ["merge-request-approvals"]) == 3
+    assert likeness("areas.merge_request_approval_rules", ["merge-request-approvals"]) == 3
     assert likeness("merge_request_approval_rules", ["integrations", "project-approval-rules"]) == 2
     assert likeness("meta", ["integrations"]) == 0
     assert likeness("meta", []) == 0
@@ -71,29 +68,49 @@ def test_other_modules_are_left_to_their_files(module_of_its_own: Path) -> None:
     assert importlib.import_module(module_of_its_own.stem).VALUE == 1
 
 
-def test_a_requirement_that_one_test_leaves_open_is_not_verified_by_another() -> None:
-    seen = Seen()
-    seen.add("a", [check("x", Outcome.PASSED), check("y", Outcome.PASSED)], 0.1)
-    seen.add("b", [check("y", Outcome.INCONCLUSIVE)], 0.1)
-    assert seen.verified == {"x"}
+PLAN = (planned("scope.read"), planned("scope.switch"))
+BOTH = frozenset({"scope.read", "scope.switch"})
 
 
-def test_what_was_only_seen_in_passing_is_not_verified() -> None:
-    seen = Seen()
-    seen.add("a", [check("x", Outcome.PASSED, claimed=False), check("y", Outcome.PASSED)], 0.1)
-    assert seen.verified == {"y"}
+def test_a_mutant_is_killed_by_the_first_check_that_fails() -> None:
+    seen = record(*PLAN, checks=(passed("scope.read"), failed("scope.switch")))
+    fate, by, reason = fate_of(seen, BOTH)
+    assert (fate, by) == (Fate.KILLED, seen.checks[1].test)
+    assert reason == "scope.switch: expected 204 without a body; got 204 with 20 bytes"
+
+
+def test_a_mutant_that_keeps_something_from_being_verified_is_told_from_one_that_nobody_sees() -> None:
+    left = record(*PLAN, checks=(passed("scope.read"), left_open("scope.switch", Reason.PRECONDITION)))
+    assert fate_of(left, BOTH)[:2] == (Fate.UNVERIFIED, "scope.switch")
+    assert fate_of(left, frozenset({"scope.read"})) == (Fate.SURVIVED, "", "")
+
+
+def test_every_module_of_the_reference_can_be_changed() -> None:
+    assert {"access", "routing", "areas.notes", "provisioning.tokens"} <= set(modules_of_the_reference())
+
+
+def test_a_session_of_its_own_sees_a_mutant_and_leaves_the_working_files_alone() -> None:
+    file = mutation.file_of("areas.job_token_scope")
+    before = file.read_text(encoding="utf-8")
+    after = before.replace("inbound_enabled=enabled)", "inbound_enabled=not enabled)")
+    assert after != before
+    told: list[Told] = []
+    mutant = Mutant(Mutation("areas.job_token_scope", "by hand", 0, 1, 0), after, "")
+    try_all([mutant], "17.7", 1, lambda _, came: told.append(came), "--requirement=job-token-scope.switch.off")
+    assert [one.fate for one in told] == [Fate.KILLED], told
+    assert file.read_text(encoding="utf-8") == before
 
 
 def test_a_tool_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cosmic_ray.plugins", None)
     with pytest.raises(UsageError, match="extra `mutation`"):
-        mutation.mutations_of("notes")
+        mutation.mutations_of("areas.notes")
 
 
 def test_annotations_are_no_places_to_change() -> None:
     pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed")
-    lines = (Path(areas.__path__[0]) / "job_token_scope.py").read_text(encoding="utf-8").splitlines()
-    found = mutation.mutations_of("job_token_scope")
+    lines = mutation.file_of("areas.job_token_scope").read_text(encoding="utf-8").splitlines()
+    found = mutation.mutations_of("areas.job_token_scope")
     assert found
     assert not [entry for entry in found if "TYPE_CHECKING" in lines[entry.line - 1]]
     assert not [entry for entry in found if "BitOr" in entry.operator and "| None" in lines[entry.line - 1]]
@@ -101,7 +118,7 @@ def test_annotations_are_no_places_to_change() -> None:
 
 def test_a_mutant_differs_from_its_module_and_is_python() -> None:
     pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed")
-    [chosen] = [entry for entry in mutation.mutations_of("meta") if entry.occurrence == 0][:1]
+    [chosen] = [entry for entry in mutation.mutations_of("areas.meta") if entry.occurrence == 0][:1]
     mutant = mutation.mutant_of(chosen)
     assert mutant is not None
     assert "\n-" in mutant.difference

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from conformance.cli.contract import tests_by_requirement
+from conformance.cli.contract import tests_by_requirement as claimed
 from conformance.contract import ChangeKind, Contract, Version
 from conformance.reports import html, json_report
 from conformance.reports.facts import Facts
-from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem
+from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, RunRecord, TableItem, TestEnd, TestOutcome
 from conformance.results.verdicts import Verdict, add_up
 from conformance.suite.version_items import new_operations, new_parameters, replaced_items
 from conformance.target.embedded import profile_data
@@ -37,7 +37,7 @@ TREE = "GET /projects/:id/repository/tree"
 
 
 def test_every_item_that_can_be_observed_has_a_test() -> None:
-    tests = tests_by_requirement()
+    tests = claimed()
     without = [
         change.id
         for change in CONTRACT.changes
@@ -191,6 +191,7 @@ TABLE = (
     item("coming", "removed", "18.0"),
     item("some-day", "announced", "future"),
 )
+ENDED = TestEnd(STORY, TestOutcome.PASSED, 3.0, 30)
 RECORD = RunRecord(
     HEADER,
     tuple(planned(entry.requirement) for entry in TABLE),
@@ -199,7 +200,7 @@ RECORD = RunRecord(
         failed("versions.lost-field"),
         left_open("versions.tree", Reason.NOT_OFFERED, Outcome.NOT_APPLICABLE),
     ),
-    (),
+    (ENDED,),
     FOOTER,
     table=TABLE,
     items=(ItemSeen("old-field", ItemState.STILL_SERVED, "the field is still shown", STORY),),
@@ -222,7 +223,7 @@ def test_what_is_not_offered_does_not_apply_unless_something_was_verified_or_fai
     verdicts = {row.requirement.id: row.verdict for row in add_up(RECORD).rows}
     assert verdicts["versions.tree"] is Verdict.NOT_APPLICABLE
     for more, verdict in ((failed("versions.tree"), Verdict.FAILED), (passed("versions.tree"), Verdict.PASSED)):
-        record = RunRecord(HEADER, RECORD.plan, (*RECORD.checks, more), (), FOOTER)
+        record = RunRecord(HEADER, RECORD.plan, (*RECORD.checks, more), (ENDED,), FOOTER)
         assert {row.requirement.id: row.verdict for row in add_up(record).rows}["versions.tree"] is verdict
 
 

@@ -1,0 +1,141 @@
+"""The record of a run: written with number and digest of its lines, and read back only as far as it can be believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.results.reading import FIRST_FORM, read_record
+from conformance.results.recorder import Recorder, add_readiness, encoded
+from conformance.results.verdicts import RunVerdict, add_up
+from selftest.reports.report_samples import CONFORMANT, FOOTER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The record of a run that was conformant."""
+    recorder = Recorder(tmp_path / "results.jsonl")
+    recorder.write(CONFORMANT.header)
+    recorder.write_plan(CONFORMANT.plan)
+    for line in (*CONFORMANT.checks, *CONFORMANT.tests):
+        recorder.write(line)
+    recorder.close_with(replace(FOOTER, verdict="conformant"))
+    return recorder.file
+
+
+def lines_of(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines(keepends=True)
+
+
+def change(file: Path, number: int, *instead: str) -> None:
+    """Put other lines in the place of one."""
+    lines = lines_of(file)
+    lines[number : number + 1 or None] = instead
+    file.write_text("".join(lines), encoding="utf-8")
+
+
+def altered(line: str, **changes: Any) -> str:
+    return json.dumps({**json.loads(line), **changes}) + "\n"
+
+
+def test_the_footer_counts_the_lines_before_it_and_has_their_digest(file: Path) -> None:
+    *before, last = lines_of(file)
+    footer = json.loads(last)
+    assert footer["lines"] == len(before)
+    assert footer["digest"] == hashlib.sha256("".join(before).encode()).hexdigest()
+
+
+def test_what_was_written_is_read_back_whole(file: Path) -> None:
+    found = read_record(file)
+    assert (found.header, found.plan, found.checks, found.tests) == (
+        CONFORMANT.header,
+        CONFORMANT.plan,
+        CONFORMANT.checks,
+        CONFORMANT.tests,
+    )
+    assert (found.damage, found.truncated) == ((), False)
+    assert add_up(found).verdict is RunVerdict.CONFORMANT
+
+
+def test_a_check_that_was_taken_out_is_a_contradiction(file: Path) -> None:
+    change(file, 2)
+    with pytest.raises(UsageError, match="contradicts itself: its footer counts 6 lines"):
+        read_record(file)
+
+
+def test_a_check_that_was_changed_is_a_contradiction(file: Path) -> None:
+    change(file, 2, altered(lines_of(file)[2], requirement="scope.switch"))
+    with pytest.raises(UsageError, match="do not have the digest"):
+        read_record(file)
+
+
+@pytest.mark.parametrize("line", [encoded(CONFORMANT.checks[0]), encoded(CONFORMANT.tests[0])], ids=["check", "test"])
+def test_what_was_added_behind_the_footer_is_a_contradiction(file: Path, line: str) -> None:
+    change(file, 99, line)
+    with pytest.raises(UsageError, match="contradicts itself"):
+        read_record(file)
+
+
+def test_a_test_that_ended_twice_is_a_contradiction_also_without_a_footer(file: Path) -> None:
+    end = lines_of(file)[-2]
+    change(file, -1)
+    change(file, 99, end)
+    with pytest.raises(UsageError, match="a test ended twice"):
+        read_record(file)
+
+
+def test_a_second_footer_is_a_contradiction(file: Path) -> None:
+    change(file, 99, lines_of(file)[-1])
+    with pytest.raises(UsageError, match="more than one footer"):
+        read_record(file)
+
+
+def test_a_damaged_line_is_named_and_keeps_the_run_from_being_conformant(file: Path) -> None:
+    change(file, 3, "\x00\x00 not a line\n")
+    found = read_record(file)
+    assert found.damage == ("line 4 of the record cannot be read",)
+    assert found.checks == (CONFORMANT.checks[0], CONFORMANT.checks[2])
+    assert add_up(found).verdict is RunVerdict.INCOMPLETE
+
+
+def test_a_last_line_that_was_cut_off_is_a_run_that_was_cut_off(file: Path) -> None:
+    last = lines_of(file)[-1]
+    change(file, -1, last[: len(last) // 2])
+    found = read_record(file)
+    assert (found.truncated, found.damage) == (True, ())
+    assert add_up(found).verdict is RunVerdict.INCOMPLETE
+
+
+def test_what_an_upgrade_would_meet_may_follow_the_footer(file: Path) -> None:
+    add_readiness(file, {"verdict": "ready"})
+    assert read_record(file).readiness == {"verdict": "ready"}
+
+
+def test_a_record_of_the_first_form_is_read_without_digest(file: Path) -> None:
+    rows = [json.loads(line) for line in lines_of(file)]
+    rows[0]["form"] = FIRST_FORM
+    for name in ("command", "scope", "undeclared", "selection"):
+        rows[0].pop(name, None)
+    for name in ("could_not_run", "lines", "digest"):
+        del rows[-1][name]
+    for entry in rows[1]["requirements"]:
+        del entry["selected"]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = read_record(file)
+    assert found.header.form == FIRST_FORM
+    assert add_up(found).verdict is RunVerdict.CONFORMANT
+
+
+@pytest.mark.parametrize("form", [0, 3, "2", None])
+def test_another_form_is_refused(file: Path, form: object) -> None:
+    change(file, 0, altered(lines_of(file)[0], form=form))
+    with pytest.raises(UsageError, match=r"form|header"):
+        read_record(file)
