@@ -263,12 +263,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
         workers.leave(state, session.config.workeroutput)  # type: ignore[attr-defined]  # the same
     if state in _KEEPING:
         _KEEPING.remove(state)
+    ended_itself = state.stopped is not None  # its time was over, or its target was gone: nobody interrupted it
     if state.is_open:
         _end_last_test(session, state)
         state.stopped = state.stopped or _why_stopped(session, interrupted=interrupted)
         state.close()
     else:
         state.let_go()
+    if exitstatus == pytest.ExitCode.INTERRUPTED and ended_itself:
+        exitstatus = pytest.ExitCode.OK
     session.exitstatus = _exit_status(session, state, exitstatus)
 
 
@@ -295,8 +298,7 @@ def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> in
     if _EXIT in session.config.stash:
         return int(session.config.stash[_EXIT])
     kept = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
-    ended_with_target = state.stopped is not None and session.shouldstop == state.stopped  # nobody interrupted it
-    if exitstatus in kept and not (ended_with_target and exitstatus == pytest.ExitCode.INTERRUPTED):
+    if exitstatus in kept:
         return int(exitstatus)
     if state.exit_code is not None:
         return int(state.exit_code)
