@@ -140,6 +140,9 @@ class Facts:
             shown = [f"{plural(number, 'test')} ({cause})" for cause, number in causes.most_common(_SHOWN_CAUSES)]
             if shown:
                 found[str(outcome)] = ", ".join(shown) + (", and others" if len(causes) > _SHOWN_CAUSES else "")
+        retries = self.record.footer.retries if self.record.footer else None
+        if retries:
+            found["sent again"] = ", ".join(f"{number} after {what}" for what, number in sorted(retries.items()))
         if header.command:
             found["to repeat"] = header.command
         return found

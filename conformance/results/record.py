@@ -250,6 +250,8 @@ class Footer:
     """Why the run stopped early, if it did."""
     drawn: Mapping[str, int] | None = None
     """How many cases were `coverage` of the schemas, drawn `fresh`, or `replayed`, and of these `failed_before`."""
+    retries: Mapping[str, int] | None = None
+    """How many calls were sent again, by what their first answer was."""
     could_not_run: bool = False
     """Whether the target could not be tested at all: no connection, a wrong token, or not this API."""
     lines: int = 0

@@ -92,6 +92,7 @@ class Session:
     corpora: dict[Version | None, Corpus] = field(default_factory=dict)
     """The cases that this run draws and replays, by the version of their target."""
     drawn_by_workers: Counter[str] = field(default_factory=Counter)
+    retries_by_workers: Counter[str] = field(default_factory=Counter)
     """How many cases of which sort other processes drew for this run."""
     ended: set[str] = field(default_factory=set)
     """The tests that have a line in the record."""
@@ -164,6 +165,11 @@ class Session:
         if version not in self.corpora:
             self.corpora[version] = Corpus(self.contract, version, self.corpus_folder)
         return self.corpora[version]
+
+    @property
+    def retries(self) -> Counter[str]:
+        """How many calls of this process were sent again, by what their first answer was."""
+        return Counter(self.run.client.retries) if self.run is not None else Counter()
 
     @property
     def drawn(self) -> Counter[str]:
@@ -357,6 +363,7 @@ class Session:
             seconds=round(time.monotonic() - self._clock, 3),
             detail=self.stopped,
             drawn=dict(self.drawn + self.drawn_by_workers),
+            retries=dict(self.retries + self.retries_by_workers) or None,
             could_not_run=self.could_not_run,
         )
         result = add_up(replace(recorder.read_back(), footer=footer))

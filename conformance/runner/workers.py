@@ -25,6 +25,7 @@ _WORLD = "conformance_world"
 #: The name of what a report takes along, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
+_RETRIES = "conformance_retries"
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -85,11 +86,13 @@ def take_over(session: Session, report: pytest.TestReport) -> None:
 def leave(session: Session, output: dict[str, Any]) -> None:
     """Leave behind what a worker knows of all of its tests together."""
     output[_DRAWN] = dict(session.drawn)
+    output[_RETRIES] = dict(session.retries)
     output[_SAID] = list(session.corpus_warnings)
 
 
 def take_leave(session: Session, output: Mapping[str, Any]) -> None:
     """Take what a worker left behind; one that crashed leaves nothing."""
     session.drawn_by_workers.update(output.get(_DRAWN, {}))
+    session.retries_by_workers.update(output.get(_RETRIES, {}))
     for warning in output.get(_SAID, ()):
         session.write(Notice(warning))

@@ -25,8 +25,10 @@ def file(tmp_path: Path) -> Path:
     recorder = Recorder(tmp_path / "results.jsonl")
     recorder.write(CONFORMANT.header)
     recorder.write_plan(CONFORMANT.plan)
-    for line in (*CONFORMANT.checks, *CONFORMANT.tests):
-        recorder.write(line)
+    for check in CONFORMANT.checks:
+        recorder.write(check)
+    for end in CONFORMANT.tests:
+        recorder.write(end)
     recorder.close_with(replace(FOOTER, verdict="conformant"))
     return recorder.file
 
