@@ -13,7 +13,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test check format contract coverage prove variants variants-sample mutate published docs serve bench \
+.PHONY: help setup conformance test check format contract coverage prove variants variants-sample foreign mutate published docs serve bench \
         wheel pins clean
 
 help: ## list the jobs
@@ -61,6 +61,9 @@ variants: $(READY) ## show that no legal service raises an alarm, with every tes
 
 variants-sample: $(READY) ## the same for a few minutes, on a sample that changes with the commit
 	@$(BIN)/python -m conformance.proof.legal --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/legal-sample.json
+
+foreign: $(READY) ## run the whole suite against each fault that was written without knowledge of the tests (half an hour)
+	@$(BIN)/python -m conformance.proof.foreign build/foreign.json
 
 mutate: $(READY) ## let an outside tool alter the reference, and see which the suite notices (SAMPLE=40)
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,mutation]'
