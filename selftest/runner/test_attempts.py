@@ -208,8 +208,8 @@ def test_the_same_run_without_an_attempt_is_green(attempt_with: Callable[..., To
 
 PROFILES: Mapping[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], None], int, str]] = {
     "an actor less": (
-        ("--requirement=authentication.private-token-spelling",),
-        lambda data: data["actors"].pop("owner"),
+        ("--requirement=code-completion.enabled.is-on",),
+        lambda data: data["actors"].pop("maintainer"),
         INCOMPLETE,
         "prerequisite missing",
     ),

@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -54,7 +55,7 @@ def described(runs: list[SuiteRun]) -> str:
 
 def main() -> None:
     # The records are enough, and rendering them takes as long as the runs.
-    vars(session)["render_all"] = lambda *_: ()
+    mock.patch.object(session, "render_all", return_value=()).start()
     folder = Path(sys.argv[1])
     called: set[tuple[str, str]] = set()
 
@@ -63,7 +64,7 @@ def main() -> None:
         service.request_log = lambda entry: called.add((entry.method, entry.path.partition("?")[0]))
         return service
 
-    vars(embedded)["create_service"] = remembering
+    mock.patch.object(embedded, "create_service", remembering).start()
     runs = [SuiteRun(**entry) for entry in json.loads(sys.argv[2])]
     codes = {run.name: run.perform(folder) for run in runs}
     (folder / "codes.json").write_text(json.dumps(codes), encoding="utf-8")
