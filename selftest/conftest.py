@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 VERSION = "17.7"
 
-_INDEPENDENT = frozenset({"engine", "http", "proof"})
+_INDEPENDENT = frozenset({"cli", "http", "proof", "suite", "target"})
 _LONG = frozenset({"test_every_version", "test_variants"})
 
 

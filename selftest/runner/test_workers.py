@@ -1,0 +1,57 @@
+"""Tests side by side: two workers come to the verdicts of one process, and to the same record but for its order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from conformance.errors import ExitCode
+from conformance.reference import EmbeddedServer, create_service
+from conformance.results.reading import read_record
+from conformance.results.verdicts import add_up
+from conformance.target.embedded import profile_of
+from selftest.conftest import VERSION, run_conformance
+from selftest.proof.test_caught import pages_are_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference import Service
+    from conformance.results.record import TestOutcome
+
+#: Enough for tests to be shared out, and no more.
+FEW = ("-q", "--area", "job-token-scope", "--max-examples", "2", "--seed", "1", "--corpus", "none")
+
+
+def is_healthy(_: Service) -> None:
+    """Change nothing."""
+
+
+@pytest.mark.parametrize(
+    ("alter", "code"),
+    [(is_healthy, ExitCode.CONFORMANT), (pages_are_whole, ExitCode.NON_CONFORMANT)],
+    ids=["the reference", "a reference with a fault"],
+)
+def test_two_workers_come_to_the_verdicts_of_one_process(
+    tmp_path: Path, alter: Callable[[Service], None], code: ExitCode
+) -> None:
+    verdicts: dict[str, dict[str, Any]] = {}
+    ends: dict[str, dict[str, TestOutcome]] = {}
+    for workers in ("1", "2"):
+        # Each run on a service of its own, so that none finds what another left behind.
+        service = create_service(version=VERSION, worlds=2)
+        alter(service)
+        with EmbeddedServer(service) as server:
+            profile = profile_of(service, server.base_url, VERSION)
+            (tmp_path / "target.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+            options = ("--target", "target.yaml", *FEW, "--out", workers, "--workers", workers)
+            outcome = run_conformance("run", *options, cwd=tmp_path)
+        assert outcome.code == code, outcome.text
+        record = read_record(tmp_path / workers / "results.jsonl")
+        verdicts[workers] = {row.requirement.id: (row.verdict, row.reason) for row in add_up(record).rows}
+        ends[workers] = {end.test: end.outcome for end in record.tests}
+    assert verdicts["2"] == verdicts["1"]
+    assert ends["2"] == ends["1"]
