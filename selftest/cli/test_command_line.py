@@ -58,7 +58,7 @@ def test_coverage_shows_job_token_scope_fully_tested(conformance: Callable[..., 
 def test_two_runs_with_one_seed_come_to_the_same(conformance: Callable[..., Any], tmp_path: Path) -> None:
     rows = []
     for out in ("first", "second"):
-        outcome = conformance("run", "--area", "job-token-scope", "--seed", "7", "--out", out)
+        outcome = conformance("run", "--area", "job-token-scope", "--max-examples", "5", "--seed", "7", "--out", out)
         assert outcome.code == ExitCode.CONFORMANT, outcome.text
         report = json.loads((tmp_path / out / "report.json").read_text(encoding="utf-8"))
         rows.append([(row["id"], row["verdict"], row["observations"]) for row in report["requirements"]])
@@ -142,7 +142,17 @@ def test_plain_pytest_comes_to_the_same_as_the_command(
     import sys  # noqa: PLC0415
 
     write_profile(*reference)
-    options = ("--target", str(tmp_path / "target.yaml"), "--area", "job-token-scope", "--seed", "3", "--out")
+    options = (
+        "--target",
+        str(tmp_path / "target.yaml"),
+        "--area",
+        "job-token-scope",
+        "--max-examples",
+        "3",
+        "--seed",
+        "3",
+        "--out",
+    )
     command = conformance("run", *options, str(tmp_path / "command"))
     plain = subprocess.run(
         [sys.executable, "-m", "pytest", "tests", "-q", "-p", "no:cacheprovider", *options, str(tmp_path / "plain")],
