@@ -105,7 +105,7 @@ def test_a_refused_connection_leaves_a_readable_report(
     ("status", "body", "content_type", "message"),
     [
         (200, b"<!doctype html><p>Welcome</p>", "text/html", "answers HTML"),
-        (502, b"<html>Bad Gateway</html>", "text/html", "answers HTML"),
+        (502, b"<html>Bad Gateway</html>", "text/html", "does not answer: status 502"),
         (401, b'{"message":"401 Unauthorized"}', "application/json", "refuses the token of actor 'maintainer'"),
     ],
 )

@@ -145,10 +145,8 @@ def test_plain_pytest_comes_to_the_same_as_the_command(
     options = (
         "--target",
         str(tmp_path / "target.yaml"),
-        "--area",
-        "job-token-scope",
-        "--max-examples",
-        "3",
+        "--requirement",
+        "job-token-scope.switch.on",
         "--seed",
         "3",
         "--out",

@@ -76,8 +76,8 @@ def test_what_the_text_leaves_open_keeps_nobody_from_being_conformant(
     with EmbeddedServer(service) as server:
         described = profile_of(service, server.base_url)
         write_profile(service, server.base_url, fixtures=described["fixtures"], features=described["features"])
-        drawn = "not test_fuzz and not test_coverage and not model"
-        outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--", "-k", drawn)
+        few = ("--max-examples", "1", "--corpus", "none")
+        outcome = conformance("run", "--target", "target.yaml", "--out", "out", *few)
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     rows = {row["id"]: row for row in report["requirements"]}
     unverified = {

@@ -56,4 +56,4 @@ def test_a_run_begins_no_test_when_its_minutes_are_over(conformance: Callable[..
         row["reason"] for row in report["requirements"] if row["area"] == AREA and row["verdict"] == "not tested"
     }
     assert reasons == {"not reached"}
-    assert "0.0001 minutes for the run were over" in outcome.text
+    assert "0.0001 minutes of --minutes were over" in outcome.text
