@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from conformance.contract.at_version import at_version
@@ -90,12 +90,12 @@ class Contract:
             hint = f" Did you mean {', '.join(near)}?" if near else " `conformance requirements` lists them."
             raise UsageError(f"There is no requirement '{requirement_id}'.{hint}") from None
 
-    @property
+    @cached_property
     def areas(self) -> tuple[str, ...]:
         """The areas that have requirements, in reading order."""
         return tuple(dict.fromkeys(requirement.area for requirement in self.requirements.values()))
 
-    @property
+    @cached_property
     def general_areas(self) -> tuple[str, ...]:
         """The areas that no operation belongs to by itself: what they state holds for whatever a target has."""
         own = {tag["name"] for tag in self.document["tags"]} - {"versions"}
