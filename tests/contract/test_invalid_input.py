@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +23,7 @@ from conformance.suite.derived import (
     served_caller,
     takes_part,
 )
-from conformance.suite.expectations import Answer, must, unchanged
+from conformance.suite.expectations import Answer, Caller, given, must
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,22 +97,30 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
 def refuse(prepared: Arranged, call: Prepared, requirement: str | None, what: str) -> None:
     """Expect that a call is refused and changes nothing, beside the right call, which is served."""
     caller = served_caller(prepared.operation)
-    with looking_unchanged(prepared, requirement):
-        answer = call.sent_by(caller)
-    control = prepared.sent_by(caller)
+    (answer,), control = tried(prepared, requirement, lambda: [call.sent_by(caller)])
     with held_against(shared(requirement, "errors.refusal.is-client-error"), go_on=True):
         answer.must_be_refused(beside=control if not answer.is_served else None)
     note("errors.refusal.code-of-invalid-input", f"{prepared.operation.id} answers {answer.exchange.status} to {what}")
     prepared.again()
 
 
-def looking_unchanged(prepared: Arranged, requirement: str | None) -> ExitStack:
-    """Expect that nothing changes while the context lasts; for operations that change what can be read."""
-    looking = ExitStack()
-    if prepared.request_example.state is not None:
-        looking.enter_context(held_against(shared(requirement, "errors.refusal.changes-nothing"), go_on=True))
-        looking.enter_context(unchanged(prepared.state, "the state"))
-    return looking
+def tried(prepared: Arranged, requirement: str | None, send: Callable[[], list[Answer]]) -> tuple[list[Answer], Answer]:
+    """
+    Send calls that must be refused, then the right one, and return their answers.
+
+    The state must be after the calls as it was before them, which shows something only where the right call is served.
+    """
+    has_state = prepared.request_example.state is not None
+    before = prepared.state() if has_state else None
+    answers = send()
+    after = prepared.state() if has_state else None
+    control = prepared.sent_by(served_caller(prepared.operation))
+    if has_state:
+        with held_against(shared(requirement, "errors.refusal.changes-nothing"), go_on=True):
+            is_served = any(answer.is_served for answer in (control, *answers))
+            given(is_served, "the right call is not served either, so that nothing could have changed")
+            must(after == before, f"the state as before: {before}"[:400], str(after)[:400])
+    return answers, control
 
 
 def shared(requirement: str | None, general: str) -> list[str | None]:
@@ -126,6 +134,8 @@ def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, val
     answer = call.sent_by(served_caller(prepared.operation))
     with held_against([parameter.requirement], go_on=True):
         answer.must_not_break()
+        documented = prepared.operation.response_to(answer.status) is not None
+        given(documented or not answer.is_served, f"status {answer.status} is no answer of the operation")
         shown = shown_after(prepared, call, answer) if answer.is_served else None
         must(
             not shows_value(shown, value),
@@ -193,11 +203,8 @@ def test_a_call_that_names_what_does_not_exist_is_refused(operation: Operation) 
     caller = served_caller(operation)
     with arranged(operation) as prepared:
         for parameter, requirement in naming(operation):
-            with looking_unchanged(prepared, requirement):
-                answers = [
-                    prepared.call.having(parameter, number).sent_by(caller) for number in nobodys(prepared, parameter)
-                ]
-            control = prepared.sent_by(caller)
+            calls = [prepared.call.having(parameter, number) for number in nobodys(prepared, parameter)]
+            answers, control = tried(prepared, requirement, partial(sent_each, calls, caller))
             for answer in answers:
                 with held_against([requirement, "errors.refusal.is-client-error"], go_on=True):
                     answer.must_be_refused(beside=control if not answer.is_served else None)
@@ -206,6 +213,10 @@ def test_a_call_that_names_what_does_not_exist_is_refused(operation: Operation) 
                 f"{operation.id} answers {answers[0].exchange.status} to an unknown {parameter.name}",
             )
             prepared.again()
+
+
+def sent_each(calls: list[Prepared], caller: Caller) -> list[Answer]:
+    return [call.sent_by(caller) for call in calls]
 
 
 # -- values that are not on the list -----------------------------------------------------------------------------------
