@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from conformance.proof import alterations
-from conformance.proof.rounds import UNKNOWN, Round
+from conformance.proof.variant_runs import UNKNOWN, VariantRun
 from conformance.proof.variants import legal_at
 from conformance.reference.choices import (
     Choices,
@@ -190,7 +190,7 @@ class Combination:
     changed: Mapping[str, Any]
     altered: tuple[str, ...]
 
-    def at(self, version: str) -> Round:
+    def at(self, version: str) -> VariantRun:
         """Return the round of this combination at a version, with what is only legal there put right."""
         choices = legal_at(replace(Choices(), **self.changed), version)
         features = {
@@ -201,7 +201,7 @@ class Combination:
             "group_mention_events": choices.integrations_notify_of_group_mentions,
         }
         named: tuple[Alteration, ...] = tuple(alterations.ALTERATIONS[name] for name in self.altered)
-        return Round(self.name, version, choices, features, alterations=named)
+        return VariantRun(self.name, version, choices, features, alterations=named)
 
     @property
     def name(self) -> str:

@@ -17,13 +17,13 @@ from conformance import __version__
 from conformance.contract import Contract
 from conformance.errors import ExitCode
 from conformance.proof.combinations import drawn
-from conformance.proof.rounds import UNKNOWN, Round, told_by
-from conformance.proof.variants import VARIANTS, rounds_of
+from conformance.proof.variant_runs import UNKNOWN, VariantRun, run_side_by_side
+from conformance.proof.variants import VARIANTS, runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.proof.rounds import Told
+    from conformance.proof.variant_runs import VariantResult
 
 #: Versions at which every variant is tried: the oldest, those around each large step of the table, and the newest.
 VERSIONS = ("12.3", "15.0", "15.9", "16.0", "17.7", "19.0")
@@ -32,58 +32,58 @@ _DRAWN_CASES = "--max-examples=3"
 _AT_A_TIME = 2
 
 
-def every_round(versions: Sequence[str] = VERSIONS, seeds: Sequence[int] = SEEDS) -> list[Round]:
+def every_run(versions: Sequence[str] = VERSIONS, seeds: Sequence[int] = SEEDS) -> list[VariantRun]:
     """Return every variant at every version, with the version told and untold, with every seed."""
     return [
         replace(one, is_told=is_told, seed=seed)
         for version in versions
-        for one in rounds_of(VARIANTS, version)
+        for one in runs_of(VARIANTS, version)
         for is_told in (True, False)
         for seed in seeds
     ]
 
 
-def one_seed_each(rounds: Sequence[Round]) -> list[Round]:
+def one_seed_each(runs: Sequence[VariantRun]) -> list[VariantRun]:
     """Return each variant once at each version, told and untold, the seeds in turn: each variant meets them all."""
-    places: dict[tuple[str, str, bool], list[Round]] = {}
-    for one in rounds:
+    places: dict[tuple[str, str, bool], list[VariantRun]] = {}
+    for one in runs:
         places.setdefault((one.name, one.version, one.is_told), []).append(one)
     return [several[number % len(several)] for number, several in enumerate(places.values())]
 
 
-def combined(number: int, seed: int) -> list[Round]:
-    """Return rounds of combinations of choices drawn from a seed, each at one of the versions in turn."""
+def combined(number: int, seed: int) -> list[VariantRun]:
+    """Return runs of combinations of choices drawn from a seed, each at one of the versions in turn."""
     versions = (*VERSIONS, UNKNOWN)
     return [each.at(versions[count % len(versions)]) for count, each in enumerate(drawn(number, seed))]
 
 
-def sampled(rounds: Sequence[Round], seed: str) -> list[Round]:
-    """Return the same rounds in an order that a text, such as the id of a commit, decides."""
-    mixed = list(rounds)
+def sampled(runs: Sequence[VariantRun], seed: str) -> list[VariantRun]:
+    """Return the same runs in an order that a text, such as the id of a commit, decides."""
+    mixed = list(runs)
     random.Random(seed).shuffle(mixed)  # noqa: S311 - a sample is no secret
     return mixed
 
 
-def until_time_is_up(rounds: Sequence[Round], seconds: float | None, workers: int) -> list[Told]:
+def until_time_is_up(runs: Sequence[VariantRun], seconds: float | None, workers: int) -> list[VariantResult]:
     """Run the suite for one round after the other, and begin none when the seconds are over; None means all."""
-    found: list[Told] = []
+    found: list[VariantResult] = []
     started = time.monotonic()
 
-    def progress(run: Told) -> None:
-        left = f"{len(found)}/{len(rounds)}" if seconds is None else f"{time.monotonic() - started:.0f} s"
+    def progress(run: VariantResult) -> None:
+        left = f"{len(found)}/{len(runs)}" if seconds is None else f"{time.monotonic() - started:.0f} s"
         judged = "told" if run.is_told else "untold"
         verdict = "clean" if run.is_clean else "ALARM"
         click.echo(f"{verdict}  {run.version} {judged} seed {run.seed}  {run.name[:90]}  {run.seconds} s  ({left})")
 
-    step = len(rounds) if seconds is None else workers * _AT_A_TIME
-    for start in range(0, len(rounds), max(step, 1)):
+    step = len(runs) if seconds is None else workers * _AT_A_TIME
+    for start in range(0, len(runs), max(step, 1)):
         if seconds is not None and time.monotonic() - started > seconds:
             break
-        found += told_by(workers, rounds[start : start + step], _DRAWN_CASES, progress=progress)
+        found += run_side_by_side(workers, runs[start : start + step], _DRAWN_CASES, progress=progress)
     return found
 
 
-def published(found: Sequence[Told], possible: int, left_out: str) -> dict[str, Any]:
+def published(found: Sequence[VariantResult], possible: int, left_out: str) -> dict[str, Any]:
     """Return the figure with its denominator, and with what was left out."""
     return {
         "suite": __version__,
@@ -119,14 +119,14 @@ def main(  # noqa: PLR0913 - the options of a command
     workers: int,
 ) -> None:
     """Hold the suite, with every test, against legal services, and write to FILE what it says of them."""
-    possible = every_round(versions)
+    possible = every_run(versions)
     chosen = possible if whole else one_seed_each(possible)
     left_out = "nothing" if whole else "of the three seeds, each variant meets one at each version, told and untold"
-    rounds = [*chosen, *combined(combinations, SEEDS[0])]
+    runs = [*chosen, *combined(combinations, SEEDS[0])]
     if seconds is not None:
-        rounds = sampled(rounds, sample or _commit())
+        runs = sampled(runs, sample or _commit())
         left_out = f"all but a sample of {seconds:g} seconds"
-    found = until_time_is_up(rounds, seconds, workers)
+    found = until_time_is_up(runs, seconds, workers)
     data = published(found, len(possible) + combinations, left_out)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

@@ -18,7 +18,7 @@ from conformance import __version__
 from conformance.contract import Contract
 from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
-from conformance.proof.rounds import Round, added_up, told_by
+from conformance.proof.variant_runs import VariantRun, added_up, run_side_by_side
 from conformance.reference import EmbeddedServer, create_service
 from conformance.reference.world import build_world
 from conformance.results.reading import read_record
@@ -27,7 +27,7 @@ from conformance.target.embedded import DEFAULT_VERSION, profile_data
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from conformance.proof.rounds import Told
+    from conformance.proof.variant_runs import VariantResult
 
 _LONGEST_RUN_SECONDS = 1800
 
@@ -37,9 +37,9 @@ class Repetition:
     """What the suite came to when it ran again and again against the reference."""
 
     version: str
-    orders: tuple[Told, ...]
+    orders: tuple[VariantResult, ...]
     """One run for each order; each names the seed that makes its order again."""
-    together: tuple[Told, ...]
+    together: tuple[VariantResult, ...]
     """Runs at the same time against one server, each with people and projects of its own."""
 
     @property
@@ -65,14 +65,14 @@ def in_random_orders(
     *options: str,
     version: str = DEFAULT_VERSION,
     workers: int = 1,
-    progress: Callable[[Told], None] = lambda _: None,
-) -> tuple[Told, ...]:
+    progress: Callable[[VariantResult], None] = lambda _: None,
+) -> tuple[VariantResult, ...]:
     """Run the suite once for each seed, its tests in the order that the seed makes of them, each on a service anew."""
-    rounds = [Round(f"order {seed}", version, order=seed) for seed in seeds]
-    return told_by(workers, rounds, *options, progress=progress)
+    rounds = [VariantRun(f"order {seed}", version, order=seed) for seed in seeds]
+    return run_side_by_side(workers, rounds, *options, progress=progress)
 
 
-def at_the_same_time(number: int, *options: str, version: str = DEFAULT_VERSION) -> tuple[Told, ...]:
+def at_the_same_time(number: int, *options: str, version: str = DEFAULT_VERSION) -> tuple[VariantResult, ...]:
     """Run the suite several times at once against one server, each run with a world of its own on it."""
     service = create_service(version=version)
     worlds = [service.world]
@@ -101,14 +101,14 @@ def at_the_same_time(number: int, *options: str, version: str = DEFAULT_VERSION)
         return tuple(_finished(out, run, started, f"beside {number - 1}", version) for out, run in runs)
 
 
-def _finished(out: Path, run: subprocess.Popen[bytes], started: float, name: str, version: str) -> Told:
+def _finished(out: Path, run: subprocess.Popen[bytes], started: float, name: str, version: str) -> VariantResult:
     try:
         run.wait(_LONGEST_RUN_SECONDS)
     finally:
         run.kill()
     record = read_record(out / "results.jsonl")
     requests = record.footer.requests if record.footer else 0
-    return added_up(Round(name, version), record, time.perf_counter() - started, requests)
+    return added_up(VariantRun(name, version), record, time.perf_counter() - started, requests)
 
 
 @click.command()
@@ -133,7 +133,7 @@ def main(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Run the suite again and again, and write to FILE what each run came to."""
 
-    def progress(run: Told) -> None:
+    def progress(run: VariantResult) -> None:
         click.echo(f"{run.name}: {run.verdict}, {run.verified} passed, {run.seconds} s")
 
     options = (f"--max-examples={max_examples}", *(f"--area={area}" for area in areas))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.proof import alterations, approval_alterations, silent_variants
 from conformance.proof.personality import Variant
-from conformance.proof.rounds import UNKNOWN, Round
+from conformance.proof.variant_runs import UNKNOWN, VariantRun
 from conformance.reference.choices import (
     Choices,
     Coercion,
@@ -25,7 +25,7 @@ from conformance.reference.choices import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["VARIANTS", "Variant", "legal_at", "rounds_of"]
+__all__ = ["VARIANTS", "Variant", "legal_at", "runs_of"]
 
 _PLAIN = Choices()
 
@@ -412,10 +412,10 @@ VARIANTS: tuple[Variant, ...] = (
 )
 
 
-def rounds_of(variants: Iterable[Variant], version: str) -> tuple[Round, ...]:
+def runs_of(variants: Iterable[Variant], version: str) -> tuple[VariantRun, ...]:
     """Return a round of the suite for each variant at a version."""
     return tuple(
-        Round(
+        VariantRun(
             variant.name,
             version,
             legal_at(variant.choices, version),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from click.testing import CliRunner
 
 from conformance.proof.repetition import Repetition, at_the_same_time, in_random_orders, main
-from conformance.proof.rounds import WITHOUT_DRAWN
+from conformance.proof.variant_runs import WITHOUT_DRAWN
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,13 +18,13 @@ from conformance import __version__
 from conformance.contract import Contract
 from conformance.errors import ExitCode
 from conformance.proof.foreign import faults
-from conformance.proof.rounds import Round, told
+from conformance.proof.variant_runs import VariantRun, run_each
 from conformance.reference import Choices
 from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:
     from conformance.proof.foreign import ForeignFault
-    from conformance.proof.rounds import Told
+    from conformance.proof.variant_runs import VariantResult
 
 _DRAWN_CASES = "--max-examples=3"
 
@@ -52,12 +52,12 @@ class Sight:
 def seen(name: str) -> Sight:
     """Run the whole suite against one fault, by its name."""
     fault = next(one for one in faults() if one.name == name)
-    service = Round(fault.name, fault.version, fault.choices or Choices(), alterations=(fault.apply,))
-    (run,) = told((service,), _DRAWN_CASES)
+    service = VariantRun(fault.name, fault.version, fault.choices or Choices(), alterations=(fault.apply,))
+    (run,) = run_each((service,), _DRAWN_CASES)
     return _sight(fault, run)
 
 
-def _sight(fault: ForeignFault, run: Told) -> Sight:
+def _sight(fault: ForeignFault, run: VariantResult) -> Sight:
     return Sight(
         fault.name,
         fault.dimension,

@@ -40,7 +40,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class VariantRun:
     """One session of the whole suite against a service of its own."""
 
     name: str
@@ -66,7 +66,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class VariantResult:
     """What one session came to."""
 
     name: str
@@ -97,46 +97,51 @@ class Told:
         return self.name, self.version, self.order, self.is_told, self.seed
 
 
-def told(rounds: Iterable[Round], *options: str, progress: Callable[[Told], None] = lambda _: None) -> tuple[Told, ...]:
+def run_each(
+    runs: Iterable[VariantRun], *options: str, progress: Callable[[VariantResult], None] = lambda _: None
+) -> tuple[VariantResult, ...]:
     """
-    Run the suite once for each round and return what they came to.
+    Run the suite once for each of them and return what they came to.
 
     `options` go to the suite in front of its own, such as `--max-examples=3` or `-k` and what to select; `progress`
-    is told after each round. Raise ContractError when the suite cannot be run.
+    is told after each. Raise ContractError when the suite cannot be run.
     """
     found = []
     with TemporaryDirectory() as folder:
-        for one in rounds:
+        for one in runs:
             found.append(_perform(one, options, Path(folder)))
             progress(found[-1])
     return tuple(found)
 
 
-def told_by(
-    workers: int, rounds: Sequence[Round], *options: str, progress: Callable[[Told], None] = lambda _: None
-) -> tuple[Told, ...]:
+def run_side_by_side(
+    workers: int,
+    runs: Sequence[VariantRun],
+    *options: str,
+    progress: Callable[[VariantResult], None] = lambda _: None,
+) -> tuple[VariantResult, ...]:
     """
-    Do the same in several processes at once; the results keep the order of the rounds, `progress` does not.
+    Do the same in several processes at once; the results keep the order of the runs, `progress` does not.
 
-    A round is about as much work for the suite as for the service, which share one processor in one process.
+    A run is about as much work for the suite as for the service, which share one processor in one process.
     """
     if workers <= 1:
-        return told(rounds, *options, progress=progress)
-    found: dict[tuple[str, str, int | None, bool, int], Told] = {}
+        return run_each(runs, *options, progress=progress)
+    found: dict[tuple[str, str, int | None, bool, int], VariantResult] = {}
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(told, (one,), *options) for one in rounds]
+        waiting = [pool.submit(run_each, (one,), *options) for one in runs]
         for done in as_completed(waiting):
             for each in done.result():
                 found[each.key] = each
                 progress(each)
-    return tuple(found[one.key] for one in rounds)
+    return tuple(found[one.key] for one in runs)
 
 
 @dataclass
 class _Serving:
     """A pytest plugin that puts a service of ours in the place of the session's target, and the tests in an order."""
 
-    one: Round
+    one: VariantRun
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -172,7 +177,7 @@ def shuffled(items: Sequence[pytest.Item], order: int | None) -> Sequence[pytest
     return mixed
 
 
-def _perform(one: Round, options: Sequence[str], folder: Path) -> Told:
+def _perform(one: VariantRun, options: Sequence[str], folder: Path) -> VariantResult:
     started = time.perf_counter()
     output = io.StringIO()
     judged = one.version if one.is_told else UNKNOWN
@@ -186,13 +191,13 @@ def _perform(one: Round, options: Sequence[str], folder: Path) -> Told:
     return added_up(one, record, time.perf_counter() - started, record.footer.requests if record.footer else 0)
 
 
-def added_up(one: Round, record: RunRecord, seconds: float, requests: int) -> Told:
+def added_up(one: VariantRun, record: RunRecord, seconds: float, requests: int) -> VariantResult:
     """Return what the record of a round came to; `seconds` and `requests` are what it took."""
     result = add_up(record)
     broken = [f"{end.test}: {end.detail}" for end in record.tests if end.outcome is TestOutcome.BROKEN]
     if result.verdict in (RunVerdict.BROKEN, RunVerdict.COULD_NOT_RUN) and not broken:
         broken = [result.explanation]
-    return Told(
+    return VariantResult(
         name=one.name,
         version=one.version,
         order=one.order,
@@ -211,7 +216,7 @@ def added_up(one: Round, record: RunRecord, seconds: float, requests: int) -> To
 
 
 def _is_open(row: RequirementVerdict) -> bool:
-    """Tell whether a requirement that a round was to verify was not verified."""
+    """Tell whether a requirement that a run was to verify was not verified."""
     return row.is_gap and row.reason is not Reason.SWITCHED_OFF
 
 
