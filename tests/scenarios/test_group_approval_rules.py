@@ -33,10 +33,13 @@ from conformance.suite.arrange.reviews import (
     created,
     fresh_name,
     must_be_created_unless_it_is_the_second,
+    naming,
     rule_in,
     user_id,
 )
+from conformance.suite.context import current_run
 from conformance.suite.expectations import (
+    Answer,
     Caller,
     Path,
     given,
@@ -46,6 +49,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -72,7 +76,7 @@ def test_a_created_rule_is_answered_and_listed(
 ) -> None:
     before = standings(admin_of_group, group_rules)
     values = {"name": fresh_name(), "approvals_required": 3, "rule_type": "regular"}
-    users, groups = [user_id(approver)], [approver_group.id]
+    users, groups = and_more(user_id(approver), approver_group.id)
     with verifies("group-approval-rules.create.answers-with-rule", go_on=True):
         answer = admin_of_group.post(group_rules, {**values, "user_ids": users, "group_ids": groups})
         answer.must_be(200, 201).must_be_an(dict)
@@ -96,6 +100,14 @@ def test_a_created_rule_is_answered_and_listed(
     with verifies("group-approval-rules.rule.without-hidden-groups"):
         stored.given_naming(groups=groups)
         stored.must_hold(contains_hidden_groups=False)
+
+
+def and_more(user: int, group: int) -> tuple[list[int], list[int]]:
+    """Return the numbers of a user and a group, each with another one where the profile gives it."""
+    profile = current_run().profile
+    second = profile.actors.get("second_approver")
+    users = [user] + ([second.id] if second is not None and second.id is not None else [])
+    return users, [group, *(one.id for one in profile.fixtures.get("second_approver_group", ()))]
 
 
 def test_a_name_and_a_number_are_enough(admin_of_group: Caller, group_rules: Path) -> None:
@@ -205,6 +217,26 @@ def test_a_regular_rule_may_be_told_to_be_regular(admin_of_group: Caller, group_
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(rule_type="regular")
 
 
+def test_a_rule_is_created_while_another_one_is_changed(
+    admin_of_spare_group: Caller,
+    spare_group_rules: Path,
+) -> None:
+    """In the group set aside, where rules come and stay anyhow. The changes go on while the creation is under way."""
+    rules, ours = spare_group_rules, own_rule(admin_of_spare_group, spare_group_rules)
+    new = {"name": fresh_name(), "approvals_required": 1, "rule_type": "regular", **naming(admin_of_spare_group)}
+    names = [fresh_name() for _ in range(3)]
+
+    def change() -> list[Answer]:
+        return [admin_of_spare_group.put(rules / ours["id"], {"name": name}) for name in names]
+
+    with verifies("group-approval-rules.create.at-once"):
+        made, changes = at_once(lambda: [admin_of_spare_group.post(rules, new)], change)
+        for answer in changes:
+            answer.given_served()
+        in_list(admin_of_spare_group, rules, rule_in(made[0])["id"]).must_hold(name=new["name"])
+        in_list(admin_of_spare_group, rules, ours["id"]).must_hold(name=names[-1])
+
+
 # -- the list ----------------------------------------------------------------------------------------------------------
 
 
@@ -305,6 +337,28 @@ def test_a_change_in_one_group_leaves_the_other_groups(
         admin_of_group.put(
             group_rules / group_rule["id"], {"name": fresh_name(), "approvals_required": 2}
         ).given_served()
+
+
+# -- who may not ------------------------------------------------------------------------------------------------------
+
+
+def test_developers_are_refused_however_they_ask(
+    admin_of_group: Caller,
+    developer: Caller,
+    group_rules: Path,
+) -> None:
+    """By parameters in the query, and by a later page of the list."""
+    values: dict[str, str | int] = {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular"}
+    control = admin_of_group.call("POST", group_rules, query=values)
+    before = standings(admin_of_group, group_rules)
+    with verifies("group-approval-rules.authorization.creating-below-administrator"):
+        developer.call("POST", group_rules, query={**values, "name": fresh_name()}).must_be_refused(beside=control)
+        must_stay(admin_of_group, group_rules, before)
+        added = set(standings(admin_of_group, group_rules)) - set(before)
+        must(not added, "no new rule", f"the rules {added}")
+    with verifies("group-approval-rules.authorization.listing-below-administrator"):
+        later = admin_of_group.get(group_rules, page=2, per_page=1)
+        developer.get(group_rules, page=2, per_page=1).must_be_refused(beside=later)
 
 
 # -- the feature flag --------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.reviews import (
+    administrators,
     approvals_left,
     approvals_put_back,
     approvers_in,
@@ -17,11 +18,13 @@ from conformance.suite.arrange.reviews import (
     merge_request_path,
     must_be_approved_by,
     must_become,
+    open_rules,
     rule_in_state,
     state_of,
     status_of,
     user_id,
 )
+from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -46,15 +49,6 @@ def shown_in(answer: Answer) -> list[int]:
     body: Any = answer.json
     given(isinstance(body, dict) and isinstance(body.get("approved_by"), list), "the answer does not say who approved")
     return approvers_in(body)
-
-
-def open_rules(state: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rules of a state that still want approvals."""
-    return [
-        rule
-        for rule in state["rules"]
-        if isinstance(rule, dict) and int(rule.get("approvals_required") or 0) > len(rule.get("approved_by") or ())
-    ]
 
 
 # -- the status --------------------------------------------------------------------------------------------------------
@@ -194,6 +188,7 @@ def test_approving_another_commit_conflicts(
         given(not approvers_of(maintainer, review), "the merge request cannot be brought to have no approval")
         conflicts.append(approver.post(review / "approve", {"sha": sha}))
         approver.post(review / "approve")
+    conflicts += of_administrators(maintainer, review)
     with verifies(
         "merge-request-approvals.approve.other-sha-conflicts",
         "merge-request-approvals.approve.other-sha-conflicts-without-approvals",
@@ -203,12 +198,32 @@ def test_approving_another_commit_conflicts(
 
 
 def other_shas(merge_request: Fixture) -> list[str]:
-    """Return commits that are not the HEAD, one of them as like it as can be."""
+    """Return commits that are not the HEAD: two as like it as can be, and the HEAD of another merge request."""
     head = str(merge_request.get("sha") or "")
-    return [OTHER_SHA, *([f"{head[:-1]}{'0' if head[-1] != '0' else '1'}"] if head else [])]
+    if not head:
+        return [OTHER_SHA]
+    beside = current_run().profile.fixtures.get("second_merge_request", ())
+    heads = [one["sha"] for one in beside if one.get("sha") not in (None, head)]
+    return [OTHER_SHA, f"{head[:-1]}{other_digit(head[-1])}", f"{other_digit(head[0])}{head[1:]}", *heads]
 
 
-@pytest.mark.parametrize("near", ["shortened", "empty"])
+def other_digit(digit: str) -> str:
+    return "1" if digit == "0" else "0"
+
+
+def of_administrators(reader: Caller, path: Path) -> list[Answer]:
+    """Return what administrators who may approve are answered when they send another commit."""
+    conflicts = []
+    for admin in administrators():
+        if admin.actor is None or admin.actor.id is None:
+            continue
+        with approvals_put_back(reader, path, admin):
+            if admin.post(path / "approve").is_served and admin.post(path / "unapprove").is_served:
+                conflicts.append(admin.post(path / "approve", {"sha": OTHER_SHA}))
+    return conflicts
+
+
+@pytest.mark.parametrize("near", ["shortened", "lengthened"])
 def test_what_is_nearly_the_head_approves_nothing(
     near: str,
     review: Path,
@@ -219,7 +234,7 @@ def test_what_is_nearly_the_head_approves_nothing(
     """Which refusal it is, is left open: what is no whole sha may be taken for malformed as well."""
     head = str(given_in_profile(merge_request.get("sha"), "sha", "merge_request"))
     before = approvers_of(maintainer, review)
-    refused = approver.post(review / "approve", {"sha": head[:-1] if near == "shortened" else ""})
+    refused = approver.post(review / "approve", {"sha": head[:-1] if near == "shortened" else f"{head}0"})
     after = approvers_of(maintainer, review)
     approver.post(review / "unapprove")
     control = approver.post(review / "approve", {"sha": head})

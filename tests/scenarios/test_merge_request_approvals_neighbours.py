@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_rules import standings
 from conformance.suite.arrange.reviews import (
-    approvers_in,
+    approvals_left,
+    approvals_put_back,
     approvers_of,
     created,
     essences,
@@ -17,7 +18,9 @@ from conformance.suite.arrange.reviews import (
     merge_request_path,
     must_be_approved_by,
     must_become,
+    must_count_only_who_approved,
     naming_only,
+    open_rules,
     rule_in,
     state_of,
     status_of,
@@ -102,6 +105,25 @@ def test_rules_of_a_project_leave_those_that_a_merge_request_has_of_its_own(
         change = {"name": fresh_name(), "approvals_required": 3, **naming_only(second_approver)}
         maintainer.put(project_rules / rule["id"], change).given_served()
         maintainer.delete(project_rules / rule["id"]).given_served()
+
+
+def test_a_number_of_another_project_shows_no_merge_request_here(
+    maintainer: Caller,
+    project: Fixture,
+    second_merge_request: Fixture,
+    fuzz_project: Fixture,
+    fuzz_merge_request: Fixture,
+) -> None:
+    """The project set aside has fewer merge requests; where it has one of that number, it must be its own."""
+    iid = given_in_profile(second_merge_request.get("iid"), "iid", second_merge_request.name)
+    control = maintainer.get(merge_request_path(fuzz_project, fuzz_merge_request) / "approvals")
+    maintainer.get(merge_request_path(project, second_merge_request) / "approvals").given_served()
+    with verifies("merge-request-approvals.merge-request.of-its-project"):
+        answer = maintainer.get(project_path(fuzz_project) / "merge_requests" / iid / "approvals")
+        if answer.is_served:
+            answer.must_hold(project_id=fuzz_project.id, iid=iid)
+        else:
+            answer.must_be_refused(beside=control)
 
 
 def test_a_merge_request_of_another_project_is_left_alone(
@@ -275,16 +297,27 @@ def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
         must_count_only_who_approved(maintainer, joint_review)
 
 
-def must_count_only_who_approved(reader: Caller, path: Path) -> None:
-    """Expect in approved_by of the rules nobody who is not in approved_by of the status."""
-
-    def strangers() -> list[Any]:
-        approved = approvers_in(status_of(reader, path))
-        lists = [rule.get("approved_by") or () for rule in state_of(reader, path)["rules"] if isinstance(rule, dict)]
-        shown = [user.get("id") for users in lists for user in users if isinstance(user, dict)]
-        return [number for number in shown if number not in approved]
-
-    must_become(strangers, lambda found: not found, "nobody in approved_by of a rule who has not approved")
+def test_approvals_are_left_as_long_as_a_rule_wants_them(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project: Fixture,
+    merge_request: Fixture,
+) -> None:
+    """Of two who are wanted one has approved. How it is counted what several open rules want is left open."""
+    path, both = merge_request_path(project, merge_request), [user_id(approver), user_id(second_approver)]
+    given_open(maintainer, path)
+    with approvals_put_back(maintainer, path, approver, second_approver):
+        rule = created(maintainer, merge_request_rules, approvals_required=2, user_ids=both)
+        still_open = [one.get("id") for one in open_rules(state_of(maintainer, path))]
+        given(still_open == [rule["id"]], "not exactly one rule is open, the one that names two approvers")
+        given(approvals_left(status_of(maintainer, path)) > 1, "approvals_left does not count both approvals")
+        approver.post(path / "approve").given_served()
+        given(user_id(approver) in approvers_of(maintainer, path), "the approval does not show")
+        with verifies("merge-request-approvals.approve.left-until-enough"):
+            left = approvals_left(status_of(maintainer, path))
+            must(left > 0, "approvals_left > 0 while one of two approvals is missing", str(left))
 
 
 def test_a_rule_is_the_same_in_the_state_as_in_the_list(

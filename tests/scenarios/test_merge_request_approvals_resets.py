@@ -8,6 +8,8 @@ import pytest
 
 from conformance.suite.arrange.reviews import (
     UNUSED_ID,
+    administrators,
+    approvals_put_back,
     approvers_of,
     created,
     fresh_name,
@@ -15,6 +17,7 @@ from conformance.suite.arrange.reviews import (
     given_open,
     merge_request_path,
     must_be_approved_by,
+    must_count_only_who_approved,
     password_of,
     rules_put_back,
     under_review,
@@ -70,16 +73,26 @@ def test_a_project_bot_clears_all_approvals(
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
 
 
-def test_nobody_else_resets_approvals(approved: Path, maintainer: Caller, developer: Caller) -> None:
+def test_nobody_else_resets_approvals(
+    approved: Path, maintainer: Caller, owner: Caller, approver: Caller, developer: Caller
+) -> None:
     """Not even who may do everything else: only bots of tokens reset. Who cannot even see it may be told otherwise."""
     before = approvers_of(maintainer, approved)
-    seeing = [maintainer, *([developer] if developer.get(approved / "approvals").is_served else [])]
+    others = [owner, approver, developer, *administrators()]
+    seeing = [maintainer, *(caller for caller in others if caller.get(approved / "approvals").is_served)]
     answers = [caller.put(approved / "reset_approvals") for caller in seeing]
     with verifies("merge-request-approvals.reset.others-get-401", go_on=True):
         for answer in answers:
             answer.must_be(401)
     with verifies("merge-request-approvals.reset.by-others-changes-nothing"):
         must_be_approved_by(maintainer, approved, *before)
+
+
+def test_the_bot_of_a_group_clears_approvals_too(approved: Path, maintainer: Caller, group_bot: Caller) -> None:
+    answer = group_bot.put(approved / "reset_approvals")
+    with verifies("merge-request-approvals.reset.by-group-bot"):
+        answer.must_be_served()
+        must_be_approved_by(maintainer, approved, within=RESET_SECONDS)
 
 
 # -- what keeps apart --------------------------------------------------------------------------------------------------
@@ -101,10 +114,15 @@ def test_approvals_of_one_merge_request_leave_those_of_another(
         return [approvers_of(maintainer, path) for path in (approved, untouched)]
 
     given(user_id(approver) not in others()[1], "the approver has approved the second merge request already")
+    with (
+        verifies("merge-request-approvals.approvals-are-separate"),
+        unchanged(others, "the approvals of other merge requests"),
+    ):
+        approver.post(review / "approve").given_served()
+        approver.post(review / "unapprove").given_served()
+    with verifies("merge-request-approvals.state.rule.approved-by-have-approved"):
+        must_count_only_who_approved(maintainer, review)
     with verifies("merge-request-approvals.approvals-are-separate"):
-        with unchanged(others, "the approvals of other merge requests"):
-            approver.post(review / "approve").given_served()
-            approver.post(review / "unapprove").given_served()
         approver.post(review / "approve").given_served()
         with unchanged(lambda: approvers_of(maintainer, review), "the approvals of the other merge request"):
             project_bot.put(approved / "reset_approvals").given_served()
@@ -205,28 +223,57 @@ def test_where_a_password_is_required_only_the_right_one_approves(
     guarded: Path,
     maintainer: Caller,
     approver: Caller,
+    password_merge_request: Fixture,
 ) -> None:
     password = password_of(approver)
     before = approvers_of(maintainer, guarded)
-    missing = approver.post(guarded / "approve")
-    after_missing = approvers_of(maintainer, guarded)
-    approver.post(guarded / "unapprove")
-    wrong = []
-    for text in (f"not {password}", "", *other_passwords(approver)):
+    missing, wrong = [], []
+    head = password_merge_request.get("sha")
+    for body in ({}, *([{"sha": head}] if head else [])):
+        answer = approver.post(guarded / "approve", body)
+        missing.append((answer, approvers_of(maintainer, guarded)))
+        approver.post(guarded / "unapprove")
+    for text in (f"not {password}", *nearly(password), *other_passwords(approver)):
         answer = approver.post(guarded / "approve", {"approval_password": text})
         wrong.append((answer, approvers_of(maintainer, guarded)))
+        # Whoever sends several wrong passwords in a row may be locked out: each is followed by the right one.
+        right = approver.post(guarded / "approve", {"approval_password": password})
         approver.post(guarded / "unapprove")
     right = approver.post(guarded / "approve", {"approval_password": password})
     with verifies("merge-request-approvals.password.right", go_on=True):
         right.must_be_served()
         must_be_approved_by(maintainer, guarded, *before, user_id(approver))
     with verifies("merge-request-approvals.password.missing", go_on=True):
-        missing.must_be_refused(beside=right)
-        must(after_missing == before, f"approved_by as before: {before}", str(after_missing))
+        for answer, after in missing:
+            answer.must_be_refused(beside=right)
+            must(after == before, f"approved_by as before: {before}", str(after))
     with verifies("merge-request-approvals.password.wrong"):
         for answer, after in wrong:
             answer.must_be_refused(beside=right)
             must(after == before, f"approved_by as before: {before}", str(after))
+
+
+def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Caller, owner: Caller) -> None:
+    """Whether an owner may approve at all is open, and shown by the right password first."""
+    password = owner.actor.password if owner.actor is not None and owner.actor.id is not None else None
+    if password is None:
+        return  # the approver's password is all that is needed to verify it
+    created(maintainer, guarded / "approval_rules", approvals_required=1, user_ids=[user_id(owner)])
+    with approvals_put_back(maintainer, guarded, owner):
+        right = owner.post(guarded / "approve", {"approval_password": password})
+        owner.post(guarded / "unapprove")
+        before = approvers_of(maintainer, guarded)
+        missing = owner.post(guarded / "approve")
+        after = approvers_of(maintainer, guarded)
+        if right.is_served:
+            with verifies("merge-request-approvals.password.missing"):
+                missing.must_be_refused(beside=right)
+                must(after == before, f"approved_by as before: {before}", str(after))
+
+
+def nearly(password: str) -> list[str]:
+    """Return nothing, half of a password, and the same letters in other case where it has any."""
+    return ["", password[: len(password) // 2], *({password.swapcase()} - {password})]
 
 
 def other_passwords(caller: Caller) -> list[str]:

@@ -197,8 +197,8 @@ def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Path, 
     name = "merge_requests_author_approval"
     given(isinstance(before, dict) and isinstance(before.get(name), bool), f"the configuration does not show {name}")
     settings = maintainer.read(project_path(unlocked) / "merge_request_approval_setting")
-    held = settings.values() if isinstance(settings, dict) else ()
-    locked = any(isinstance(entry, dict) and entry.get("locked") for entry in held)
+    lock = settings.get("allow_author_approval") if isinstance(settings, dict) else None
+    locked = isinstance(lock, dict) and bool(lock.get("locked"))
     given(not locked, "a setting of the group may keep the project's configuration from changing")
     yield path, before
     if maintainer.read(path)[name] is not before[name]:

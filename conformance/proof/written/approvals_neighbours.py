@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, altering, around
+from conformance.proof.tampering import afterwards, altering, around, handling
 from conformance.proof.written.approval_rules import stored
 from conformance.reference.areas.approval_rule_records import Level
 from conformance.reference.errors import StatedError
+from conformance.reference.identity import Kind
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -42,9 +44,58 @@ def beginning_of_the_head_is_enough(service: Service) -> None:
 
 
 @fault("merge-request-approvals.approve.near-sha-is-refused")
-def empty_sha_is_no_sha(service: Service) -> None:
-    """An empty sha is taken for none."""
-    conflicting(service, lambda sha, head: bool(sha) and sha != head)
+def what_stands_behind_the_head_is_not_read(service: Service) -> None:
+    """A sha is the HEAD if it begins with it."""
+    conflicting(service, lambda sha, head: sha is not None and not sha.startswith(head))
+
+
+@fault("merge-request-approvals.approve.other-sha-conflicts")
+def the_first_digit_is_not_read(service: Service) -> None:
+    """A sha is the HEAD if all but its first digit is."""
+    conflicting(service, lambda sha, head: sha is not None and sha[1:] != head[1:])
+
+
+@fault("merge-request-approvals.approve.other-sha-conflicts")
+def any_head_will_do(service: Service) -> None:
+    """The HEAD of any merge request is taken."""
+    heads = [service.repositories.head_of(one) for one in service.repositories.merge_requests.values()]
+    conflicting(service, lambda sha, _: sha is not None and sha not in heads)
+
+
+@fault("merge-request-approvals.merge-request.of-its-project")
+def merge_requests_are_found_anywhere(service: Service) -> None:
+    """A number that the project does not know shows the merge request of another project."""
+
+    def make(find: Any) -> Any:
+        def anywhere(project: Any, iid: int) -> Any:
+            known = service.repositories.merge_requests
+            others = [one for one in known.values() if one.iid == iid]
+            return others[0] if others and (project.id, iid) not in known else find(project, iid)
+
+        return anywhere
+
+    around(service.merge_request_approval_rules, "merge_request", make)
+
+
+@fault("merge-request-approvals.password.missing")
+def the_head_stands_for_the_password(service: Service) -> None:
+    """Whoever sends a sha is not asked for a password."""
+
+    def make(approve: Any) -> Any:
+        def lenient(merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+            approve(merge_request, caller, sha, caller.password if sha else password)
+
+        return lenient
+
+    around(service.merge_request_approvals, "approve", make)
+
+
+@fault("merge-request-approvals.password.wrong")
+def half_a_password_is_right(service: Service) -> None:
+    """A password is compared as far as it goes."""
+    service.merge_request_approvals.password_matches = lambda caller, password: (
+        bool(password) and caller.password.startswith(password)
+    )
 
 
 @fault("merge-request-approvals.password.wrong")
@@ -63,6 +114,49 @@ def anybody_s_password_is_right(service: Service) -> None:
     service.merge_request_approvals.password_matches = lambda _, password: any(
         user.password == password for user in service.identities.users.values()
     )
+
+
+@fault("merge-request-approvals.reset.others-get-401")
+def administrators_are_forbidden_to_reset(service: Service) -> None:
+    """An administrator of the installation is refused a reset with 403."""
+
+    def make(require: Any) -> Any:
+        def other(caller: Any, merge_request: Any) -> None:
+            if caller.admin:
+                raise StatedError(403, "403 Forbidden")
+            require(caller, merge_request)
+
+        return other
+
+    around(service.merge_request_approvals, "require_bot", make)
+
+
+@fault("merge-request-approvals.reset.by-group-bot")
+def bots_of_groups_clear_nothing(service: Service) -> None:
+    """The bot of a group token resets approvals, and nothing happens."""
+
+    def make(handler: Any) -> Any:
+        def idle(request: Request) -> Any:
+            before = service.store.snapshot()
+            answer = handler(request)
+            if request.caller.bot is not None and request.caller.bot.kind is Kind.GROUP:
+                service.store.restore(before)
+            return answer
+
+        return idle
+
+    handling(service, f"PUT {MERGE_REQUEST}/reset_approvals", make)
+
+
+@fault("merge-request-approvals.approve.left-until-enough")
+def one_approval_is_enough(service: Service) -> None:
+    """Nothing is left to approve once anybody has approved."""
+
+    def shown(status: Any, *_: Any) -> None:
+        if status["approved_by"]:
+            status["approvals_left"] = 0
+
+    afterwards(service.merge_request_approvals, "status", shown)
 
 
 # -- what a move leaves ------------------------------------------------------------------------------------------------
@@ -169,6 +263,30 @@ def one_of_two_approvals_is_lost(service: Service) -> None:
 def one_of_two_rules_is_lost(service: Service) -> None:
     """Of two rules that are created at the same time the first is lost."""
     losing(service, service.approval_rules, "add_rule")
+
+
+@fault("group-approval-rules.create.at-once")
+def a_creation_undoes_changes_beside_it(service: Service) -> None:
+    """A rule of a group is created beside the others as they were a moment before."""
+    table, key = stored(service), "POST /groups/:id/approval_rules"
+    seen: dict[int, dict[Any, Any]] = {}
+
+    async def wait(request: Request) -> None:
+        if request.route.key == key:
+            seen[id(request)] = dict(table)
+            await asyncio.sleep(AT_ONCE / 2)
+
+    def make(handler: Any) -> Any:
+        def late(request: Request) -> Any:
+            before = seen.pop(id(request))
+            table.clear()
+            table.update(before)
+            return handler(request)
+
+        return late
+
+    service.interruption = wait
+    handling(service, key, make)
 
 
 @fault("approval-settings.group.update.at-once")

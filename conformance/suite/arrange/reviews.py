@@ -49,6 +49,12 @@ def password_of(caller: Caller) -> str:
     return given_in_profile(caller.actor.password if caller.actor else None, "password", caller.name)
 
 
+def administrators() -> list[Caller]:
+    """Return the administrator of the installation, where the profile names one."""
+    run = current_run()
+    return [Caller(run, run.profile.actors["admin"])] if "admin" in run.profile.actors else []
+
+
 def username(caller: Caller) -> str:
     """Return the username of an actor; raise NotTested when the profile does not give it."""
     return str(given_in_profile(caller.actor.username if caller.actor else None, "username", caller.name))
@@ -275,6 +281,27 @@ def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
     body = reader.read(merge_request / "approval_state")
     given(isinstance(body, dict) and isinstance(body.get("rules"), list), "the approval state has no list of rules")
     return dict(body)
+
+
+def open_rules(state: Mapping[str, Any]) -> list[Rule]:
+    """Return the rules of a state that still want approvals."""
+    return [
+        rule
+        for rule in state["rules"]
+        if isinstance(rule, dict) and int(rule.get("approvals_required") or 0) > len(rule.get("approved_by") or ())
+    ]
+
+
+def must_count_only_who_approved(reader: Caller, merge_request: Path) -> None:
+    """Expect in approved_by of the rules in the state nobody who is not in approved_by of the status."""
+
+    def strangers() -> list[Any]:
+        approved = approvers_in(status_of(reader, merge_request))
+        rules = [rule for rule in state_of(reader, merge_request)["rules"] if isinstance(rule, dict)]
+        shown = [user for rule in rules for user in rule.get("approved_by") or () if isinstance(user, dict)]
+        return [user.get("id") for user in shown if user.get("id") not in approved]
+
+    must_become(strangers, lambda found: not found, "nobody in approved_by of a rule who has not approved")
 
 
 def rule_in_state(state: Mapping[str, Any], number: int) -> Rule:
