@@ -200,7 +200,8 @@ def test_a_change_of_one_integration_leaves_the_others(
         return {slug: entry for slug, entry in found.items() if slug != slug_of(moving)}
 
     with verifies("integrations.update.leaves-others"), unchanged(others, "the entries of the other integrations"):
-        given_set_up(maintainer, path, moving, push_events=True)
+        with unchanged(others, "the entries of the other integrations"):
+            given_set_up(maintainer, path, moving, push_events=True)
         with unchanged(others, "the entries of the other integrations"):
             given_set_up(maintainer, path, moving, push_events=False)
         given_disabled(maintainer, path, moving)
@@ -284,7 +285,8 @@ def test_disabling_an_integration_switches_its_flags_back(
     """What is not sent when it is set up again is as it was when it was set up for the first time."""
     integration = max(integrations, key=lambda each: len(each.get("events") or ()))
     slug, least = slug_of(integration), least_settings(integration)
-    flags = [name for name in given_field(integration, "events", list) if name not in least]
+    named = [*given_field(integration, "events", list), *(integration.get("parameters") or ())]
+    flags = [name for name in named if name not in {*least, "active"}]
     given(bool(flags), f"the profile names no event of {slug}")
     path = integrations_path(maintainer, project)
     with borrowed(maintainer, path, integration):
