@@ -103,6 +103,11 @@ class Operation:
         exact = next((response for response in self.responses if response.status == str(status)), None)
         return exact or next((response for response in self.responses if response.covers(status)), None)
 
+    @property
+    def takes_body_in_query(self) -> bool:
+        """Whether what the body holds may be sent in the query instead."""
+        return bool(self.document["paths"][self.path][self.method.lower()].get("x-body-in-query"))
+
     def requirements(self) -> frozenset[str]:
         """Return every requirement that this operation's place in the document states."""
         named: set[str | None] = {*self.served.values(), *self.refused.values(), self.paginated}

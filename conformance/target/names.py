@@ -22,7 +22,7 @@ ACTORS: Mapping[str, str] = MappingProxyType(
         "second_approver": "another one like `approver`",
         "author": "author of `merge_request`",
         "outsider": "a user without any role in `project` and `group`",
-        "admin": "administrator of the installation; only used where the text speaks of administrators",
+        "admin": "administrator of the installation; only used where the text speaks of these or of everybody",
         "project_bot": "bot user of an access token of `project`",
         "group_bot": "bot user of an access token of `group`",
     },

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suite.arrange import Arranged, arranged
+from conformance.suite.arrange import ABSENT, Arranged, Prepared, arranged
 from conformance.suite.derived import (
     ANONYMOUS,
     WRONG_TOKEN,
@@ -110,18 +111,19 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     refused = [requirement, "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"]
     untouched = [requirement, "errors.refusal.changes-nothing"]
     untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
-    caller, by_path = caller_named(name), prepared.by_path
+    caller = caller_named(name)
     found: list[Answer] = []
     with ExitStack() as looking:
         if prepared.request_example.state is not None:
             looking.enter_context(held_against(untouched if shows_change else [requirement], go_on=True))
             looking.enter_context(unchanged(prepared.state, "the state"))
         found.append(prepared.sent_by(caller))
-        found += [by_path.sent_by(caller)] if by_path else []
+        found += [call.sent_by(caller) for call in in_other_forms(prepared)]
         with held_against(refused, go_on=True):
             found[0].must_be_refused(beside=control)
             for other in found[1:]:
-                must(not other.is_served, "a refusal, by the path as well", f"status {other.status}", other.exchange)
+                wanted = "a refusal, in whatever form the call is made"
+                must(not other.is_served, wanted, f"status {other.status}", other.exchange)
     if not found:
         return  # the state could not be read, so nobody called
     answer = found[0]
@@ -130,6 +132,18 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     note("errors.body-shape", f"the body of a {answer.exchange.status} is {shape(answer)}")
     if any(called.is_served for called in found):
         prepared.again()
+
+
+def in_other_forms(prepared: Arranged) -> list[Prepared]:
+    """Return the call as it may also be made: by the path, with its parameters in the query, of a later page."""
+    call, by_path = prepared.call, prepared.by_path
+    forms = [by_path] if by_path else []
+    if prepared.operation.takes_body_in_query and isinstance(call.body, dict):
+        single = {name: value for name, value in call.body.items() if not isinstance(value, list)}
+        forms.append(replace(call, query={**call.query, **single}, body=ABSENT))
+    if prepared.operation.paginated:
+        forms.append(replace(call, query={**call.query, "page": 2, "per_page": 1}))
+    return forms
 
 
 def shape(answer: Answer) -> str:

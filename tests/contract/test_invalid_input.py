@@ -163,11 +163,16 @@ def content(answer: Answer) -> Any:
 # -- things that do not exist ------------------------------------------------------------------------------------------
 
 
-def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int, ...]:
-    """Return numbers that name nothing: one not in use, the one before the first, a right one beyond 32 bits."""
+def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
+    """
+    Return what names nothing: numbers not in use, before the first, a right one beyond 32 bits, and a right path that
+    goes on behind its end.
+    """
     body = prepared.call.body if isinstance(prepared.call.body, dict) else {}
     right = prepared.call.path_values.get(parameter.name, body.get(parameter.name))
-    return (UNUSED_ID, 0, 2**32 + (right if isinstance(right, int) else UNUSED_ID))
+    by_path = prepared.by_path.path_values["id"] if prepared.by_path and parameter.name == "id" else None
+    longer = (f"{by_path}-conformance-none",) if by_path else ()
+    return (UNUSED_ID, 0, 2**32 + (right if isinstance(right, int) else UNUSED_ID), *longer)
 
 
 def naming(operation: Operation) -> Iterator[tuple[Parameter, str | None]]:

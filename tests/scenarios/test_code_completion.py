@@ -138,6 +138,7 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
     ),
     "code-completion.request.intent.allows-no-other": (
         completion(intent="conformance-unknown-intent"),
+        completion(intent="COMPLETION"),
         completion(intent=NO_TEXT),
     ),
 }
@@ -226,12 +227,15 @@ def test_a_project_without_completions_is_told_so(
 
 
 def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixture) -> None:
-    known = check(maintainer, given_field(project, "path", str))
+    """A path that begins with that of a project is the path of another one, or of none."""
+    path = given_field(project, "path", str)
+    known = check(maintainer, path)
     given(known.status in (200, 403), f"the check answers {known.status} for a project that exists")
     with verifies("code-completion.enabled.empty-path", go_on=True):
         check(maintainer, "").must_be(404)
     with verifies("code-completion.enabled.unknown-project"):
-        check(maintainer, UNKNOWN_PATH).must_be(404)
+        for unknown in (UNKNOWN_PATH, f"{path}-conformance-none"):
+            check(maintainer, unknown).must_be(404)
 
 
 def test_a_readable_project_has_completions_or_has_none(maintainer: Caller, project: Fixture) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.code_completion import CHECK
-from conformance.suite.arrange.reviews import given_open, merge_request_path, under_review
-from conformance.suite.expectations import given_field, group_path, verifies
+from conformance.suite.arrange.reviews import approvals_put_back, given_open, merge_request_path, under_review
+from conformance.suite.derived import administrators
+from conformance.suite.expectations import given_field, group_path, must, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -26,10 +27,13 @@ def test_a_reset_by_somebody_who_is_no_bot_answers_401(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
+    """Nobody but a bot may, an administrator of the installation neither."""
     path = merge_request_path(project, merge_request)
     maintainer.get(path / "approvals").given_served()
+    seeing = [caller for caller in administrators() if caller.get(path / "approvals").is_served]
     with verifies("errors.reset-by-others"):
-        maintainer.put(path / "reset_approvals").must_be(401)
+        for caller in (maintainer, *seeing):
+            caller.put(path / "reset_approvals").must_be(401)
 
 
 def test_the_enabled_check_tells_switched_off_from_unknown(
@@ -53,8 +57,22 @@ def test_approving_another_commit_answers_409(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """By somebody whom a rule names: the order in which a service checks is its own."""
+    """
+    By somebody whom a rule names: the order in which a service checks is its own.
+
+    An administrator whom no rule names may be refused for that, and is not served either.
+    """
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
     with under_review(maintainer, path, approver), verifies("errors.stale-sha"):
-        approver.post(path / "approve", {"sha": NO_COMMIT}).must_be(409)
+        refused = approver.post(path / "approve", {"sha": NO_COMMIT}).must_be(409)
+        for caller in administrators():
+            with approvals_put_back(maintainer, path, caller):
+                answer = caller.post(path / "approve", {"sha": NO_COMMIT})
+            must(
+                not answer.is_served,
+                "a refusal, as for everybody",
+                f"status {answer.status}",
+                refused.exchange,
+                answer.exchange,
+            )

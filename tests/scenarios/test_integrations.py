@@ -158,10 +158,16 @@ def test_each_of_two_integrations_shows_its_own_settings(
 
 def two_distinctive(integrations: tuple[Fixture, ...]) -> tuple[Fixture, Fixture]:
     """Return two integrations that show a text again; raise NotTested when the profile does not name so many."""
-    found = [each for each in integrations if each.get("distinctive_name") and each.get("distinctive_value")]
+    found = with_a_text(integrations)
     for each in integrations if len(found) < 2 else ():
         distinctive(each)
     return found[0], found[1]
+
+
+def with_a_text(integrations: tuple[Fixture, ...]) -> list[Fixture]:
+    """Return the integrations that show a text again; the first of all where the profile names no such text."""
+    found = [each for each in integrations if each.get("distinctive_name") and each.get("distinctive_value")]
+    return found or [integrations[0]]
 
 
 def test_a_change_of_an_integration_shows_in_its_entry(
@@ -194,7 +200,8 @@ def test_a_change_of_one_integration_leaves_the_others(
         return {slug: entry for slug, entry in found.items() if slug != slug_of(moving)}
 
     with verifies("integrations.update.leaves-others"), unchanged(others, "the entries of the other integrations"):
-        given_set_up(maintainer, path, moving, push_events=True)
+        with unchanged(others, "the entries of the other integrations"):
+            given_set_up(maintainer, path, moving, push_events=True)
         with unchanged(others, "the entries of the other integrations"):
             given_set_up(maintainer, path, moving, push_events=False)
         given_disabled(maintainer, path, moving)
@@ -230,6 +237,27 @@ def test_a_change_in_one_project_leaves_the_integrations_of_another(
                 given_disabled(maintainer, path, integration)
 
 
+def test_what_is_set_in_one_project_is_shown_in_no_other(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+    sibling_project: Fixture,
+) -> None:
+    """Nothing is done in the other project, so that the service may know nothing of the integration there."""
+    integration = with_a_text(integrations)[-1]
+    slug, (name, value) = slug_of(integration), distinctive(integration)
+    path, neighbour = (integrations_path(maintainer, one) for one in (project, sibling_project))
+    given(not maintainer.whole_list(neighbour).having(slug=slug), f"{slug} is set up in the other project as well")
+    with borrowed(maintainer, path, integration):
+        given_set_up(maintainer, path, integration, **{name: value})
+        shows = shows_text(maintainer.get(path / slug).given_served(), value)
+        given(shows, f"{slug} does not show the {name} that it was given")
+        with verifies("integrations.belong-to-their-project"):
+            elsewhere = maintainer.get(neighbour / slug).must_not_break()
+            leaks = elsewhere.is_served and shows_text(elsewhere, value)
+            must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", elsewhere.exchange)
+
+
 def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path: Path, integration: Fixture) -> None:
     """An address that survives its integration may come back with the next one who sets it up."""
     slug, (name, value) = slug_of(integration), distinctive(integration)
@@ -257,7 +285,8 @@ def test_disabling_an_integration_switches_its_flags_back(
     """What is not sent when it is set up again is as it was when it was set up for the first time."""
     integration = max(integrations, key=lambda each: len(each.get("events") or ()))
     slug, least = slug_of(integration), least_settings(integration)
-    flags = [name for name in given_field(integration, "events", list) if name not in least]
+    named = [*given_field(integration, "events", list), *(integration.get("parameters") or ())]
+    flags = [name for name in named if name not in {*least, "active"}]
     given(bool(flags), f"the profile names no event of {slug}")
     path = integrations_path(maintainer, project)
     with borrowed(maintainer, path, integration):
@@ -344,16 +373,24 @@ def test_entries_tell_of_vulnerabilities_in_the_edition_that_has_them(
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_integration_is_neither_read_nor_set_up(maintainer: Caller, project: Fixture) -> None:
-    path = integrations_path(maintainer, project)
+@pytest.mark.parametrize("near", [False, True], ids=["by-another-name", "by-a-name-that-goes-on"])
+def test_an_unknown_integration_is_neither_read_nor_set_up(
+    near: bool,  # noqa: FBT001 - a parameter of the test
+    maintainer: Caller,
+    path: Path,
+    integration: Fixture,
+) -> None:
+    """What would do for setting up one that is known is sent: nothing else is wrong with it."""
+    slug = f"{slug_of(integration)}-conformance-none" if near else UNKNOWN_SLUG
+    given_set_up(maintainer, path, integration)
     control = maintainer.get(path)
     with verifies("integrations.unknown-slug.reading", go_on=True):
-        maintainer.get(path / UNKNOWN_SLUG).must_be_refused(beside=control)
+        maintainer.get(path / slug).must_be_refused(beside=control)
     with (
         verifies("integrations.unknown-slug.setting-up"),
         unchanged(lambda: entries(maintainer, path), "the list"),
     ):
-        maintainer.put(path / UNKNOWN_SLUG, {"push_events": True}).must_be_refused(beside=control)
+        maintainer.put(path / slug, settings_of(integration)).must_be_refused(beside=control)
 
 
 def test_disabling_an_unknown_integration_changes_nothing(maintainer: Caller, path: Path, integration: Fixture) -> None:

@@ -164,7 +164,8 @@ class Arranged:
         """Undo what was called so far and make the call right once more; after calls that only read, it still is."""
         if self.operation.is_read:
             return
-        self.put_back()
+        if self._remembered is not ABSENT:
+            (self._area.undo or self._area.put_back)(self.keeper, self.place, self._remembered)
         self.call = prepare(
             self.operation, self.request_example, self.place, self.request_example.before(self.keeper, self.place)
         )

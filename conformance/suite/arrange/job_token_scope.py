@@ -45,10 +45,17 @@ def limit_kept(caller: Caller, project: Fixture) -> Iterator[bool]:
     try:
         yield before
     finally:
+        if not before:
+            # Entries may be refused while the limit is off.
+            _bring_back_both(caller, project, lists)
         _switch_back(caller, project, on=before)
-        for allowlist, ids in lists.items():
-            if ids is not None:
-                allowlist.bring_back(caller, project, ids)
+        _bring_back_both(caller, project, lists)
+
+
+def _bring_back_both(caller: Caller, project: Fixture, lists: Mapping[Allowlist, set[int] | None]) -> None:
+    for allowlist, ids in lists.items():
+        if ids is not None:
+            allowlist.bring_back(caller, project, ids)
 
 
 def _switch_back(caller: Caller, project: Fixture, *, on: bool) -> None:
@@ -217,11 +224,15 @@ class _Listed:
         return {"limit": limit, "list": before}
 
     def put_back(self, caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
-        project = place.fixture("project")
+        self.undo(caller, place, before)
         if before["limit"] is False:
-            # First: the list may be lost with it.
-            _switch_back(caller, project, on=False)
-        self.allowlist.bring_back(caller, project, before["list"])
+            _switch_back(caller, place.fixture("project"), on=False)
+            # Once more: the list may be lost with the limit.
+            self.undo(caller, place, before)
+
+    def undo(self, caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
+        """Bring the list back and leave the limit on, without which an entry may be neither added nor removed."""
+        self.allowlist.bring_back(caller, place.fixture("project"), before["list"])
 
     def read_back(self) -> ReadBack:
         return ReadBack(
@@ -252,9 +263,7 @@ def _remember_limit(caller: Caller, place: Place) -> dict[str, Any]:
 
 def _put_back_limit(caller: Caller, place: Place, before: Mapping[str, Any]) -> None:
     _switch_back(caller, place.fixture("project"), on=before["limit"])
-    for allowlist, ids in before["lists"].items():
-        if ids is not None:
-            allowlist.bring_back(caller, place.fixture("project"), ids)
+    _bring_back_both(caller, place.fixture("project"), before["lists"])
 
 
 def _switch_shows(sent: Mapping[str, Any]) -> str:
@@ -289,6 +298,7 @@ PROJECT_LIST = Area(
     keeper="maintainer",
     remember=_IN_PROJECTS.remember,
     put_back=_IN_PROJECTS.put_back,
+    undo=_IN_PROJECTS.undo,
     unknown={
         "id": "job-token-scope.unknown-project",
         "addProjectToJobTokenAllowlist.target_project_id": "job-token-scope.allowlist.add.unknown-target",
@@ -306,6 +316,7 @@ GROUP_LIST = Area(
     keeper="maintainer",
     remember=_IN_GROUPS.remember,
     put_back=_IN_GROUPS.put_back,
+    undo=_IN_GROUPS.undo,
     unknown={
         "id": "job-token-scope.unknown-project",
         "addGroupToJobTokenAllowlist.target_group_id": "job-token-scope.groups-allowlist.add.unknown-target",

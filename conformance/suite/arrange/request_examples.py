@@ -110,6 +110,8 @@ class Area:
     """Reads all that calls of the area can change."""
     put_back: Callable[[Caller, Place, Any], None]
     """Brings it back to what was remembered; what cannot be brought back is left."""
+    undo: Callable[[Caller, Place, Any], None] | None = None
+    """Undoes one call, so that the next one can be made, where that is not all that is put back in the end."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Parameter that names a thing -> the requirement that a thing which does not exist is refused."""
     takes: Callable[[Place, str], bool] = _all_alike

@@ -1,0 +1,193 @@
+"""Faults that show for values beside the right one, and for calls made in another form than the usual one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import afterwards, around, handling, is_route, let_in, parameters
+from conformance.reference.errors import NotFoundError
+from conformance.reference.http import Response
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+
+GROUP_RULES = "/groups/:id/approval_rules"
+CHECK = "POST /code_suggestions/enabled"
+COMPLETIONS = "POST /code_suggestions/completions"
+
+
+# -- who calls, in which form ------------------------------------------------------------------------------------------
+
+
+def of_a_developer(service: Service, request: Request) -> bool:
+    """Tell whether a request carries the token of the developer."""
+    return request.headers.get(b"private-token") == service.world.actors["developer"].token.encode()
+
+
+@fault("group-approval-rules.authorization.creating-below-administrator", operation="createGroupApprovalRule")
+def rules_come_by_the_query_for_developers(service: Service) -> None:
+    """A developer creates a rule of a group when its parameters are sent in the query."""
+
+    def by_query(request: Request) -> bool:
+        creates = is_route(request.route, f"POST {GROUP_RULES}") and b"name=" in request.query
+        return creates and of_a_developer(service, request)
+
+    let_in(service, by_query, "owner")
+
+
+@fault("group-approval-rules.authorization.listing-below-administrator", operation="listGroupApprovalRules")
+def later_pages_of_rules_are_open_to_developers(service: Service) -> None:
+    """A developer is shown all pages of a group's rules but the first one."""
+
+    def later(request: Request) -> bool:
+        lists = is_route(request.route, f"GET {GROUP_RULES}") and b"page=2" in request.query.split(b"&")
+        return lists and of_a_developer(service, request)
+
+    let_in(service, later, "owner")
+
+
+# -- values that go on, or are written in another way ------------------------------------------------------------------
+
+
+@fault("project-approval-rules.unknown-project", operation="listProjectApprovalRules")
+@fault("approval-settings.project.read.unknown-project", operation="getProjectApprovalSettings")
+@fault("integrations.unknown-project", operation="listIntegrations")
+def a_path_that_goes_on_names_the_project(service: Service) -> None:
+    """A path that goes on behind the one of a project names that project."""
+
+    def make(find: Any) -> Any:
+        def found(reference: str) -> Any:
+            begins = (one for one in service.identities.projects.values() if reference.startswith(one.full_path))
+            return find(reference) or next(begins, None)
+
+        return found
+
+    around(service.identities, "find_project", make)
+
+
+def slugs_that_go_on(service: Service, key: str) -> None:
+    """Let an operation take a slug that goes on behind that of an integration for that one."""
+
+    def make(handler: Any) -> Any:
+        def handled(request: Request) -> Any:
+            request.path["slug"] = request.path["slug"].partition("-conformance")[0] or request.path["slug"]
+            return handler(request)
+
+        return handled
+
+    handling(service, key, make)
+
+
+@fault("integrations.unknown-slug.reading", operation="getIntegration")
+def a_slug_that_goes_on_is_read(service: Service) -> None:
+    """A slug that goes on behind that of an integration is read as that integration."""
+    slugs_that_go_on(service, "GET /projects/:id/integrations/:slug")
+
+
+@fault("integrations.unknown-slug.setting-up", operation="setUpIntegration")
+def a_slug_that_goes_on_is_set_up(service: Service) -> None:
+    """A slug that goes on behind that of an integration sets up that integration."""
+    slugs_that_go_on(service, "PUT /projects/:id/integrations/:slug")
+
+
+@fault("code-completion.enabled.unknown-project")
+def the_check_takes_a_path_that_goes_on(service: Service) -> None:
+    """The check says that a project has completions whose path goes on behind that of one that is there."""
+
+    def make(handler: Any) -> Any:
+        def checked(request: Request) -> Any:
+            path = request.parameters.optional_string("project_path") or ""
+            known = {project.full_path for project in service.identities.projects.values()}
+            goes_on = path not in known and any(path.startswith(one) for one in known)
+            return Response() if goes_on else handler(request)
+
+        return checked
+
+    handling(service, CHECK, make)
+
+
+@fault("code-completion.request.intent.allows-no-other")
+def an_intent_in_capitals_is_completed(service: Service) -> None:
+    """An intent in capitals is taken for the one in small letters."""
+    parameters(
+        service,
+        COMPLETIONS,
+        lambda values: {
+            name: text.lower() if name == "intent" and isinstance(text, str) else text for name, text in values.items()
+        },
+    )
+
+
+# -- administrators, and things of the same number ---------------------------------------------------------------------
+
+
+@fault("errors.reset-by-others", operation="resetMergeRequestApprovals")
+def administrators_reset_approvals_as_well(service: Service) -> None:
+    """An administrator of the installation resets approvals like a bot."""
+
+    def make(require: Any) -> Any:
+        return lambda caller, merge_request: None if caller.admin else require(caller, merge_request)
+
+    around(service.merge_request_approvals, "require_bot", make)
+
+
+@fault("errors.stale-sha", operation="approveMergeRequest")
+def any_sha_will_do_for_administrators(service: Service) -> None:
+    """An administrator approves with the sha of another commit."""
+
+    def make(approve: Any) -> Any:
+        return lambda merge_request, caller, sha, password: approve(
+            merge_request, caller, None if caller.admin else sha, password
+        )
+
+    around(service.merge_request_approvals, "approve", make)
+
+
+@fault("job-token-scope.allowlist.change.shows-to-everybody", operation="listJobTokenAllowlist")
+def administrators_are_shown_an_empty_list(service: Service) -> None:
+    """An administrator is shown that no project is let in."""
+
+    def make(handler: Any) -> Any:
+        def listed(request: Request) -> Any:
+            answer = handler(request)
+            if request.caller.admin:
+                answer.content = []
+            return answer
+
+        return listed
+
+    handling(service, "GET /projects/:id/job_token_scope/allowlist", make)
+
+
+@fault("job-token-scope.allowlists.are-separate", operation="removeGroupFromJobTokenAllowlist")
+def a_group_takes_the_project_of_its_number_with_it(service: Service) -> None:
+    """Removing a group also removes the project of the same number from the other list."""
+
+    def also(_: Any, project: Any, target: Any) -> None:
+        scopes = service.job_token_scope
+        scope = scopes.of(project)
+        left = tuple(number for number in scope.projects if number != target.id)
+        scopes.scopes[project.id] = replace(scope, projects=left)
+
+    afterwards(service.job_token_scope, "remove_group", also)
+
+
+@fault("integrations.belong-to-their-project", operation="getIntegration")
+def what_another_project_has_set_is_shown(service: Service) -> None:
+    """Where a project never set an integration up, what another one has set of it is shown."""
+
+    def make(find: Any) -> Any:
+        def found(project: Any, slug: str) -> Any:
+            others = (one for one in service.integrations.known.values() if one.slug == slug and one.active)
+            try:
+                mine = find(project, slug)
+            except NotFoundError:
+                mine = None
+            return mine if mine is not None and mine.active else next(others, mine) or find(project, slug)
+
+        return found
+
+    around(service.integrations, "find", make)
