@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
+from conformance.contract.operations import read_operations
 from conformance.contract.side_effects import Where
 from conformance.suite.arrange.integrations import values_under
 from conformance.suite.arrange.request_examples import Prepared
@@ -213,6 +214,11 @@ class WorldSnapshot:
                     readings[thing] = found
         return cls(readings)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was read that could be lost."""
+        return not any(reading.entries for reading in self.readings.values())
+
     def changes(self, may: Callable[[Thing, Difference], bool]) -> Iterator[tuple[Thing, list[Difference]]]:
         """
         Read everything again and yield for each thing what has changed and may not; an empty list where nothing has.
@@ -331,7 +337,8 @@ def _entries(thing: Thing, body: Any) -> Entries | None:
     if part.within is not None:
         body = body.get(part.within) if isinstance(body, dict) else None
     if part.by is None:
-        return {name: _at(body, name) for name in part.keeps} if isinstance(body, dict) else None
+        fields = {name: _at(body, name) for name in part.keeps} if isinstance(body, dict) else {}
+        return {name: value for name, value in fields.items() if value is not None} or None
     if not isinstance(body, list):
         return None
     found = {_hashable(_at(entry, part.by)): {name: _at(entry, name) for name in part.keeps} for entry in body}
@@ -371,6 +378,17 @@ def _named_by_profile(profile: Profile, slug: Any) -> list[str]:
 
 
 # -- what may change ---------------------------------------------------------------------------------------------------
+
+
+def requirements_that_something_stays(operation: Operation) -> frozenset[str]:
+    """Return all requirements that something stays as it was when an operation is called."""
+    return Contract.load().side_effects.requirements(operation.id, operation.area)
+
+
+def is_second_name(operation: Operation) -> bool:
+    """Tell whether an operation is another one by its older name, where the version has both names."""
+    other = operation.alias_of
+    return other is not None and other in {known.id for known in read_operations(operation.document)}
 
 
 @dataclass(frozen=True)

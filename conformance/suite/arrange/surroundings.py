@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_rules import project_rules_path
 from conformance.suite.arrange.integrations import integrations_path, set_up, slug_of
-from conformance.suite.arrange.job_token_scope import ALLOWLISTS, limit_on
+from conformance.suite.arrange.job_token_scope import ALLOWLISTS, GROUPS, PROJECTS, Allowlist, limit_on
 from conformance.suite.arrange.places import Place
-from conformance.suite.arrange.reviews import approvals_put_back, created, merge_request_path, rules_put_back, user_id
+from conformance.suite.arrange.reviews import approvals_put_back, created, merge_request_path, rules_put_back
 from conformance.suite.context import NotTested, Unmet, current_run
-from conformance.suite.expectations import Caller
+from conformance.suite.expectations import Caller, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,33 +25,32 @@ Part = Callable[[Place], AbstractContextManager[None]]
 
 
 class Surroundings:
-    """What was made in the world beside what calls are about: once for the tests of an area, until it is put back."""
+    """What was made beside the things that calls are about, for tests that follow each other, until it is put back."""
 
     def __init__(self) -> None:
         """Begin with the world as it is."""
-        self._stack = ExitStack()
-        self._parts: tuple[Part, ...] = ()
+        self._made: dict[Part, ExitStack] = {}
 
-    def make(self, area: str, place: Place) -> None:
+    def make(self, name: str, area: str, place: Place) -> None:
         """
-        Make what the calls of an area could hit, as far as the profile names it and the target lets it be made.
+        Make what an operation could hit, or what the reads of an area could, as far as the profile names it.
 
-        What was made for another area and is not needed here is put back before. What cannot be made or put back is
-        for other tests to find.
+        What was made for an earlier one stays if it is needed here too, and is put back otherwise. What the target
+        does not let be made or put back is for other tests to find.
         """
-        wanted = _AROUND.get(area, ())
-        if self._parts == wanted:
-            return
-        self.put_back()
-        self._parts = wanted
+        wanted = (*_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ()))
+        for part in [part for part in reversed(self._made) if part not in wanted]:
+            self._made.pop(part).close()
         for part in wanted:
-            with suppress(Unmet, NotTested):
-                self._stack.enter_context(_tried(part, place))
+            if part not in self._made:
+                self._made[part] = ExitStack()
+                with suppress(Unmet, NotTested):
+                    self._made[part].enter_context(_tried(part, place))
 
     def put_back(self) -> None:
         """Put all of it back, the last first."""
-        self._parts = ()
-        self._stack.close()
+        while self._made:
+            self._made.popitem()[1].close()
 
 
 @contextmanager
@@ -65,62 +64,71 @@ def _tried(part: Part, place: Place) -> Iterator[None]:
             stack.close()
 
 
-def _maintainer(place: Place) -> Caller:
-    return Caller(current_run(), place.profile.actors["maintainer"])
+def _entries(allowlist: Allowlist, name: str, which: int) -> Part:
+    """Let an allowlist of a project have an entry, the first fixture of its kind or the last one."""
 
-
-@contextmanager
-def _entries(place: Place, name: str, which: int) -> Iterator[None]:
-    """Let both allowlists of a project have an entry, the first fixture of its kind or the last one."""
-    caller, project = _maintainer(place), place.fixture(name)
-    with limit_on(caller, project), ExitStack() as stack:
-        for allowlist in ALLOWLISTS:
-            target = place.entries(allowlist.fixture)[which]
-            stack.enter_context(allowlist.left_as_found(caller, project, [target]))
+    @contextmanager
+    def made(place: Place) -> Iterator[None]:
+        caller, project = _maintainer(place), place.fixture(name)
+        target = place.entries(allowlist.fixture)[which]
+        with limit_on(caller, project), allowlist.left_as_found(caller, project, [target]):
             allowlist.given_added(caller, project, target.id)
-        yield
+            yield
+
+    return made
 
 
-@contextmanager
-def _project_rule(place: Place, name: str) -> Iterator[None]:
+def _project_rule(name: str) -> Part:
     """Let a project have a rule that names those who approve."""
+
+    @contextmanager
+    def made(place: Place) -> Iterator[None]:
+        caller = _maintainer(place)
+        rules = project_rules_path(place.fixture(name))
+        with rules_put_back(caller, rules):
+            created(caller, rules, **_named(place))
+            yield
+
+    return made
+
+
+@contextmanager
+def _rule_of_another_merge_request(place: Place) -> Iterator[None]:
+    """Let another merge request of the project have a rule of its own."""
     caller = _maintainer(place)
-    rules = project_rules_path(place.fixture(name))
+    rules = _second_merge_request(place) / "approval_rules"
     with rules_put_back(caller, rules):
-        created(caller, rules, **_approvers(place))
+        created(caller, rules, **_named(place))
         yield
 
 
 @contextmanager
-def _review(place: Place, name: str) -> Iterator[None]:
-    """Let another merge request of the project have a rule of its own, and approvals."""
-    caller, run = _maintainer(place), current_run()
-    merge_request = merge_request_path(place.fixture("project"), place.fixture(name))
-    names = [one for one in ("approver", "second_approver") if one in place.profile.actors]
-    approvers = [Caller(run, place.profile.actors[one]) for one in names]
-    with (
-        rules_put_back(caller, merge_request / "approval_rules"),
-        approvals_put_back(caller, merge_request, *approvers),
-    ):
-        created(caller, merge_request / "approval_rules", user_ids=[user_id(approver) for approver in approvers])
+def _approvals_of_another_merge_request(place: Place) -> Iterator[None]:
+    """Let everybody who may approve have approved another merge request of the project."""
+    merge_request, approvers = _second_merge_request(place), _approvers(place)
+    with approvals_put_back(_maintainer(place), merge_request, *approvers):
         for approver in approvers:
             approver.post(merge_request / "approve")
         yield
 
 
-@contextmanager
-def _integration(place: Place, name: str, which: int) -> Iterator[None]:
+def _integration(name: str, which: int) -> Part:
     """Let a project have an integration, as the profile says it; one that it has stays as it is."""
-    caller, integration = _maintainer(place), place.entries("integration")[which]
-    path = integrations_path(caller, place.fixture(name))
-    if caller.whole_list(path).having(slug=slug_of(integration)):
-        yield
-        return
-    set_up(caller, path, integration, **_optional(integration))
-    try:
-        yield
-    finally:
-        caller.delete(path / slug_of(integration))
+
+    @contextmanager
+    def made(place: Place) -> Iterator[None]:
+        caller, integration = _maintainer(place), place.entries("integration")[which]
+        path = integrations_path(caller, place.fixture(name))
+        if caller.whole_list(path).having(slug=slug_of(integration)):
+            yield
+            return
+        set_up(caller, path, integration, **_optional(integration))
+        try:
+            yield
+        finally:
+            caller.delete(path / slug_of(integration))
+
+    return made
 
 
 def _optional(integration: Fixture) -> dict[str, object]:
@@ -130,29 +138,44 @@ def _optional(integration: Fixture) -> dict[str, object]:
     return {**events, **({str(name): value} if name else {})}
 
 
-def _approvers(place: Place) -> dict[str, list[int]]:
-    known = [place.profile.actors[name].id for name in ("approver", "second_approver") if name in place.profile.actors]
-    numbers = [number for number in known if number is not None]
+def _second_merge_request(place: Place) -> Path:
+    return merge_request_path(place.fixture("project"), place.fixture("second_merge_request"))
+
+
+def _maintainer(place: Place) -> Caller:
+    return Caller(current_run(), place.profile.actors["maintainer"])
+
+
+def _approvers(place: Place) -> list[Caller]:
+    actors = place.profile.actors
+    return [Caller(current_run(), actors[name]) for name in ("approver", "second_approver") if name in actors]
+
+
+def _named(place: Place) -> dict[str, list[int]]:
+    numbers = [caller.actor.id for caller in _approvers(place) if caller.actor and caller.actor.id is not None]
     return {"user_ids": numbers} if numbers else {}
 
 
-_RULES: tuple[Part, ...] = (
-    lambda place: _project_rule(place, "project"),
-    lambda place: _project_rule(place, "sibling_project"),
-    lambda place: _review(place, "second_merge_request"),
-)
-_AROUND: Mapping[str, tuple[Part, ...]] = {
-    "job-token-scope": (
-        lambda place: _entries(place, "project", -1),
-        lambda place: _entries(place, "sibling_project", 0),
+_RULES = (_project_rule("project"), _project_rule("sibling_project"), _rule_of_another_merge_request)
+_AROUND_AREAS: Mapping[str, tuple[Part, ...]] = {
+    "job-token-scope": tuple(
+        _entries(allowlist, name, -1) for name in ("project", "sibling_project") for allowlist in ALLOWLISTS
     ),
     "project-approval-rules": _RULES,
     "merge-request-approvals": _RULES,
     "group-approval-rules": _RULES,
     "approval-settings": _RULES,
     "project-approval-configuration": _RULES,
-    "integrations": (
-        lambda place: _integration(place, "project", 1),
-        lambda place: _integration(place, "sibling_project", 0),
-    ),
+    "integrations": (_integration("project", 1),),
+}
+#: What only some calls could hit, and what would hide that others reach too far.
+_AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
+    "removeProjectFromJobTokenAllowlist": (_entries(PROJECTS, "sibling_project", 0),),
+    "removeGroupFromJobTokenAllowlist": (_entries(GROUPS, "sibling_project", 0),),
+    # Another one than that of the area, which may have gone with an earlier copy.
+    "deleteMergeRequestApprovalRule": (_project_rule("project"),),
+    "unapproveMergeRequest": (_approvals_of_another_merge_request,),
+    "resetMergeRequestApprovals": (_approvals_of_another_merge_request,),
+    "disableIntegration": (_SIBLING_INTEGRATION := _integration("sibling_project", 0),),
+    "disableService": (_SIBLING_INTEGRATION,),
 }
