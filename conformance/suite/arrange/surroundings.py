@@ -10,7 +10,7 @@ from conformance.suite.arrange.approval_rules import project_rules_path
 from conformance.suite.arrange.integrations import integrations_path, set_up, slug_of
 from conformance.suite.arrange.job_token_scope import ALLOWLISTS, GROUPS, PROJECTS, Allowlist, limit_on
 from conformance.suite.arrange.places import Place
-from conformance.suite.arrange.reviews import approvals_put_back, created, merge_request_path, rules_put_back
+from conformance.suite.arrange.reviews import approvals_put_back, created, merge_request_path
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Caller, Path
 
@@ -80,26 +80,23 @@ def _entries(allowlist: Allowlist, name: str, which: int) -> Part:
 
 def _project_rule(name: str) -> Part:
     """Let a project have a rule that names those who approve."""
+    return lambda place: _rule(place, project_rules_path(place.fixture(name)))
 
-    @contextmanager
-    def made(place: Place) -> Iterator[None]:
-        caller = _maintainer(place)
-        rules = project_rules_path(place.fixture(name))
-        with rules_put_back(caller, rules):
-            created(caller, rules, **_named(place))
-            yield
 
-    return made
+def _rule_of_another_merge_request(place: Place) -> AbstractContextManager[None]:
+    """Let another merge request of the project have a rule of its own."""
+    return _rule(place, _second_merge_request(place) / "approval_rules")
 
 
 @contextmanager
-def _rule_of_another_merge_request(place: Place) -> Iterator[None]:
-    """Let another merge request of the project have a rule of its own."""
+def _rule(place: Place, rules: Path) -> Iterator[None]:
+    """Let a list have one more rule, which is deleted in the end, whatever else was made there meanwhile."""
     caller = _maintainer(place)
-    rules = _second_merge_request(place) / "approval_rules"
-    with rules_put_back(caller, rules):
-        created(caller, rules, **_named(place))
+    number = created(caller, rules, **_named(place))["id"]
+    try:
         yield
+    finally:
+        caller.delete(rules / number)
 
 
 @contextmanager
