@@ -152,7 +152,7 @@ def _side_effect_problems(contract: Contract) -> Iterator[str]:
             yield f"the side effects name operation {name}, which does not exist"
         for name in sorted(scope.parts - table.parts.keys()):
             yield f"the side effects name part {name}, which does not exist"
-    for _, requirement in table.stated:
+    for requirement in (*(name for _, name in table.stated), *table.rest.values()):
         if requirement not in contract.requirements:
             yield f"the side effects name requirement {requirement}, which does not exist"
 

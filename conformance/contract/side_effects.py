@@ -78,6 +78,8 @@ class SideEffects:
     moves: tuple[Move, ...]
     stated: tuple[tuple[Scope, str], ...]
     """Where a requirement says of just this that it stays."""
+    rest: Mapping[str, str]
+    """By area: the requirement that all else stays."""
 
     def may_move(self, operation: str, part: str, where: Where) -> tuple[Move, ...]:
         """Return what may change of a part that lies so to what an operation is about."""
@@ -86,12 +88,12 @@ class SideEffects:
     def requirement(self, operation: str, area: str, part: str, where: Where) -> str:
         """Return the requirement that a part stays which lies so to what an operation of an area is about."""
         found = (name for scope, name in self.stated if scope.covers(operation, part, where))
-        return next(found, f"{area}.leaves-the-rest")
+        return next(found, self.rest[area])
 
     def requirements(self, operation: str, area: str) -> frozenset[str]:
         """Return all requirements that something stays when an operation is called."""
         stated = {name for scope, name in self.stated if operation in scope.operations}
-        return frozenset({f"{area}.leaves-the-rest", *stated})
+        return frozenset({self.rest[area], *stated})
 
 
 def load_side_effects(file: Path) -> SideEffects:
@@ -101,6 +103,7 @@ def load_side_effects(file: Path) -> SideEffects:
         parts=MappingProxyType({name: _part(name, row) for name, row in data["parts"].items()}),
         moves=tuple(Move(_scope(row), tuple(row.get("entries", ())), row["item"]) for row in data["moves"]),
         stated=tuple((_scope(row), row["requirement"]) for row in data["stated"]),
+        rest=MappingProxyType(dict(data["rest"])),
     )
 
 

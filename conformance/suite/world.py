@@ -404,10 +404,11 @@ class Permission:
         """Tell how a thing lies to what the call is about."""
         return where(self.profile, thing.spot, spot_in(self.call))
 
-    def requirement(self, thing: Thing) -> str:
-        """Return the requirement that a thing stays."""
+    def requirement(self, thing: Thing, declared: frozenset[str]) -> str:
+        """Return the requirement that a thing stays; the one for all else where a test does not declare it."""
         operation, table = self.call.operation, Contract.load().side_effects
-        return table.requirement(operation.id, operation.area, thing.part.name, self.where(thing))
+        found = table.requirement(operation.id, operation.area, thing.part.name, self.where(thing))
+        return found if found in declared else table.rest[operation.area]
 
     def __call__(self, thing: Thing, change: Difference) -> bool:
         """Tell whether the call may change a thing so."""
