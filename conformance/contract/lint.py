@@ -48,6 +48,7 @@ def problems(contract: Contract) -> Iterator[str]:
     yield from _id_problems(contract)
     yield from _change_problems(contract)
     yield from _open_place_problems(contract)
+    yield from _side_effect_problems(contract)
     for text in TABLE:
         version = Version.parse(text)
         yield from _openapi_problems(contract, text)
@@ -139,6 +140,21 @@ def _open_place_problems(contract: Contract) -> Iterator[str]:
         for name in place.requirements:
             if name not in contract.requirements:
                 yield f"open place {place.id} names requirement {name}, which does not exist"
+
+
+def _side_effect_problems(contract: Contract) -> Iterator[str]:
+    table, known = contract.side_effects, {operation.id for operation in contract.operations(None)}
+    for part in table.parts.values():
+        if part.operation not in known:
+            yield f"part {part.name} of the side effects is read by {part.operation}, which does not exist"
+    for scope in (*(move.scope for move in table.moves), *(scope for scope, _ in table.stated)):
+        for name in sorted(scope.operations - known):
+            yield f"the side effects name operation {name}, which does not exist"
+        for name in sorted(scope.parts - table.parts.keys()):
+            yield f"the side effects name part {name}, which does not exist"
+    for requirement in (*(name for _, name in table.stated), *table.rest.values()):
+        if requirement not in contract.requirements:
+            yield f"the side effects name requirement {requirement}, which does not exist"
 
 
 def _places(contract: Contract) -> set[str]:

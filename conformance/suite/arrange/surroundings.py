@@ -1,0 +1,178 @@
+"""What stands around the things that calls are about, so that a call which reaches too far has something to hit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from conformance.suite.arrange.approval_rules import project_rules_path
+from conformance.suite.arrange.integrations import integrations_path, set_up, slug_of
+from conformance.suite.arrange.job_token_scope import ALLOWLISTS, GROUPS, PROJECTS, Allowlist, limit_on
+from conformance.suite.arrange.places import Place
+from conformance.suite.arrange.reviews import approvals_put_back, created, merge_request_path
+from conformance.suite.context import NotTested, Unmet, current_run
+from conformance.suite.expectations import Caller, Path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.target import Fixture
+
+
+#: Makes something in the world, and takes it away at its end.
+Part = Callable[[Place], AbstractContextManager[None]]
+
+
+class Surroundings:
+    """What was made beside the things that calls are about, for tests that follow each other, until it is put back."""
+
+    def __init__(self) -> None:
+        """Begin with the world as it is."""
+        self._made: dict[Part, ExitStack] = {}
+
+    def make(self, name: str, area: str, place: Place) -> None:
+        """
+        Make what an operation could hit, or what the reads of an area could, as far as the profile names it.
+
+        What was made for an earlier one stays if it is needed here too, and is put back otherwise. What the target
+        does not let be made or put back is for other tests to find.
+        """
+        wanted = (*_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ()))
+        for part in [part for part in reversed(self._made) if part not in wanted]:
+            self._made.pop(part).close()
+        for part in wanted:
+            if part not in self._made:
+                self._made[part] = ExitStack()
+                with suppress(Unmet, NotTested):
+                    self._made[part].enter_context(_tried(part, place))
+
+    def put_back(self) -> None:
+        """Put all of it back, the last first."""
+        while self._made:
+            self._made.popitem()[1].close()
+
+
+@contextmanager
+def _tried(part: Part, place: Place) -> Iterator[None]:
+    stack = ExitStack()
+    stack.enter_context(part(place))
+    try:
+        yield
+    finally:
+        with suppress(Unmet, NotTested):
+            stack.close()
+
+
+def _entries(allowlist: Allowlist, name: str, which: int) -> Part:
+    """Let an allowlist of a project have an entry, the first fixture of its kind or the last one."""
+
+    @contextmanager
+    def made(place: Place) -> Iterator[None]:
+        caller, project = _maintainer(place), place.fixture(name)
+        target = place.entries(allowlist.fixture)[which]
+        with limit_on(caller, project), allowlist.left_as_found(caller, project, [target]):
+            allowlist.given_added(caller, project, target.id)
+            yield
+
+    return made
+
+
+def _project_rule(name: str) -> Part:
+    """Let a project have a rule that names those who approve."""
+    return lambda place: _rule(place, project_rules_path(place.fixture(name)))
+
+
+def _rule_of_another_merge_request(place: Place) -> AbstractContextManager[None]:
+    """Let another merge request of the project have a rule of its own."""
+    return _rule(place, _second_merge_request(place) / "approval_rules")
+
+
+@contextmanager
+def _rule(place: Place, rules: Path) -> Iterator[None]:
+    """Let a list have one more rule, which is deleted in the end, whatever else was made there meanwhile."""
+    caller = _maintainer(place)
+    number = created(caller, rules, **_named(place))["id"]
+    try:
+        yield
+    finally:
+        caller.delete(rules / number)
+
+
+@contextmanager
+def _approvals_of_another_merge_request(place: Place) -> Iterator[None]:
+    """Let everybody who may approve have approved another merge request of the project."""
+    merge_request, approvers = _second_merge_request(place), _approvers(place)
+    with approvals_put_back(_maintainer(place), merge_request, *approvers):
+        for approver in approvers:
+            approver.post(merge_request / "approve")
+        yield
+
+
+def _integration(name: str, which: int) -> Part:
+    """Let a project have an integration, as the profile says it; one that it has stays as it is."""
+
+    @contextmanager
+    def made(place: Place) -> Iterator[None]:
+        caller, integration = _maintainer(place), place.entries("integration")[which]
+        path = integrations_path(caller, place.fixture(name))
+        if caller.whole_list(path).having(slug=slug_of(integration)):
+            yield
+            return
+        set_up(caller, path, integration, **_optional(integration))
+        try:
+            yield
+        finally:
+            caller.delete(path / slug_of(integration))
+
+    return made
+
+
+def _optional(integration: Fixture) -> dict[str, object]:
+    """Return an optional parameter with its value, and all event flags on."""
+    name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
+    events = dict.fromkeys(integration.get("events") or (), True)
+    return {**events, **({str(name): value} if name else {})}
+
+
+def _second_merge_request(place: Place) -> Path:
+    return merge_request_path(place.fixture("project"), place.fixture("second_merge_request"))
+
+
+def _maintainer(place: Place) -> Caller:
+    return Caller(current_run(), place.profile.actors["maintainer"])
+
+
+def _approvers(place: Place) -> list[Caller]:
+    actors = place.profile.actors
+    return [Caller(current_run(), actors[name]) for name in ("approver", "second_approver") if name in actors]
+
+
+def _named(place: Place) -> dict[str, list[int]]:
+    numbers = [caller.actor.id for caller in _approvers(place) if caller.actor and caller.actor.id is not None]
+    return {"user_ids": numbers} if numbers else {}
+
+
+_RULES = (_project_rule("project"), _project_rule("sibling_project"), _rule_of_another_merge_request)
+_AROUND_AREAS: Mapping[str, tuple[Part, ...]] = {
+    "job-token-scope": tuple(
+        _entries(allowlist, name, -1) for name in ("project", "sibling_project") for allowlist in ALLOWLISTS
+    ),
+    "project-approval-rules": _RULES,
+    "merge-request-approvals": _RULES,
+    "group-approval-rules": _RULES,
+    "approval-settings": _RULES,
+    "project-approval-configuration": _RULES,
+    "integrations": (_integration("project", 1),),
+}
+#: What only some calls could hit, and what would hide that others reach too far.
+_AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
+    "removeProjectFromJobTokenAllowlist": (_entries(PROJECTS, "sibling_project", 0),),
+    "removeGroupFromJobTokenAllowlist": (_entries(GROUPS, "sibling_project", 0),),
+    # Another one than that of the area, which may have gone with an earlier copy.
+    "deleteMergeRequestApprovalRule": (_project_rule("project"),),
+    "unapproveMergeRequest": (_approvals_of_another_merge_request,),
+    "resetMergeRequestApprovals": (_approvals_of_another_merge_request,),
+    "disableIntegration": (_SIBLING_INTEGRATION := _integration("sibling_project", 0),),
+    "disableService": (_SIBLING_INTEGRATION,),
+}

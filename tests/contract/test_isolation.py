@@ -1,0 +1,147 @@
+"""What a call is not about stays as it was: each write leaves the rest of the world, and no read changes anything."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.suite.arrange import Arranged, Place, arranged
+from conformance.suite.arrange.surroundings import Surroundings
+from conformance.suite.context import NotTested, Unmet, Violation, current_run, current_test
+from conformance.suite.derived import caller_named, held_against, is_known, served_caller, takes_part
+from conformance.suite.expectations import Caller, given, must, verifies
+from conformance.suite.world import (
+    Difference,
+    Permission,
+    Thing,
+    WorldSnapshot,
+    is_second_name,
+    requirements_that_something_stays,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.suite import Operation
+    from conformance.suite.arrange import Prepared
+
+#: Operations that only read, although their method is not GET.
+ASKING = ("createCompletion", "checkCodeSuggestionsEnabled")
+#: Actors who read beside those who must be served: whatever they are answered changes nothing either.
+READERS = ("approver",)
+#: That reading changes nothing, by area.
+STAYING = (
+    "job-token-scope.leaves-the-rest",
+    "code-completion.leaves-the-rest",
+    "group-approval-rules.leaves-the-rest",
+    "project-approval-rules.leaves-the-rest",
+    "project-approval-configuration.leaves-the-rest",
+    "merge-request-approvals.leaves-the-rest",
+    "approval-settings.leaves-the-rest",
+    "group-relations-export.leaves-the-rest",
+    "integrations.leaves-the-rest",
+)
+
+
+@pytest.fixture(scope="module")
+def surroundings() -> Iterator[Surroundings]:
+    """What stands around what calls are about, for all tests of an area that follow each other."""
+    made = Surroundings()
+    yield made
+    made.put_back()
+
+
+def is_write(operation: Operation) -> bool:
+    """Tell whether an operation writes; what has two names does so by one of them, the newer where there are both."""
+    return takes_part(operation) and not (operation.is_read or operation.id in ASKING or is_second_name(operation))
+
+
+@pytest.mark.every_operation(
+    where=is_write,
+    requirements=requirements_that_something_stays,
+)
+def test_a_write_leaves_the_rest_of_the_world(operation: Operation, surroundings: Surroundings) -> None:
+    """What may change beside the thing that is written is a table of the contract: openapi/side-effects.yaml."""
+    results = current_test().results
+    try:
+        with ExitStack() as stack:
+            surroundings.make(operation.id, operation.area, Place(current_run().profile))
+            prepared = stack.enter_context(arranged(operation))
+            caller, call = served_caller(operation), of_a_copy(prepared)
+            before = WorldSnapshot.taken()
+            given(not before.is_empty, "nothing of the world can be read")
+            call.sent_by(caller).given_served()
+            look(before, Permission(current_run().profile, call, caller, before))
+    finally:
+        # What could not be read or arranged is left to the tests that are about just that.
+        results.settle(results.declared)
+
+
+def of_a_copy(prepared: Arranged) -> Prepared:
+    """Return the call, about a copy of a rule of the project where it is about a rule that a merge request has."""
+    parameter = next((entry for entry in prepared.operation.parameters if entry.name == "approval_rule_id"), None)
+    rules, _, _ = prepared.call.path.rpartition("/")
+    project = prepared.call.path.partition("/merge_requests/")[0]
+    if parameter is None or project == prepared.call.path:
+        return prepared.call
+    with suppress(Unmet, Violation):
+        sources = prepared.keeper.list(f"{project}/approval_rules").having(rule_type="regular")
+        body = {"name": "conformance-copy", "approvals_required": 3}
+        for source in sources[-1:]:
+            copy = prepared.keeper.post(rules, {**body, "approval_project_rule_id": source.get("id")})
+            if copy.is_served and isinstance(copy.json, dict) and isinstance(copy.json.get("id"), int):
+                return prepared.call.having(parameter, copy.json["id"])
+    return prepared.call
+
+
+def look(before: WorldSnapshot, permission: Permission) -> None:
+    """Hold every thing against the requirement that says of it that it stays."""
+    declared = current_test().declared
+    for thing, found in before.changes(permission):
+        with held_against([permission.requirement(thing, declared)], go_on=True):
+            must_stay(thing, found, permission.call.operation.id)
+
+
+def must_stay(thing: Thing, found: list[Difference], what: str) -> None:
+    must(not found, f"the {thing} as before {what}", "; ".join(str(change) for change in found[:3]))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stays", STAYING)
+def test_nothing_changes_when_everything_is_read(stays: str, surroundings: Surroundings) -> None:
+    """Who has something to lose reads too: an approval of the reader's own, say."""
+    results, area = current_test().results, current_run().contract.requirements[stays].area
+    try:
+        with ExitStack() as stack:
+            surroundings.make("", area, Place(current_run().profile))
+            reads = list(every_read(area, stack))
+            given(bool(reads), f"nothing of {area} can be read")
+            before = WorldSnapshot.taken()
+            given(not before.is_empty, "nothing of the world can be read")
+            for prepared in reads:
+                for caller in readers(prepared.operation):
+                    prepared.sent_by(caller)
+            for thing, found in before.changes(lambda _, __: False):
+                with verifies(stays, go_on=True):
+                    must_stay(thing, found, f"the reads of {area}")
+    finally:
+        results.settle(results.declared)
+
+
+def every_read(area: str, stack: ExitStack) -> Iterator[Arranged]:
+    """Yield every call of an area that only reads, made right, as far as the target has it and the profile allows."""
+    for operation in current_run().validator.operations:
+        if operation.area == area and takes_part(operation) and (operation.is_read or operation.id in ASKING):
+            with suppress(NotTested, Unmet):
+                yield stack.enter_context(arranged(operation))
+
+
+def readers(operation: Operation) -> list[Caller]:
+    """Return who reads: whoever must be served, and where it is not about completions, some others."""
+    others = () if operation.id in ASKING else READERS
+    known = [name for name in others if is_known(name) and name not in operation.served]
+    return [served_caller(operation), *(caller_named(name) for name in known)]
