@@ -202,6 +202,24 @@ def test_a_branch_in_a_rule_of_a_project_is_described(
         given(levels not in branch or bool(branch[levels]), f"the branch has no {levels}")
 
 
+def test_a_protected_branch_has_its_own_name(
+    maintainer: Caller,
+    project_rules: Path,
+    protected_branch: Fixture,
+    second_protected_branch: Fixture,
+) -> None:
+    names = {
+        branch.id: given_in_profile(branch.get("name"), "name", branch.name)
+        for branch in (protected_branch, second_protected_branch)
+    }
+    rule = created(maintainer, project_rules, protected_branch_ids=list(names))
+    with verifies("records.project-protected-branch.one-branch"):
+        for shown in (rule, maintainer.read(project_rules / rule["id"])):
+            for number, name in names.items():
+                found = the_one(shown, "protected_branches", number).get("name")
+                must(found == name, f"branch {number} as {name}", f"name = {found}")
+
+
 @pytest.mark.requirements(
     "records.group-protected-branch.fields",
     "records.group-protected-branch.push-access-levels",

@@ -444,6 +444,13 @@ def eligible_approvers_have_other_names(service: Service) -> None:
     rules.present = shown
 
 
+@fault("records.project-protected-branch.one-branch")
+def branches_are_named_as_the_default_one(service: Service) -> None:
+    """Every protected branch in a rule is named main."""
+    present = service.present.project_protected_branch
+    service.present.project_protected_branch = lambda branch: {**present(branch), "name": "main"}
+
+
 @fault("records.group-reference.one-group")
 def groups_have_each_other_s_paths(service: Service) -> None:
     """Every group reference in a rule shows the path of the first one there."""

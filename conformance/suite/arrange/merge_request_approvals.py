@@ -51,14 +51,6 @@ def _approvers(place: Place) -> list[Caller]:
 # -- what is there before a call ---------------------------------------------------------------------------------------
 
 
-def _own_rule(keeper: Caller, place: Place) -> Values:
-    """Give the merge request a rule with users and groups."""
-    users = [user_id(caller) for caller in _approvers(place)]
-    groups = [place.value("approver_group")] if "approver_group" in place.profile.fixtures else []
-    rule = created(keeper, _rules(place), approvals_required=1, user_ids=users, group_ids=groups)
-    return {"approval_rule_id": rule["id"]}
-
-
 def _overriding(keeper: Caller, place: Place) -> Values:
     """
     Let the merge request take rules: by the settings of the project, where these do not allow it and one is refused.
@@ -71,7 +63,8 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     users = [user_id(caller) for caller in _approvers(place)]
     answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": 1, "user_ids": users})
     if answer.is_served:
-        _overridable[run].add(rules)
+        if not _made_overridable.get(run):  # otherwise it is served for as long as somebody around lets it
+            _overridable[run].add(rules)
         if isinstance(answer.json, dict) and "id" in answer.json:
             keeper.delete(rules / answer.json["id"])
         return {}
@@ -84,6 +77,15 @@ def _overriding(keeper: Caller, place: Place) -> Values:
         settings.change(**{OVERRIDES: True}).given_served()
         _made_overridable.setdefault(run, set()).add(rules)
     return {}
+
+
+def _own_rule(keeper: Caller, place: Place) -> Values:
+    """Give the merge request a rule with users and groups."""
+    _overriding(keeper, place)
+    users = [user_id(caller) for caller in _approvers(place)]
+    groups = [place.value("approver_group")] if "approver_group" in place.profile.fixtures else []
+    rule = created(keeper, _rules(place), approvals_required=1, user_ids=users, group_ids=groups)
+    return {"approval_rule_id": rule["id"]}
 
 
 def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
@@ -115,6 +117,7 @@ def _rules_state(keeper: Caller, place: Place) -> dict[Any, dict[str, Any]]:
 
 
 def _several_rules(keeper: Caller, place: Place) -> list[Any]:
+    _overriding(keeper, place)
     return [created(keeper, _rules(place), user_ids=[place.value("approver.id")])["id"] for _ in range(3)]
 
 
@@ -128,7 +131,12 @@ def _sha_and_no_password(place: Place) -> dict[str, Any]:
 
 
 def _remember(keeper: Caller, place: Place) -> Mapping[str, Any]:
-    return {"rules": set(keeper.list(_rules(place)).ids()), "approvals": _approvals(keeper, place)}
+    rules = _rules(place)
+    return {
+        "rules": set(keeper.list(rules).ids()),
+        "approvals": _approvals(keeper, place),
+        "overridable": rules in _made_overridable.get(current_run(), ()),
+    }
 
 
 def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
@@ -140,7 +148,7 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
             caller.post(path / ("unapprove" if user_id(caller) in now else "approve"))
     keeper.delete_each(_rules(place), set(keeper.list(_rules(place)).ids()) - before["rules"])
     changed = _made_overridable.get(current_run(), set())
-    if _rules(place) in changed:
+    if _rules(place) in changed and not before["overridable"]:
         of_project(keeper, place.fixture("project")).change(**{OVERRIDES: False}).given_served()
         changed.discard(_rules(place))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from conformance.results.record import Reason
-from conformance.suite.context import NotTested, Unmet, Violation, current_run
+from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
+from conformance.suite.context import NotTested, Run, Unmet, Violation, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path
 
 if TYPE_CHECKING:
@@ -179,11 +181,52 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
     """
     before = _listed(writer, rules)
     _CREATED[rules] = set()
+    with _overriding_put_back(writer, rules):
+        try:
+            yield
+        finally:
+            now, created_here = _listed(writer, rules), _CREATED.pop(rules)
+            writer.delete_each(rules, created_here if before is None or now is None else now - before)
+
+
+#: By run: the projects whose settings let no merge request have rules, and whether the suite lets them for now.
+_FORBIDDING: WeakKeyDictionary[Run, dict[Path, bool]] = WeakKeyDictionary()
+
+
+def _settings_around(writer: Caller, rules: Path) -> Settings | None:
+    """Return the settings of the project of a merge request with these rules; None for rules of a project or group."""
+    project, between, _ = rules.partition("/merge_requests/")
+    return Settings(writer, Path(project) / "merge_request_approval_setting") if between else None
+
+
+@contextmanager
+def _overriding_put_back(writer: Caller, rules: Path) -> Iterator[None]:
+    """Let a merge request have rules where its project was seen to forbid it, and forbid it again afterwards."""
+    known = _FORBIDDING.setdefault(current_run(), {})
+    settings = _settings_around(writer, rules)
+    if settings is None or known.get(settings.path):
+        yield  # there is nothing to let, or somebody around has done so
+        return
+    if settings.path in known:
+        let_override(writer, rules)
     try:
         yield
     finally:
-        now, created_here = _listed(writer, rules), _CREATED.pop(rules)
-        writer.delete_each(rules, created_here if before is None or now is None else now - before)
+        if known.get(settings.path):
+            settings.change(**{OVERRIDES: False})
+            known[settings.path] = False
+
+
+def let_override(writer: Caller, rules: Path) -> bool:
+    """Let a merge request have rules, if it is a setting of its project that forbids it; tell whether it was one."""
+    settings = _settings_around(writer, rules)
+    if settings is None:
+        return False
+    with suppress(Unmet):
+        if settings.is_free(OVERRIDES) and not settings.values()[OVERRIDES]:
+            _FORBIDDING[current_run()][settings.path] = settings.change(**{OVERRIDES: True}).is_served
+            return True
+    return False
 
 
 def _listed(reader: Caller, rules: Path) -> set[Any] | None:
@@ -201,7 +244,11 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     Name and approvals_required are filled in, and so is somebody who approves where nobody is named.
     """
     named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
-    return rule_in(writer.post(rules, {"name": fresh_name(), "approvals_required": 2, **named, **body}))
+    wanted = {"name": fresh_name(), "approvals_required": 2, **named, **body}
+    answer = writer.post(rules, wanted)
+    if answer.exchange.is_refusal and rules in _CREATED and let_override(writer, rules):
+        answer = writer.post(rules, wanted)
+    return rule_in(answer)
 
 
 def naming(caller: Caller) -> dict[str, list[int]]:
