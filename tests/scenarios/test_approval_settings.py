@@ -1,4 +1,4 @@
-"""Approval settings: values that hold where they were set, locks that come from the group around, and nobody else's."""
+"""Approval settings: values that hold where they were set, and locks that come from the group around."""
 
 from __future__ import annotations
 
@@ -18,16 +18,12 @@ from conformance.suite.arrange.approval_settings import (
     RETAIN,
     SELECTIVE,
     Settings,
-    of_group,
-    of_project,
 )
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from conformance.suite import Fixture
 
 
 def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDecorator:
@@ -146,17 +142,6 @@ def without_kept_approvals(settings: Settings) -> None:
     if settings.values()[RETAIN]:
         given_free(settings, RETAIN)
         settings.change(**{RETAIN: False}).given_served()
-
-
-def change_everything(settings: Settings, *, leaving: Settings) -> None:
-    """Give each free setting its other value and the old one again; what must be left alone is looked at each time."""
-    moved = False
-    for name, value in settings.moves():
-        before = settings.values()[name]
-        with unchanged(leaving.values, f"the settings of {leaving.path}"):
-            done = settings.move(name, value=value)
-        moved |= done and settings.values()[name] != before
-    given(moved, f"nothing could be changed in {settings.path}")
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -292,6 +277,24 @@ def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> 
         found = {other: shown.get(other) for other in others}
         must(found == others, f"after {name} = {value}: {others}", str(found))
         expected = shown
+
+
+@at_both_places(
+    "several",
+    group="approval-settings.group.update.several",
+    project="approval-settings.project.update.several",
+)
+def test_several_settings_are_updated_together(several: str, settings: Settings) -> None:
+    """There and back, so that each is switched on once and off once."""
+    names = [name for name in settings.free() if name in (AUTHOR, COMMITTER, OVERRIDES)]
+    given(len(names) > 1, f"there are no two settings in {settings.path} that could be changed")
+    before = settings.values()
+    with verifies(several):
+        for wanted in ({name: not before[name] for name in names}, {name: before[name] for name in names}):
+            settings.change(**wanted).given_served()
+            shown = settings.values()
+            found = {name: shown[name] for name in names}
+            must(found == wanted, f"{wanted}", f"{found}")
 
 
 @at_both_places(
@@ -450,31 +453,7 @@ def test_the_answer_to_an_update_of_a_locked_setting_is_noted(
     observe(locked_answer, told)
 
 
-# -- nobody else's -----------------------------------------------------------------------------------------------------
-
-
-def test_an_update_of_a_group_leaves_other_groups(
-    owner: Caller,
-    sibling_group: Fixture,
-    group_settings: Settings,
-) -> None:
-    with verifies("approval-settings.group.update.leaves-other-groups"):
-        change_everything(group_settings, leaving=of_group(owner, sibling_group))
-
-
-def test_an_update_of_a_project_leaves_other_projects(
-    maintainer: Caller,
-    sibling_project: Fixture,
-    project_settings: Settings,
-) -> None:
-    with verifies("approval-settings.project.update.leaves-other-projects"):
-        change_everything(project_settings, leaving=of_project(maintainer, sibling_project))
-
-
-def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: tuple[Settings, Settings]) -> None:
-    inner, outer = project_in_a_group
-    with verifies("approval-settings.project.update.leaves-its-group"):
-        change_everything(inner, leaving=outer)
+# -- what does not exist -----------------------------------------------------------------------------------------------
 
 
 @at_both_places(

@@ -228,6 +228,18 @@ def test_each_setting_changes_alone_and_stays_changed(configuration: Configurati
             configuration.must_hold(**{other: shown for other, shown in expected.items() if other != name})
 
 
+def test_several_settings_change_together(configuration: Configuration) -> None:
+    """There and back, so that each is switched on once and off once."""
+    locked = configuration.locked()
+    names = [name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked]
+    given(len(names) > 1, "there are no two settings that could be changed")
+    before = configuration.settings()
+    with verifies("project-approval-configuration.change.several"):
+        for wanted in ({name: not before[name] for name in names}, {name: before[name] for name in names}):
+            configuration.change(**wanted).given_served()
+            configuration.must_hold(**wanted)
+
+
 def test_the_answer_to_a_change_names_no_approvers(configuration: Configuration) -> None:
     """Not even as the empty lists that reading gives."""
     before = configuration.settings()

@@ -71,6 +71,13 @@ for place, kind in KINDS.items():
         )
     )
 
+    def first_alone(service: Service, kind: type = kind) -> None:
+        changing(service, kind, lambda _, wanted: dict(list(wanted.items())[:1]))
+
+    fault(f"approval-settings.{place}.update.several")(
+        named(f"of_several_settings_of_a_{place}_one_is_stored", "Of an update the first setting counts.", first_alone)
+    )
+
     def author_moves_committer(service: Service, kind: type = kind) -> None:
         def both(_: Any, wanted: Any) -> Any:
             value = wanted.get(Setting.ALLOW_OVERRIDES)

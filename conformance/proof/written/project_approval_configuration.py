@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.proof.faults import fault
 from conformance.proof.tampering import (
     answering,
+    around,
     handling,
     parameters,
     refusing,
@@ -30,6 +31,20 @@ KEY = "/projects/:id/approvals"
 def approvers_are_named(service: Service) -> None:
     """Approvers names somebody."""
     replacing(service, f"GET {KEY}", approvers=[{"id": 1}])
+
+
+@fault(f"{AREA}.change.several")
+def of_several_settings_one_is_stored(service: Service) -> None:
+    """Of a change the first setting counts."""
+
+    def make(change_configuration: Any) -> Any:
+        def first_alone(project: Any, change: ConfigurationChange) -> Any:
+            sent = [name for name, value in asdict(change).items() if value is not None]
+            return change_configuration(project, replace(change, **dict.fromkeys(sent[1:])))
+
+        return first_alone
+
+    around(service.project_approval_configurations, "change_configuration", make)
 
 
 @fault(f"{AREA}.record.approver-groups")
