@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, around, handling, is_route, let_in, parameters
+from conformance.proof.tampering import afterwards, altering, around, handling, is_route, let_in, parameters
 from conformance.reference.errors import NotFoundError
 from conformance.reference.http import Response
 
@@ -191,3 +191,38 @@ def what_another_project_has_set_is_shown(service: Service) -> None:
         return found
 
     around(service.integrations, "find", make)
+
+
+# -- what is shown of others, and what comes back ----------------------------------------------------------------------
+
+
+@fault("integrations.update.leaves-others", operation="listIntegrations")
+def titles_go_round_among_those_listed(service: Service) -> None:
+    """Each integration is listed with the title of the next one."""
+
+    def turned(_: Request, response: Response) -> None:
+        listed: Any = response.content
+        titles = [entry["title"] for entry in listed]
+        pairs = zip(listed, [*titles[1:], *titles[:1]], strict=True)
+        response.content = [{**entry, "title": title} for entry, title in pairs]
+
+    altering(service, "GET /projects/:id/integrations", turned)
+
+
+@fault("integrations.disable.settings-stay-reset", operation="disableIntegration")
+def switches_outlive_their_integration(service: Service) -> None:
+    """Settings that are true or false come back when a disabled integration is set up again."""
+    area = service.integrations
+    disable, keep = area.disable, area.keep
+    attic: dict[Any, dict[str, Any]] = {}
+
+    def away(project: Any, slug: str) -> None:
+        found = area.known.get((project.id, slug))
+        values = found.values if found else {}
+        attic[project.id, slug] = {name: value for name, value in values.items() if isinstance(value, bool)}
+        disable(project, slug)
+
+    def back(project: Any, kind: Any, values: Any, *, active: Any) -> Any:
+        return keep(project, kind, {**attic.get((project.id, kind.slug), {}), **values}, active=active)
+
+    area.disable, area.keep = away, back  # type: ignore[method-assign] # that is what a fault does
