@@ -13,6 +13,7 @@ from conformance.reference.http import Response
 if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request
+    from conformance.reference.routing import Route
 
 GROUP_RULES = "/groups/:id/approval_rules"
 CHECK = "POST /code_suggestions/enabled"
@@ -119,6 +120,35 @@ def an_intent_in_capitals_is_completed(service: Service) -> None:
             name: text.lower() if name == "intent" and isinstance(text, str) else text for name, text in values.items()
         },
     )
+
+
+# -- projects in a group within a group --------------------------------------------------------------------------------
+
+
+def deep_paths_mean(service: Service, key: str, instead: str) -> None:
+    """Let an operation take the path of a project in a subgroup for that of something else."""
+
+    def make(subject: Any) -> Any:
+        def found(route: Route, caller: Any, reference: str) -> Any:
+            is_deep = reference.count("/") > 1 and is_route(route, key)
+            return subject(route, caller, instead if is_deep else reference)
+
+        return found
+
+    around(service.access, "subject", make)
+
+
+@fault("conventions.project-id.encoded-subgroup-path")
+def deep_paths_have_no_settings(service: Service) -> None:
+    """The approval settings of a project in a subgroup are not found by its path."""
+    deep_paths_mean(service, "GET /projects/:id/merge_request_approval_setting", "no/such")
+
+
+@fault("conventions.project-id.encoded-subgroup-path")
+def deep_paths_set_up_elsewhere(service: Service) -> None:
+    """An integration is set up in another project when a project in a subgroup is named by its path."""
+    elsewhere = str(service.world.one("sibling_project").id)
+    deep_paths_mean(service, "PUT /projects/:id/integrations/:slug", elsewhere)
 
 
 # -- administrators, and things of the same number ---------------------------------------------------------------------
