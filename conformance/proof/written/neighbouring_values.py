@@ -151,6 +151,20 @@ def deep_paths_set_up_elsewhere(service: Service) -> None:
     deep_paths_mean(service, "PUT /projects/:id/integrations/:slug", elsewhere)
 
 
+@fault("conventions.group-id.encoded-subgroup-path")
+def the_last_part_of_a_path_names_a_subgroup(service: Service) -> None:
+    """The last part of its path alone names a group that lies in another one."""
+
+    def make(find: Any) -> Any:
+        def found(reference: str) -> Any:
+            alike = (group for group in service.identities.groups.values() if group.path == reference)
+            return find(reference) or next(alike, None)
+
+        return found
+
+    around(service.identities, "find_group", make)
+
+
 # -- administrators, and things of the same number ---------------------------------------------------------------------
 
 
