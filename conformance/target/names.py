@@ -34,6 +34,7 @@ FIXTURES: Mapping[str, str] = MappingProxyType(
         "project": "private project in `group`, whose settings the suite may change: id, path",
         "group": "private top-level group: id, path",
         "subgroup": "group inside `group`: id, path",
+        "subgroup_project": "project in `subgroup` that `maintainer` maintains; takes `integration` as well: id, path",
         "sibling_project": "another project that `maintainer` maintains, which must stay untouched: id, path",
         "sibling_group": "another top-level group that `owner` owns: id, path",
         "public_project": "public project that `maintainer` maintains: id, path",

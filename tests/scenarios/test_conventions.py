@@ -1,11 +1,22 @@
-"""Conventions that no single operation shows: a subgroup, whose path has a slash of its own."""
+"""Conventions that no single operation shows: a subgroup, and a project in it, whose paths have more slashes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.suite.arrange.group_relations_export import of_group
-from conformance.suite.expectations import Path, eventually, must, verifies
+from conformance.suite.arrange.integrations import (
+    borrowed,
+    given_disabled,
+    given_set_up,
+    integrations_path,
+    set_up,
+    slug_of,
+)
+from conformance.suite.derived import reads_of_a_project
+from conformance.suite.expectations import Path, eventually, given, must, project_path, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -22,6 +33,44 @@ def test_a_subgroup_is_found_by_its_full_path(owner: Caller, subgroup: Fixture) 
         by_path = owner.get(Path(f"/groups/{subgroup.encoded_path}/export_relations/status")).must_be(200)
         found = relations(by_path.json)
         must(wanted <= found, f"the relations {sorted(wanted)}", f"the relations {sorted(found)}", by_path.exchange)
+        last = Path(f"/groups/{subgroup.encoded_path.rpartition('%2F')[2]}/export_relations/status")
+        by_last = owner.get(last).must_not_break()
+        # A group of that name may lie outside: it was not exported at the same moments.
+        same = by_last.is_served and bool(moments(by_last.json) & moments(by_path.json))
+        must(not same, "no group by the last part of its path alone", "the status of the subgroup", by_last.exchange)
+
+
+def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, subgroup_project: Fixture) -> None:
+    """Whatever of it can be read by its number can be read by its path."""
+    number = project_path(subgroup_project)
+    found = [below for below in reads_of_a_project() if maintainer.get(Path(f"{number}{below}")).is_served]
+    given(bool(found), "nothing of the project can be read by its number")
+    for below in found:
+        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
+            maintainer.get(Path(f"/projects/{subgroup_project.encoded_path}{below}")).must_be_served()
+
+
+@pytest.mark.calls_area("integrations")
+def test_what_is_set_up_by_the_full_path_is_set_up_in_that_project(
+    maintainer: Caller,
+    subgroup_project: Fixture,
+    integration: Fixture,
+) -> None:
+    path = integrations_path(maintainer, subgroup_project)
+    by_path = Path(path.replace(project_path(subgroup_project), f"/projects/{subgroup_project.encoded_path}"))
+    with borrowed(maintainer, path, integration):
+        given_set_up(maintainer, path, integration)
+        given_disabled(maintainer, path, integration)
+        with verifies("conventions.project-id.encoded-subgroup-path"):
+            set_up(maintainer, by_path, integration).must_be_served()
+            maintainer.whole_list(path).must_contain(slug=slug_of(integration))
+
+
+def moments(status: object) -> set[tuple[str, str]]:
+    """Return when which relation was last exported."""
+    entries = status if isinstance(status, list) else []
+    found = [entry for entry in entries if isinstance(entry, dict) and entry.get("updated_at")]
+    return {(str(entry.get("relation")), str(entry["updated_at"])) for entry in found}
 
 
 def relations(status: object) -> set[str]:

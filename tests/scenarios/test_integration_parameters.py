@@ -13,6 +13,7 @@ from conformance.suite.arrange.integrations import (
     OLDER_NAME,
     borrowed,
     every_integration,
+    given_disabled,
     given_set_up,
     has,
     has_both_names,
@@ -23,8 +24,10 @@ from conformance.suite.arrange.integrations import (
     settings_of,
     shown,
     slug_of,
+    values_under,
     without,
 )
+from conformance.suite.context import current_test
 from conformance.suite.expectations import Caller, Path, given, must, must_settle, observe, project_path, verifies
 
 if TYPE_CHECKING:
@@ -318,3 +321,58 @@ def must_default(caller: Caller, path: Path, integration: Fixture, name: str, *,
             given(bool(found), f"{slug} does not show {name}")
             others = [value for value in found if value not in (wanted, None, "")]
             must(not others, f"{name} = {wanted!r}", f"{name} = {others}")
+
+
+# -- what a disabled integration forgets -------------------------------------------------------------------------------
+
+#: Parameters that are true or false, but for the one that switches an integration on as a whole.
+SWITCHES = frozenset(
+    {
+        "colorize_messages",
+        "disable_diffs",
+        "enable_ssl_verification",
+        "jira_issue_transition_automatic",
+        "notify_only_broken_pipelines",
+        "notify_only_default_branch",
+        "send_from_committer_email",
+    }
+)
+
+
+def test_disabling_an_integration_forgets_its_switches(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """
+    Whatever a switch is by itself: it cannot follow what it was before, both when that was on and when it was off.
+
+    Where none is shown there is nothing to see, and the texts of an integration say enough.
+    """
+    integration = max(integrations, key=lambda each: len(switches_of(each)))
+    slug, least, names = slug_of(integration), least_settings(integration), switches_of(integration)
+    path = integrations_path(maintainer, project)
+    moved, kept = set(names), set(names)
+    with borrowed(maintainer, path, integration):
+        for value in FLAG if names else ():
+            maintainer.put(path / slug, {**least, **dict.fromkeys(names, value)}).given_served()
+            moved &= shown_as(maintainer.read(path / slug), names, value=value)
+            given_disabled(maintainer, path, integration)
+            maintainer.put(path / slug, least).given_served()
+            kept &= shown_as(maintainer.read(path / slug), names, value=value)
+            given_disabled(maintainer, path, integration)
+    if not moved:
+        current_test().results.settle(["integrations.disable.settings-stay-reset"])
+        return
+    with verifies("integrations.disable.settings-stay-reset"):
+        must(not moved & kept, f"{', '.join(moved)} reset", f"{', '.join(moved & kept)} as before it was disabled")
+
+
+def switches_of(integration: Fixture) -> list[str]:
+    """Return the parameters of an integration that are true or false."""
+    return sorted({*(integration.get("parameters") or ())} & SWITCHES - {*least_settings(integration)})
+
+
+def shown_as(settings: Any, names: list[str], *, value: bool) -> set[str]:
+    """Return the parameters that settings show with a value."""
+    return {name for name in names if any(found is value for found in values_under(name, settings))}

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
-from conformance.proof.tampering import afterwards, around, handling, is_route, let_in, parameters
+from conformance.proof.tampering import afterwards, altering, around, handling, is_route, let_in, parameters
 from conformance.reference.errors import NotFoundError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request
+    from conformance.reference.routing import Route
 
 GROUP_RULES = "/groups/:id/approval_rules"
 CHECK = "POST /code_suggestions/enabled"
@@ -121,6 +122,49 @@ def an_intent_in_capitals_is_completed(service: Service) -> None:
     )
 
 
+# -- projects in a group within a group --------------------------------------------------------------------------------
+
+
+def deep_paths_mean(service: Service, key: str, instead: str) -> None:
+    """Let an operation take the path of a project in a subgroup for that of something else."""
+
+    def make(subject: Any) -> Any:
+        def found(route: Route, caller: Any, reference: str) -> Any:
+            is_deep = reference.count("/") > 1 and is_route(route, key)
+            return subject(route, caller, instead if is_deep else reference)
+
+        return found
+
+    around(service.access, "subject", make)
+
+
+@fault("conventions.project-id.encoded-subgroup-path")
+def deep_paths_have_no_settings(service: Service) -> None:
+    """The approval settings of a project in a subgroup are not found by its path."""
+    deep_paths_mean(service, "GET /projects/:id/merge_request_approval_setting", "no/such")
+
+
+@fault("conventions.project-id.encoded-subgroup-path")
+def deep_paths_set_up_elsewhere(service: Service) -> None:
+    """An integration is set up in another project when a project in a subgroup is named by its path."""
+    elsewhere = str(service.world.one("sibling_project").id)
+    deep_paths_mean(service, "PUT /projects/:id/integrations/:slug", elsewhere)
+
+
+@fault("conventions.group-id.encoded-subgroup-path")
+def the_last_part_of_a_path_names_a_subgroup(service: Service) -> None:
+    """The last part of its path alone names a group that lies in another one."""
+
+    def make(find: Any) -> Any:
+        def found(reference: str) -> Any:
+            alike = (group for group in service.identities.groups.values() if group.path == reference)
+            return find(reference) or next(alike, None)
+
+        return found
+
+    around(service.identities, "find_group", make)
+
+
 # -- administrators, and things of the same number ---------------------------------------------------------------------
 
 
@@ -191,3 +235,38 @@ def what_another_project_has_set_is_shown(service: Service) -> None:
         return found
 
     around(service.integrations, "find", make)
+
+
+# -- what is shown of others, and what comes back ----------------------------------------------------------------------
+
+
+@fault("integrations.update.leaves-others", operation="listIntegrations")
+def titles_go_round_among_those_listed(service: Service) -> None:
+    """Each integration is listed with the title of the next one."""
+
+    def turned(_: Request, response: Response) -> None:
+        listed: Any = response.content
+        titles = [entry["title"] for entry in listed]
+        pairs = zip(listed, [*titles[1:], *titles[:1]], strict=True)
+        response.content = [{**entry, "title": title} for entry, title in pairs]
+
+    altering(service, "GET /projects/:id/integrations", turned)
+
+
+@fault("integrations.disable.settings-stay-reset", operation="disableIntegration")
+def switches_outlive_their_integration(service: Service) -> None:
+    """Settings that are true or false come back when a disabled integration is set up again."""
+    area = service.integrations
+    disable, keep = area.disable, area.keep
+    attic: dict[Any, dict[str, Any]] = {}
+
+    def away(project: Any, slug: str) -> None:
+        found = area.known.get((project.id, slug))
+        values = found.values if found else {}
+        attic[project.id, slug] = {name: value for name, value in values.items() if isinstance(value, bool)}
+        disable(project, slug)
+
+    def back(project: Any, kind: Any, values: Any, *, active: Any) -> Any:
+        return keep(project, kind, {**attic.get((project.id, kind.slug), {}), **values}, active=active)
+
+    area.disable, area.keep = away, back  # type: ignore[method-assign] # that is what a fault does
