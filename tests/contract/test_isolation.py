@@ -119,7 +119,7 @@ def test_nothing_changes_when_everything_is_read(stays: str, surroundings: Surro
     results, area = current_test().results, current_run().contract.requirements[stays].area
     try:
         with ExitStack() as stack:
-            surroundings.make("", area, Place(current_run().profile))
+            surroundings.make(f"reads of {area}", area, Place(current_run().profile))
             reads = list(every_read(area, stack))
             given(bool(reads), f"nothing of {area} can be read")
             before = WorldSnapshot.taken()
