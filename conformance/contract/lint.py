@@ -147,7 +147,7 @@ def _side_effect_problems(contract: Contract) -> Iterator[str]:
     for part in table.parts.values():
         if part.operation not in known:
             yield f"part {part.name} of the side effects is read by {part.operation}, which does not exist"
-    for scope in (*(move.scope for move in table.moves), *(scope for scope, _ in table.stated)):
+    for scope in (*(move.scope for move in table.moves), *table.prepared, *(scope for scope, _ in table.stated)):
         for name in sorted(scope.operations - known):
             yield f"the side effects name operation {name}, which does not exist"
         for name in sorted(scope.parts - table.parts.keys()):

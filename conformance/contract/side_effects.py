@@ -76,6 +76,8 @@ class SideEffects:
 
     parts: Mapping[str, Part]
     moves: tuple[Move, ...]
+    prepared: tuple[Scope, ...]
+    """What the suite itself changes while it makes a call right."""
     stated: tuple[tuple[Scope, str], ...]
     """Where a requirement says of just this that it stays."""
     rest: Mapping[str, str]
@@ -84,6 +86,10 @@ class SideEffects:
     def may_move(self, operation: str, part: str, where: Where) -> tuple[Move, ...]:
         """Return what may change of a part that lies so to what an operation is about."""
         return tuple(move for move in self.moves if move.scope.covers(operation, part, where))
+
+    def is_prepared(self, operation: str, part: str, where: Where) -> bool:
+        """Tell whether the suite may change a part while it makes the call of an operation right."""
+        return any(scope.covers(operation, part, where) for scope in self.prepared)
 
     def requirement(self, operation: str, area: str, part: str, where: Where) -> str:
         """Return the requirement that a part stays which lies so to what an operation of an area is about."""
@@ -102,6 +108,7 @@ def load_side_effects(file: Path) -> SideEffects:
     return SideEffects(
         parts=MappingProxyType({name: _part(name, row) for name, row in data["parts"].items()}),
         moves=tuple(Move(_scope(row), tuple(row.get("entries", ())), row["item"]) for row in data["moves"]),
+        prepared=tuple(_scope(row) for row in data["prepared"]),
         stated=tuple((_scope(row), row["requirement"]) for row in data["stated"]),
         rest=MappingProxyType(dict(data["rest"])),
     )

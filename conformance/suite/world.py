@@ -202,8 +202,7 @@ class WorldSnapshot:
         takes time to show what was written is given that time first.
         """
         run = current_run()
-        if run.profile.limits.settle_seconds:
-            settles(lambda: False)
+        _let_settle()
         readings: dict[Thing, Reading] = {}
         for part in Contract.load().side_effects.parts.values():
             if part.feature is not None and not run.profile.declares(part.feature):
@@ -213,6 +212,20 @@ class WorldSnapshot:
                 if found is not None:
                     readings[thing] = found
         return cls(readings)
+
+    def renewed(self, *, about: Prepared) -> WorldSnapshot:
+        """Read again what the suite may have changed since, while it made a call right."""
+        table, profile, spot = Contract.load().side_effects, current_run().profile, spot_in(about)
+        changed = [
+            thing
+            for thing in self.readings
+            if table.is_prepared(about.operation.id, thing.part.name, where(profile, thing.spot, spot))
+        ]
+        if changed:
+            _let_settle()
+        again = {thing: _again(thing, self.readings[thing]) for thing in changed}
+        kept = {thing: again.get(thing, reading) for thing, reading in self.readings.items()}
+        return WorldSnapshot({thing: reading for thing, reading in kept.items() if reading is not None})
 
     @property
     def is_empty(self) -> bool:
@@ -253,6 +266,12 @@ class WorldSnapshot:
         if after is None:
             return None
         return [change for change in differences(self.readings[thing], after) if not may(thing, change)]
+
+
+def _let_settle() -> None:
+    """Give a target that takes time to show what was written that time."""
+    if current_run().profile.limits.settle_seconds:
+        settles(lambda: False)
 
 
 def _things(part: Part, profile: Profile, readings: Mapping[Thing, Reading]) -> Iterator[Thing]:

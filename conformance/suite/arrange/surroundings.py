@@ -175,4 +175,6 @@ _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
     "resetMergeRequestApprovals": (_approvals_of_another_merge_request,),
     "disableIntegration": (_SIBLING_INTEGRATION := _integration("sibling_project", 0),),
     "disableService": (_SIBLING_INTEGRATION,),
+    # Made anew for the reads: what was read before may have lost its flags by that.
+    "reads of integrations": (_integration("sibling_project", 0),),
 }
