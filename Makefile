@@ -56,26 +56,24 @@ coverage: $(READY) ## show how many requirements the suite verifies
 prove: $(READY) ## put every fault on the reference and show that each is seen
 	@$(BIN)/conformance prove
 
-variants: $(READY) ## show that no legal service raises an alarm, with every test: reports/published/legal.json (an hour)
-	@$(BIN)/python -m conformance.proof.legal reports/published/legal.json
+variants: $(READY) ## show that no legal service raises an alarm, with every test: build/published/legal.json (an hour)
+	@$(BIN)/python -m conformance.proof.legal build/published/legal.json
 
 variants-sample: $(READY) ## the same for a few minutes, on a sample that changes with the commit
 	@$(BIN)/python -m conformance.proof.legal --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/legal-sample.json
 
 foreign: $(READY) ## run the whole suite against each fault that was written without knowledge of the tests (half an hour)
-	@$(BIN)/python -m conformance.proof.foreign build/foreign.json
+	@$(BIN)/python -m conformance.proof.foreign build/published/foreign.json
 
 mutate: $(READY) ## let an outside tool alter the reference, and see which the suite notices (SAMPLE=40)
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,mutation]'
 	@$(BIN)/python -m conformance.proof.mutation --sample $(or $(SAMPLE),40)
 
-published: $(READY) ## renew reports/published: the reference's report, the proof, and ten random orders
-	@rm -rf build/published
+published: $(READY) ## renew reports/published: the reference's summary, and the figures of the proof
 	@$(BIN)/conformance run --seed 1 --corpus none --out build/published
-	@$(BIN)/conformance report build/published --format html --format json --format markdown --out reports/published
 	@$(BIN)/conformance prove --out build/published/proof
-	@cp build/published/proof/proof.json build/published/proof/proof.html reports/published/
-	@$(BIN)/python -m conformance.proof.repetition --workers 2 --runs 10 --together 2 reports/published/repetition.json
+	@mkdir -p reports/published && cp build/published/summary.md reports/published/
+	@$(BIN)/python -m conformance.proof.published build/published reports/published/figures.json
 
 docs: $(READY) ## write the documentation that is made from data
 	@$(BIN)/python -m conformance.contract.open_places

@@ -43,6 +43,9 @@ class Fault:
     operation: str = ""
     """The operation it is about, whose own tests are likely to see it first."""
     ground: Ground = Ground()
+    sort: str = "written"
+    """`written` by hand; `rule`, where a role, status, parameter or page of the contract is broken; or `schema`: these
+    last test the engine, for check and fault follow from the same place, and are counted apart."""
 
 
 WRITTEN: dict[str, Fault] = {}

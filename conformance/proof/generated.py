@@ -38,6 +38,9 @@ _OTHER_TYPES: dict[str, Any] = {
     "object": "not-an-object",
 }
 
+#: The sort of those faults that a schema of the contract gives.
+_SCHEMA = "schema"
+
 
 def generated(contract: Contract, version: Version) -> Iterator[Fault]:
     """Yield the faults of every operation that the suite calls at a version."""
@@ -47,7 +50,7 @@ def generated(contract: Contract, version: Version) -> Iterator[Fault]:
         for fault in _of_operation(operation, version):
             requirement = contract.requirements.get(fault.requirement)
             if requirement and requirement.tested and requirement.level == "must" and requirement.applies_to(version):
-                yield replace(fault, operation=operation.id)
+                yield replace(fault, operation=operation.id, sort=fault.sort if fault.sort == _SCHEMA else "rule")
 
 
 def _of_operation(operation: Operation, version: Version) -> Iterator[Fault]:
@@ -82,6 +85,7 @@ def _schema_faults(operation: Operation, response: DocumentedResponse, version: 
                 requirement,
                 f"{operation.label} answers with {where} {kind}.",
                 _spoiling(route_key(operation), place, spoil),
+                sort=_SCHEMA,
             )
 
 

@@ -150,6 +150,7 @@ def _row(kill: Kill) -> Row:
         "version": kill.fault.version,
         "requirement": kill.fault.requirement,
         "says": kill.fault.says,
+        "sort": kill.fault.sort,
         "killed": kill.killed,
         "by": kill.by,
         "reason": kill.reason,

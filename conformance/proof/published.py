@@ -1,0 +1,79 @@
+"""The figures of the proof in one small file, each with its denominator and with what was left out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance import __version__
+from conformance.contract import Contract
+from conformance.errors import UsageError
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
+def main(source: Path, file: Path) -> None:
+    """Gather from the folder SOURCE what the parts of the proof wrote there, and write the figures to FILE."""
+    figures = {
+        "suite": __version__,
+        "contract": Contract.load().digest,
+        "reference": _reference(_read(source / "report.json")),
+        "faults": _faults(_read(source / "proof" / "proof.json")),
+        "foreign_faults": _foreign(_read(source / "foreign.json")),
+        "legal_services": _legal(_read(source / "legal.json")),
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(file: Path) -> Any:
+    """Return what a part wrote; None where it was not run. Raise UsageError when it cannot be read."""
+    if not file.is_file():
+        return None
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{file} is no JSON: {error}. Run the part of the proof again that writes it.") from error
+
+
+def _reference(report: Any) -> dict[str, Any] | None:
+    if report is None:
+        return None
+    about = {name: report["run"][name] for name in ("version", "seed", "requests", "seconds")}
+    return {"verdict": report["verdict"], **report["owed"], **about, "headline": report["headline"]}
+
+
+def _faults(proof: Any) -> dict[str, Any] | None:
+    if proof is None:
+        return None
+    tried = Counter(row["sort"] for row in proof["rows"])
+    killed = Counter(row["sort"] for row in proof["rows"] if row["killed"])
+    return {
+        "by_sort": {sort: {"killed": killed[sort], "tried": number} for sort, number in tried.items()},
+        "sorts": "written: by hand, for one requirement each. rule: a role, status, parameter or page of the contract "
+        "broken. schema: one place of a schema broken; these test the engine, and prove nothing of the contract.",
+        "left_out": "drawn calls beyond six of an operation, every seed but one, and latency",
+    }
+
+
+def _foreign(found: Any) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    unseen = [row["fault"] for row in found["results"] if row["verdict"] != "non-conformant"]
+    kept = {name: found[name] for name in ("seen", "tried", "known", "by_dimension")}
+    return {**kept, "unseen": unseen, "left_out": "whether the requirement that failed fits the fault is for a reader"}
+
+
+def _legal(found: Any) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {name: value for name, value in found.items() if name not in ("results", "suite", "contract")}
+
+
+if __name__ == "__main__":
+    main()
