@@ -231,12 +231,15 @@ class ByArea:
     # Neither first nor last: the session has begun and made its plan, and no test runs yet.
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Show progress from now on."""
-        if not self._is_shown or not self._session.is_open:
+        self._show(session.config)
+        self._begin(item.nodeid for item in session.items)
+
+    def _show(self, config: pytest.Config) -> None:
+        if not self._is_shown or not self._session.is_open or self._screen is not None:
             return
-        self._screen = self._open.enter_context(_screen(session.config))
+        self._screen = self._open.enter_context(_screen(config))
         self._open.callback(self._close)
         self._open.enter_context(_ticking(self._tick))
-        self._begin(item.nodeid for item in session.items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -245,8 +248,8 @@ class ByArea:
 
     @pytest.hookimpl(optionalhook=True, trylast=True)
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: list[str]) -> None:
-        """Learn from the first worker which tests there are."""
-        del node
+        """Learn from the first worker which tests there are: where workers run them, pytest-xdist has the loop."""
+        self._show(node.config)
         self._begin(ids)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:

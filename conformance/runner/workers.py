@@ -7,11 +7,13 @@ wrote along with pytest's report of it.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import UsageError
 from conformance.results.record import Notice
 from conformance.results.recorder import encoded
+from conformance.runner.location import SUITE_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +36,15 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def has_workers(config: pytest.Config) -> bool:
-    """Tell whether this process lets workers run its tests."""
-    return not is_worker(config) and bool(getattr(config.option, "tx", None)) and config.option.dist != "no"
+    """Tell whether this process lets workers run tests of the suite."""
+    is_shared_out = bool(getattr(config.option, "tx", None)) and config.option.dist != "no"
+    return not is_worker(config) and is_shared_out and any(_is_of_suite(argument) for argument in config.args)
+
+
+def _is_of_suite(argument: str) -> bool:
+    """Tell whether an argument of pytest names tests of the suite, or a folder that holds them."""
+    path = Path(argument.partition("::")[0]).resolve()
+    return path.is_relative_to(SUITE_FOLDER) or SUITE_FOLDER.is_relative_to(path)
 
 
 def number_of(config: pytest.Config) -> int:

@@ -59,14 +59,10 @@ def _names_no_file(_: Route, __: Request, response: Response) -> Response:
 
 
 def profile_of(service: Service, base_url: str) -> dict[str, Any]:
-    """Describe the target: no issue tracker, and none of the integrations that have a port."""
+    """Describe the target, which has no issue tracker."""
     data = profile_data(service.world, base_url, VERSION)
     fixtures = {name: value for name, value in data["fixtures"].items() if name != "issue_tracker_integration"}
-    kept = [
-        entry for entry in fixtures["integrations"] if "server_port" not in {*entry["parameters"], *entry["settings"]}
-    ]
-    assert 3 <= len(kept) < len(fixtures["integrations"])
-    return {**data, "fixtures": {**fixtures, "integrations": kept}, "features": {**data["features"], **FEATURES}}
+    return {**data, "fixtures": fixtures, "features": {**data["features"], **FEATURES}}
 
 
 def test_what_the_text_leaves_open_keeps_nobody_from_being_conformant(
@@ -92,7 +88,6 @@ def test_what_the_text_leaves_open_keeps_nobody_from_being_conformant(
         assert (eased["verdict"], eased["level"]) == ("failed", "should")
     for name in (
         "project-approval-configuration.record.settings",
-        "integrations.parameters.server-port.integer",
         "integrations.parameters.issue-tracker-urls.required-together",
         "group-relations-export.download.file-name",
     ):
