@@ -87,9 +87,29 @@ def try_all(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs: i
     """
     Try faults in so many processes, and return the requirements that fail without any fault.
 
-    `tell` gets a row for each as it is known. `version` is the one that the faults were asked for with. Raise
-    ContractError when the suite cannot be run at all.
+    `tell` gets a row for each as it is known. What survives is tried once more when nothing else goes on, for whether
+    two callers meet is a matter of moments; the row says so. `version` is the one that the faults were asked for with.
+    Raise ContractError when the suite cannot be run at all.
     """
+    survivors: list[Row] = []
+
+    def sift(row: Row) -> None:
+        if row["killed"]:
+            tell(row)
+        else:
+            survivors.append(row)
+
+    unhealthy = _try_once(faults, sift, version=version, jobs=jobs)
+    known = {(fault.version, fault.name): fault for fault in faults}
+    again = [known[row["version"], row["fault"]] for row in survivors]
+
+    def tell_again(row: Row) -> None:
+        tell({**row, "detail": "seen when it was tried once more, alone"} if row["killed"] else row)
+
+    return unhealthy | _try_once(again, tell_again, version=version, jobs=1)
+
+
+def _try_once(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs: int) -> set[str]:
     groups = _by_version(faults)
     if jobs <= 1 or len(faults) <= _HANDFUL:
         return set().union(*(_try_at(place, group, tell) for place, group in groups.items()))

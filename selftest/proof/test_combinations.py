@@ -16,9 +16,8 @@ SEED = int(os.environ.get("COMBINATIONS_SEED", "1"))
 
 
 @pytest.mark.xfail(
-    reason="Known alarms since alterations are combined too: exports whose status moves by itself are taken for changed "
-    "by a refused call, rules of merge requests that a setting forbade a moment ago are taken for refused, and rules "
-    "that are highest of all levels for overwritten. Each alone is clean; whether they are legal together is not judged."
+    reason="Known alarms since alterations are combined too, each of which is clean alone: a moving status of exports, "
+    "a setting that forbids rules of merge requests, and rules of other levels that count as overwritten."
 )
 def test_no_combination_of_legal_choices_raises_an_alarm() -> None:
     runs = run_side_by_side(2, combined(NUMBER, SEED), *WITHOUT_DRAWN)

@@ -265,16 +265,31 @@ def one_of_two_rules_is_lost(service: Service) -> None:
     losing(service, service.approval_rules, "add_rule")
 
 
+#: How many looks without a change end the wait of a call that shall meet others: after some change, and before any.
+_CALM_AFTER_CHANGES, _CALM_WITHOUT = 8, 12
+
+
 @fault("group-approval-rules.create.at-once")
 def a_creation_undoes_changes_beside_it(service: Service) -> None:
     """A rule of a group is created beside the others as they were a moment before."""
     table, key = stored(service), "POST /groups/:id/approval_rules"
+    change = "PUT /groups/:id/approval_rules/:approval_rule_id"
     seen: dict[int, dict[Any, Any]] = {}
 
     async def wait(request: Request) -> None:
+        if request.route.key == change:
+            # A change waits for a creation, so that both are surely under way together.
+            for _ in range(_CALM_WITHOUT):
+                if not seen:
+                    await asyncio.sleep(AT_ONCE / 10)
         if request.route.key == key:
-            seen[id(request)] = dict(table)
-            await asyncio.sleep(AT_ONCE / 2)
+            before = seen[id(request)] = dict(table)
+            # As long as others change something, or until it is clear that none will.
+            last, quiet = dict(table), 0
+            while quiet < (_CALM_AFTER_CHANGES if last != before else _CALM_WITHOUT):
+                await asyncio.sleep(AT_ONCE / 10)
+                quiet = quiet + 1 if dict(table) == last else 0
+                last = dict(table)
 
     def make(handler: Any) -> Any:
         def late(request: Request) -> Any:
