@@ -35,13 +35,14 @@ conformance: $(READY) ## hold the embedded reference against the specification
 test: $(READY) ## run all tests of the engine, the reference and the suite
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup selftest
 
-check: $(READY) ## lint, format, types, and the contract's own consistency
+check: $(READY) ## lint, format, types, layers, private names, and the contract's own consistency
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/yamllint --strict .
 	@$(BIN)/python -m conformance.contract
+	@$(BIN)/python -m pytest --quiet selftest/runner/test_private_names.py
 
 format: $(READY) ## put code into the project's form
 	@$(BIN)/ruff check --fix .
