@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 
 class ExitCode(IntEnum):
-    """What a run ends with; 2 to 5 are pytest's own."""
+    """What a run ends with, and what that means; 2 to 5 are pytest's own."""
 
-    CONFORMANT = 0
-    NON_CONFORMANT = 1
-    INTERRUPTED = 2
-    PYTEST_BROKE = 3
-    USAGE = 4
-    NOTHING_RAN = 5
-    INCOMPLETE = 6
-    SUITE_BROKE = 7
-    COULD_NOT_RUN = 8
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str = "") -> Self:  # a look-up by code gives no meaning
+        """Make the member for `code`."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+    CONFORMANT = 0, "Conformant for the claimed scope; or, with --area or --requirement, the selection holds."
+    NON_CONFORMANT = 1, "Non-conformant: at least one requirement of level must failed."
+    INTERRUPTED = 2, "Interrupted, by Ctrl-C or by pytest's own -x. What was seen until then is in the report."
+    PYTEST_BROKE = 3, "pytest itself broke."
+    USAGE = 4, "The call, the profile or a file that was given is wrong; the message says what to do."
+    NOTHING_RAN = 5, "No test ran, so there is no verdict."
+    INCOMPLETE = 6, "Incomplete: nothing failed, and something that is owed could not be verified."
+    SUITE_BROKE = 7, "A test of the suite itself broke, or a report could not be written. The target is not to blame."
+    COULD_NOT_RUN = 8, "The target could not be tested: no connection, a wrong token, not this API."
 
 
 class ConformanceError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,23 +30,41 @@ class Outcome(StrEnum):
 class Reason(StrEnum):
     """Why something is not tested, inconclusive or not applicable: a closed set, so that reports can count it."""
 
-    FEATURE_NOT_DECLARED = "feature not declared"
-    PREREQUISITE_MISSING = "prerequisite missing"
-    VERSION = "version"
-    SWITCHED_OFF = "switched off by the operator"
-    UNSAFE = "unsafe in this mode"
-    KNOWN_FAILURE = "known failure"
-    HARNESS_ERROR = "harness error"
-    NO_TEST_YET = "no test yet"
-    NOT_OBSERVABLE = "cannot be observed from outside"
-    NOT_REACHED = "not reached"
-    UNSTABLE = "unstable"
-    OUT_OF_SCOPE = "outside the claimed scope"
-    PRECONDITION = "precondition not met"
-    NO_ANSWER = "no answer"
-    VACUOUS = "nothing to look at"
-    INTERRUPTED = "interrupted"
-    NOT_OFFERED = "not offered by the target"
+    meaning: str
+
+    def __new__(cls, words: str, meaning: str = "") -> Self:  # a look-up by words gives no meaning
+        """Make the member that is called `words`."""
+        member = str.__new__(cls, words)
+        member._value_ = words
+        member.meaning = meaning
+        return member
+
+    FEATURE_NOT_DECLARED = "feature not declared", "The profile does not declare the feature (`features:`)."
+    PREREQUISITE_MISSING = (
+        "prerequisite missing",
+        "The profile lacks something; the detail names what to add.",
+    )
+    VERSION = "version", "It is not owed at the version of the target."
+    SWITCHED_OFF = "switched off by the operator", "The operator left it out, by an option or by arguments of pytest."
+    UNSAFE = "unsafe in this mode", "It needs calls that the chosen mode does not send."
+    KNOWN_FAILURE = "known failure", "It failed, and the operator's list says that this is known."
+    HARNESS_ERROR = "harness error", "A test of the suite itself broke."
+    NO_TEST_YET = "no test yet", "The suite has no test of it."
+    NOT_OBSERVABLE = "cannot be observed from outside", "Nobody can see it from outside."
+    NOT_REACHED = "not reached", "The run ended before its tests began."
+    UNSTABLE = "unstable", "A test failed, and did not fail again when it ran once more."
+    OUT_OF_SCOPE = "outside the claimed scope", "It belongs to an area that the profile does not claim (`scope:`)."
+    PRECONDITION = (
+        "precondition not met",
+        "A step before the one that matters did not succeed.",
+    )
+    NO_ANSWER = "no answer", "The target did not answer, or a gateway answered in its place."
+    VACUOUS = "nothing to look at", "There was nothing to look at, such as the entries of an empty list."
+    INTERRUPTED = "interrupted", "The run was interrupted while its test ran."
+    NOT_OFFERED = (
+        "not offered by the target",
+        "The target says that it does not have this, and need not.",
+    )
 
 
 class TestOutcome(StrEnum):
