@@ -20,7 +20,7 @@ OWNERS = ("self", "cls")
 #: What looks a name up that stands in a text.
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr", "attrgetter"})
 #: Public names of the standard library and of Starlette that begin with an underscore all the same.
-PUBLIC = frozenset({"_replace", "_asdict", "_fields", "_make"})
+PUBLIC = frozenset({"_replace", "_asdict", "_fields", "_make", "_value_"})
 #: Where a private name is used in spite of all this, with the reason.
 EXCEPTIONS = {
     "conformance/fuzzing/drawing.py": (
