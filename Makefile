@@ -13,7 +13,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test check format contract coverage prove variants variants-sample foreign mutate published docs serve bench \
+.PHONY: help setup conformance test check format contract coverage prove variants variants-sample foreign mutate published docs site serve bench \
         wheel pins clean
 
 help: ## list the jobs
@@ -78,6 +78,10 @@ published: $(READY) ## renew reports/published: the reference's summary, and the
 
 docs: $(READY) ## write the documentation that is made from data
 	@$(BIN)/python -m conformance.contract.open_places
+
+site: $(READY) ## build the guide as a site with search: build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
 
 serve: $(READY) ## serve the reference on port 8080, with its profile in target.yaml
 	@$(BIN)/conformance serve --profile-out target.yaml

@@ -1,0 +1,140 @@
+"""The pages of the guide that are made from the code and the contract while the site is built (a hook of mkdocs)."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File
+
+from conformance.contract import Contract
+from conformance.errors import ExitCode
+from conformance.results.record import Reason
+from conformance.results.verdicts import RunVerdict, Verdict
+from conformance.target.names import ACTORS, FEATURES, FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+_OPTIONS = """\
+# Every command and option
+
+What `conformance COMMAND --help` prints. Each option can also be set by an environment variable: `CONFORMANCE_`, the
+command and the option in capitals, such as `CONFORMANCE_RUN_TARGET=staging.yaml`.
+
+::: mkdocs-click
+    :module: conformance.cli
+    :command: commands
+    :prog_name: conformance
+    :depth: 1
+    :style: plain
+"""
+_EXIT_CODES = "# Exit codes, verdicts and reasons\n\nA job needs the exit code alone; reports tell the rest.\n"
+_VERSION_TABLE = """\
+# The version table
+
+What came, went or changed, and with which version. `conformance readiness` tells where a service stands;
+`conformance lint-traffic` finds the clients that still use what is deprecated or removed.
+"""
+_REQUIREMENTS = """\
+# Every requirement
+
+What a conformant service does, statement by statement. *must* is judged; *should* is a hint of the text and makes a
+warning; *note* is recorded and never judged.
+"""
+_PROFILE = """\
+# The profile of a target
+
+The names that a profile may use. `conformance target --example` prints a commented profile to start from, and
+`conformance target --check` says what does not fit.
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages to those that are written by hand."""
+    contract = Contract.load()
+    for name, make in _PAGES.items():
+        files.append(File.generated(config, name, content=make(contract)))
+    return files
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    heads = tuple(heads)
+    lines = [heads, ["---"] * len(heads), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _options(_: Contract) -> str:
+    return _OPTIONS
+
+
+def _exit_codes(_: Contract) -> str:
+    return (
+        _EXIT_CODES
+        + "\n## Exit codes\n"
+        + _table(("code", "meaning"), ((int(code), code.meaning) for code in ExitCode))
+        + "\n## Why something was not verified, or does not apply\n"
+        + _table(("reason", "meaning"), ((reason.value, reason.meaning) for reason in Reason))
+        + f"\n## Words\n\nA run is {_words(RunVerdict)}. A requirement is {_words(Verdict)}.\n"
+        + "[Reading a report](reading-a-report.md) says what each of these words means.\n"
+    )
+
+
+def _words(words: Iterable[str]) -> str:
+    named = [f"*{word}*" for word in words]
+    return ", ".join(named[:-1]) + f" or {named[-1]}"
+
+
+def _version_table(contract: Contract) -> str:
+    parts = [_VERSION_TABLE]
+    for version, changes in groupby(contract.changes, key=lambda change: change.version):
+        parts.append(f"\n## {version or 'No version'}\n")
+        parts.append(
+            _table(
+                ("item", "kind", "what changes", "in its place", "requirement"),
+                (
+                    (
+                        change.item,
+                        change.kind.value,
+                        change.summary,
+                        change.replacement or "",
+                        f"`{change.requirement}`",
+                    )
+                    for change in changes
+                ),
+            )
+        )
+    return "".join(parts)
+
+
+def _requirements(contract: Contract) -> str:
+    parts = [_REQUIREMENTS]
+    for area, rows in groupby(contract.requirements.values(), key=lambda requirement: requirement.area):
+        parts.append(f"\n## {area}\n")
+        parts.append(
+            _table(
+                ("id", "level", "what a service does", "section", "versions"),
+                ((f"`{row.id}`", row.level.value, row.statement, row.section, row.when()) for row in rows),
+            )
+        )
+    return "".join(parts)
+
+
+def _profile(_: Contract) -> str:
+    tables: Mapping[str, Mapping[str, str]] = {"Actors": ACTORS, "Fixtures": FIXTURES, "Features": FEATURES}
+    return _PROFILE + "".join(
+        f"\n## {heading}\n" + _table(("name", "what it is"), ((f"`{name}`", text) for name, text in names.items()))
+        for heading, names in tables.items()
+    )
+
+
+_PAGES: Mapping[str, Callable[[Contract], str]] = {
+    "options.md": _options,
+    "exit-codes.md": _exit_codes,
+    "version-table.md": _version_table,
+    "requirements.md": _requirements,
+    "profile.md": _profile,
+}
