@@ -80,6 +80,12 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
     "So does one that holds and is still on the list.",
 )
 @click.option(
+    "--subject",
+    multiple=True,
+    metavar="NAME=DIGEST",
+    help="What exactly is tested: a build, an image or a commit, for the compliance report. May be repeated.",
+)
+@click.option(
     "--read-only", is_flag=True, help="Send nothing but GET; what needs more is not tested, 'unsafe in this mode'."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only what the run came to.")

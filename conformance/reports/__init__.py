@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
-from conformance.reports import allure, html, json_report, junit, markdown
+from conformance.reports import allure, compliance, html, json_report, junit, markdown
 from conformance.reports.facts import Facts
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             _in_one_file("junit", "junit.xml", junit.render),
             Format("allure", allure.FOLDER, allure.render, stale=f"{allure.FOLDER}/{allure.PREFIX}*"),
             _in_one_file("html", "index.html", html.render),
+            _in_one_file("compliance", "compliance.html", compliance.render),
             _in_one_file("markdown", "summary.md", markdown.render),
         )
     },

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+from conformance.reports.causes import Cause, causes
 from conformance.results.record import Check, Reason, RunRecord, TestOutcome
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
@@ -152,6 +153,11 @@ class Facts:
         """Requirements that failed or were unstable: violations first, otherwise in the contract's order."""
         rows = self.result.rows_with(Verdict.FAILED, Verdict.UNSTABLE)
         return tuple(sorted(rows, key=lambda row: (not row.is_violation, row.verdict is Verdict.UNSTABLE)))
+
+    @cached_property
+    def causes(self) -> tuple[Cause, ...]:
+        """What went wrong, each with all requirements that failed because of it."""
+        return causes(self.failed)
 
     @cached_property
     def unverified(self) -> Mapping[Reason, tuple[RequirementVerdict, ...]]:

@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from conformance.contract import Level
-from conformance.results.record import PlannedRequirement, Reason, TableItem
+from conformance.results.record import AccessRule, PlannedRequirement, Reason, TableItem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from conformance.contract import Contract, Requirement
+    from conformance.contract import Contract, Requirement, Version
     from conformance.results.record import RunRecord
     from conformance.target import Profile
 
@@ -130,6 +130,15 @@ def table(contract: Contract) -> tuple[TableItem, ...]:
             removal_planned=str(change.removal_planned) if change.removal_planned else None,
         )
         for change in contract.changes
+    )
+
+
+def access(contract: Contract, version: Version | None) -> tuple[AccessRule, ...]:
+    """Return who may call which operation at a version, as the record of a run keeps it."""
+    return tuple(
+        AccessRule(operation.id, operation.label, operation.area, dict(operation.served), dict(operation.refused))
+        for operation in contract.operations(version)
+        if operation.served or operation.refused
     )
 
 

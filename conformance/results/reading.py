@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.errors import UsageError
 from conformance.results.record import (
     RECORD_FORM,
+    AccessRule,
     Check,
     Evidence,
     Footer,
@@ -40,6 +41,9 @@ LINE_KINDS: Mapping[type, str] = {
     Notice: "notice",
     Footer: "footer",
 }
+
+#: Lines of which a record has one at most.
+_ONCE = ("header", "plan", "table", "access", "footer")
 
 Row = dict[str, Any]
 #: What a line leaves out of an exchange where there is none.
@@ -107,6 +111,7 @@ def _record(by_kind: Mapping[str, list[Row]], damage: tuple[str, ...]) -> RunRec
         footer=next((Footer(**{"verdict": "", **row}) for row in by_kind.get("footer", ())), None),
         warnings=tuple(row["text"] for row in by_kind.get("notice", ())),
         table=tuple(TableItem(**entry) for row in by_kind.get("table", ()) for entry in row["items"]),
+        access=tuple(AccessRule(**entry) for row in by_kind.get("access", ()) for entry in row["operations"]),
         items=tuple(ItemSeen(**{**row, "state": ItemState(row["state"])}) for row in by_kind.get("item", ())),
         readiness=next(reversed(by_kind.get("readiness", [])), None),
         damage=damage,
@@ -115,7 +120,7 @@ def _record(by_kind: Mapping[str, list[Row]], damage: tuple[str, ...]) -> RunRec
 
 def _contradiction(record: RunRecord, by_kind: Mapping[str, list[Row]], lines: Sequence[str]) -> str | None:
     """Say in a few words how a record contradicts itself; None when it does not."""
-    several = next((kind for kind in ("header", "plan", "table", "footer") if len(by_kind.get(kind, ())) > 1), None)
+    several = next((kind for kind in _ONCE if len(by_kind.get(kind, ())) > 1), None)
     if several is not None:
         return f"it has more than one {several}"
     ends = [end.test for end in record.tests]
@@ -142,7 +147,7 @@ def digest_of(lines: Iterable[str]) -> str:
 
 
 def _header(row: Row) -> Header:
-    several = ("arguments", "warnings", "scope", "undeclared", "selection")
+    several = ("arguments", "warnings", "scope", "undeclared", "selection", "subjects")
     return Header(**{**row, "profile": row.get("profile", {}), **{name: tuple(row.get(name, ())) for name in several}})
 
 

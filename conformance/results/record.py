@@ -189,6 +189,21 @@ class PlannedRequirement:
 
 
 @dataclass(frozen=True, slots=True)
+class AccessRule:
+    """Who may call one operation, as the contract had it when the run began."""
+
+    operation: str
+    """Its id, which tests of it bear in brackets."""
+    label: str
+    """Method and path."""
+    area: str
+    served: Mapping[str, str]
+    """Actor -> the requirement by which it is served."""
+    refused: Mapping[str, str]
+    """Actor -> the requirement by which it is refused."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableItem:
     """One item of the version table, as the contract had it when the run began."""
 
@@ -253,6 +268,8 @@ class Header:
     """The features that the profile does not declare: what belongs to them is not applicable."""
     selection: tuple[str, ...] = ()
     """What the operator selected with `--area` and `--requirement`; empty for everything."""
+    subjects: tuple[str, ...] = ()
+    """What exactly was tested, each as `name=algorithm:digest`: a build, an image or a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +307,7 @@ class RunRecord:
     """None when the run was cut off."""
     warnings: tuple[str, ...] = field(default=())
     table: tuple[TableItem, ...] = ()
+    access: tuple[AccessRule, ...] = ()
     items: tuple[ItemSeen, ...] = ()
     readiness: Mapping[str, Any] | None = None
     """What an upgrade would meet, if that was asked; see `conformance.versions.readiness`."""

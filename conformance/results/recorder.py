@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from conformance.errors import UsageError
 from conformance.results.reading import LINE_KINDS, digest_of, parse
 from conformance.results.record import (
+    AccessRule,
     Check,
     Footer,
     Header,
@@ -69,6 +70,10 @@ class Recorder:
     def write_table(self, table: Iterable[TableItem]) -> None:
         """Append the version table."""
         self.append(_text("table", {"items": [_compact(asdict(item)) for item in table]}))
+
+    def write_access(self, rules: Iterable[AccessRule]) -> None:
+        """Append who may call what."""
+        self.append(_text("access", {"operations": [asdict(rule) for rule in rules]}))
 
     def close_with(self, footer: Footer) -> None:
         """Append the footer with number and digest of all lines before it, and close the file."""

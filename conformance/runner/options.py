@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from conformance.http.settings import AT_ONCE
 from conformance.results.plan import Selection
+from conformance.results.subject import Subject
 from conformance.runner.location import suite_arguments
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Options:
     """The list of what is known to fail."""
     read_only: bool = False
     """Whether nothing may be sent that could change the target."""
+    subjects: tuple[Subject, ...] = ()
+    """What exactly is tested: builds, images or commits, each with its digest."""
     workers: int = 1
     """How many processes run tests side by side, each in a world of its own."""
     arguments: tuple[str, ...] = ()
@@ -95,6 +98,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--concurrency", type=int, default=AT_ONCE, help="how many calls may be under way at once")
     group.addoption("--minutes", type=float, help="begin no test after so many minutes")
     group.addoption("--known-failures", type=Path, help="list of requirements that are known to fail, with reasons")
+    group.addoption("--subject", action="append", default=[], help="what exactly is tested, as NAME=DIGEST")
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
 
@@ -119,6 +123,7 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
         corpus=option("--corpus"),
         known_failures=option("--known-failures"),
         read_only=option("--read-only"),
+        subjects=tuple(Subject.parse(text) for text in option("--subject")),
         workers=workers,
         arguments=given,
         pytest_arguments=(*_of_pytest(given), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
@@ -147,6 +152,7 @@ _OF_THE_SUITE = (
     "concurrency",
     "minutes",
     "known-failures",
+    "subject",
 )
 #: What the command makes of --workers.
 _WORKERS = re.compile(r"-n\d+")

@@ -19,7 +19,7 @@ from conformance.errors import ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
 from conformance.reports import render_all
 from conformance.results.known_failures import load_known_failures
-from conformance.results.plan import Plan, make_plan, table
+from conformance.results.plan import Plan, access, make_plan, table
 from conformance.results.record import RECORD_FORM, Footer, Header, Notice, RunRecord, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict, add_up
@@ -243,6 +243,7 @@ class Session:
             self.recorder.write(self._header(self.target))
             self.recorder.write_plan(self.plan.requirements)
             self.recorder.write_table(table(self.contract))
+            self.recorder.write_access(access(self.contract, self.target.version))
         self.run = Run(
             self.contract,
             self.target,
@@ -299,6 +300,7 @@ class Session:
             scope=profile.scope,
             undeclared=self._undeclared(profile),
             selection=self.options.selection.words,
+            subjects=tuple(subject.words for subject in self.options.subjects),
         )
 
     def _undeclared(self, profile: Profile) -> tuple[str, ...]:

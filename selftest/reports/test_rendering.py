@@ -84,7 +84,9 @@ def test_everything_that_is_said_to_be_written_is_there(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_is_named_with_those_that_exist(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no report format 'pdf'. Formats are: json, junit, allure, html, markdown"):
+    with pytest.raises(
+        UsageError, match=r"no report format 'pdf'. Formats are: json, junit, allure, html, compliance, markdown"
+    ):
         render(CONFORMANT, ["json", "pdf"], tmp_path)
     assert not list(tmp_path.iterdir())
 

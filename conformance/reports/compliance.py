@@ -1,0 +1,214 @@
+"""`compliance.html`: what an auditor or a customer reads; it prints to at most six A4 pages."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance.reports.facts import is_owed
+from conformance.reports.pages import template
+from conformance.results.record import Outcome, Reason, TestOutcome
+from conformance.results.subject import Subject
+from conformance.results.text import one_line, plural
+from conformance.results.verdicts import RequirementVerdict, RunVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from conformance.reports.facts import Facts
+    from conformance.results.record import AccessRule, Check, RunRecord
+
+# What keeps even a run in which everything failed within six pages.
+_SHOWN_FAILURES = 14
+_SHOWN_GAPS = 22
+_SHOWN_IDS = 3
+_COMMON_ACTORS = 4
+_SIGNS: Mapping[str, str] = {"verified": "", "violated": " ✗", "open": " ?", "not applicable": " -"}
+_OF_ONE_TEST = re.compile(r"\btests/[\w/]+\.py::\w+(?:\[[^\]]*\])?:? ?")
+_SENTENCES: Mapping[RunVerdict, str] = {
+    RunVerdict.CONFORMANT: "{target} does what the specification demands of it{scope}: each of the {owed} statements "
+    "that apply to it was tried, and held.",
+    RunVerdict.SELECTION_HOLDS: "Of the part that was selected for this run, each of the {owed} statements was tried, "
+    "and held. The rest was not looked at, so this is no statement about the whole.",
+    RunVerdict.NON_CONFORMANT: "{target} does not do what the specification demands of it: of {owed} statements that "
+    "apply to it, {violated} seen to be violated, and again when tried once more.{open}",
+    RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification{known}; but of {owed} statements that apply "
+    "to {target}, {unverified} not verified, so that conformance is not shown.",
+    RunVerdict.BROKEN: "A test of the suite itself broke, so that this run shows nothing about {target} as a whole. "
+    "That is a fault of the suite, not of the service.",
+    RunVerdict.COULD_NOT_RUN: "{target} could not be tested, so that nothing is known about it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Statements that were left open for the same reason."""
+
+    reason: str
+    detail: str
+    ids: tuple[str, ...]
+    owed: int
+
+    @property
+    def shown(self) -> str:
+        """Some of the ids, and how many more there are."""
+        more = len(self.ids) - _SHOWN_IDS
+        return ", ".join(self.ids[:_SHOWN_IDS]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Whether one actor must be served by one operation, and what became of it."""
+
+    demand: str
+    """`served` or `refused`."""
+    state: str
+    """`verified`, `violated`, `open` or `not applicable`."""
+
+    @property
+    def sign(self) -> str:
+        """What the grid prints, which needs no colour to be read."""
+        return self.demand[0].upper() + _SIGNS[self.state]
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """One operation of the grid."""
+
+    area: str
+    label: str
+    cells: Mapping[str, Cell]
+    """By actor, those of the common ones that the contract names."""
+    others: tuple[tuple[str, Cell], ...]
+    """Of actors that only few operations name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Who may call what."""
+
+    actors: tuple[str, ...]
+    rows: tuple[GridRow, ...]
+
+
+def render(facts: Facts) -> str:
+    """Return the report as one page, with its style inside."""
+    record, total = facts.record, facts.total
+    return template("compliance.html.j2").render(
+        facts=facts,
+        header=record.header,
+        footer=record.footer,
+        result=facts.result,
+        total=total,
+        sentence=sentence(facts),
+        subjects=[Subject.parse(text) for text in record.header.subjects],
+        levels=levels(facts.result.rows),
+        areas=[(tally, levels(facts.result.by_area[tally.name])) for tally in facts.areas],
+        causes=facts.causes[:_SHOWN_FAILURES],
+        hidden_causes=len(facts.causes) - _SHOWN_FAILURES,
+        gaps=gaps(facts)[:_SHOWN_GAPS],
+        hidden_gaps=len(gaps(facts)) - _SHOWN_GAPS,
+        waived=[row for row in facts.result.rows if row.requirement.known_failure],
+        inapplicable=Counter(
+            str(row.reason) for row in facts.result.rows_with(Verdict.NOT_APPLICABLE) if row.requirement.level == "must"
+        ).most_common(),
+        grid=grid(record, facts.result.rows),
+    )
+
+
+def sentence(facts: Facts) -> str:
+    """Return the verdict in words for somebody who has never seen this suite."""
+    total, header = facts.total, facts.record.header
+    known = sum(row.reason is Reason.KNOWN_FAILURE for row in facts.result.rows)
+    words = _SENTENCES[facts.result.verdict].format(
+        target=one_line(header.target, 80),
+        scope=f", for the areas that it claims ({', '.join(header.scope)})" if header.scope else "",
+        owed=total.owed,
+        violated=_were(total.violated),
+        open=f" Besides, {_were(total.open)} not verified." if total.open else "",
+        unverified=_were(total.open),
+        known=f" beyond {plural(known, 'failure')} that the operator knows of" if known else "",
+    )
+    ended = facts.record.footer
+    cut = "The run was cut off before its end; what would have followed was not seen."
+    stopped = cut if ended is None else f"The run stopped early: {ended.detail.rstrip('.')}." if ended.detail else ""
+    return f"{words} {stopped}".rstrip()
+
+
+def _were(number: int) -> str:
+    return f"{number} {'was' if number == 1 else 'were'}"
+
+
+def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
+    """Count rows by level and what they came to, such as `must passed`; unstable counts as open."""
+    open_ = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+    return Counter(
+        f"{row.requirement.level} {'open' if row.verdict in open_ else row.verdict}"
+        for row in rows
+        if row.requirement.selected
+    )
+
+
+def gaps(facts: Facts) -> tuple[Gap, ...]:
+    """Return what was not verified, grouped by reason and cause: what the verdict waits for first, most first."""
+    found: dict[tuple[str, str], list[RequirementVerdict]] = {}
+    for reason, rows in facts.unverified.items():
+        for row in rows:
+            if row.requirement.selected:
+                found.setdefault((str(reason), _without_test(row.detail)), []).append(row)
+    groups = [
+        Gap(reason, detail, tuple(row.requirement.id for row in rows), sum(is_owed(row) for row in rows))
+        for (reason, detail), rows in found.items()
+    ]
+    return tuple(sorted(groups, key=lambda gap: (-gap.owed, -len(gap.ids))))
+
+
+def _without_test(detail: str | None) -> str:
+    """Shorten what left a requirement open to what it has in common with others."""
+    return one_line(_OF_ONE_TEST.sub("", detail or ""), 160)
+
+
+# -- who may call what -------------------------------------------------------------------------------------------------
+
+
+def grid(record: RunRecord, rows: Iterable[RequirementVerdict]) -> Grid:
+    """Return who may call what, and whether it was seen; without rows for a record that does not have the table."""
+    named = Counter(actor for rule in record.access for actor in (*rule.served, *rule.refused))
+    common = tuple(actor for actor in named if named[actor] >= min(_COMMON_ACTORS, len(record.access)))
+    state = _cell_states(record, {row.requirement.id: row for row in rows})
+    found = []
+    for rule in record.access:
+        cells = {
+            actor: Cell(demand, state(rule, actor, requirement))
+            for demand, table in (("served", rule.served), ("refused", rule.refused))
+            for actor, requirement in table.items()
+        }
+        others = tuple((actor, cell) for actor, cell in cells.items() if actor not in common)
+        found.append(GridRow(rule.area, rule.label, cells, others))
+    return Grid(common, tuple(found))
+
+
+def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> Callable[[AccessRule, str, str], str]:
+    """Return what says of a cell what became of it."""
+    held = {end.test for end in record.tests if end.outcome is TestOutcome.PASSED}
+    failed: dict[str, list[Check]] = {}
+    for check in record.checks:
+        if check.outcome is Outcome.FAILED:
+            failed.setdefault(check.requirement, []).append(check)
+
+    def state(rule: AccessRule, actor: str, requirement: str) -> str:
+        row = rows.get(requirement)
+        if row is None or row.verdict is Verdict.NOT_APPLICABLE or not row.requirement.selected:
+            return "not applicable"
+        if row.verdict is not Verdict.FAILED:
+            return "verified" if row.verdict is Verdict.PASSED else "open"
+        seen = [check for check in failed[requirement] if f"[{rule.operation}]" in check.test]
+        callers = {check.evidence[-1].actor.replace("_", "-") for check in seen if check.evidence}
+        if actor.replace("_", "-") in callers:
+            return "violated"
+        tests = [test for test in row.requirement.tests if f"[{rule.operation}]" in test]
+        return "verified" if tests and held.issuperset(tests) else "open"
+
+    return state

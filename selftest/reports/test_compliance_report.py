@@ -1,0 +1,167 @@
+"""The compliance report: what an auditor reads, on a few sheets of paper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.contract import Contract, Version
+from conformance.reports import compliance, render
+from conformance.reports.facts import Facts
+from conformance.results.plan import access, table
+from conformance.results.record import AccessRule, Evidence, Outcome, Reason, RunRecord, TestEnd, TestOutcome
+from conformance.results.verdicts import add_up
+from selftest.reports.browser import needs_browser, printed_pages
+from selftest.reports.report_samples import (
+    CONFORMANT,
+    EXCHANGE,
+    FOOTER,
+    HEADER,
+    SAMPLES,
+    VERDICTS,
+    failed,
+    left_open,
+    passed,
+    planned,
+    record,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = "something that takes rather many words to tell, such as where it is and what it should have been; " * 4
+
+
+def worst() -> RunRecord:
+    """Return a run in which nearly everything failed or is open, each for a reason of its own, in many words."""
+    rows, checks = [], []
+    for number in range(900):
+        name = f"area-{number % 17}.a-rather-long-name-of-a-thing.and-what-it-does-{number}"
+        rows.append(planned(name, statement=LONG, section=LONG))
+        checks.append(
+            failed(name, expected=LONG, actual=f"{number} {LONG}")
+            if number % 2
+            else replace(left_open(name, Reason.PREREQUISITE_MISSING, Outcome.NOT_TESTED), detail=f"{number} {LONG}")
+        )
+    contract = Contract.load()
+    broken = tuple(TestEnd(f"tests/a.py::test_{number}", TestOutcome.BROKEN, detail=LONG) for number in range(30))
+    made = record(*rows, checks=tuple(checks), tests=broken, footer=replace(FOOTER, detail=LONG))
+    header = replace(HEADER, warnings=(LONG, f"{LONG}!"), command="conformance run " + "--area something " * 20)
+    return replace(made, header=header, table=table(contract), access=access(contract, Version.parse("17.7")))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_it_says_the_verdict_in_a_sentence(name: str) -> None:
+    facts = Facts.of(SAMPLES[name])
+    text = compliance.render(facts)
+    assert f'<span class="word">{VERDICTS[name]}</span>' in text
+    assert compliance.sentence(facts).endswith(".")
+
+
+def test_the_sentence_of_a_violation_and_of_a_gap_can_be_told_apart() -> None:
+    said = {name: compliance.sentence(Facts.of(SAMPLES[name])) for name in SAMPLES}
+    assert said["conformant"] == (
+        "staging does what the specification demands of it: each of the 2 statements that apply to it was tried, "
+        "and held."
+    )
+    assert "of 3 statements that apply to it, 1 was seen to be violated" in said["non-conformant"]
+    assert "of 7 statements that apply to staging, 6 were not verified" in said["incomplete"]
+    assert said["truncated"].endswith("The run was cut off before its end; what would have followed was not seen.")
+    assert said["broken"].startswith("A test of the suite itself broke")
+
+
+def test_what_was_tested_is_named_with_its_digest() -> None:
+    named = replace(CONFORMANT, header=replace(HEADER, subjects=("service=sha256:" + "ab" * 32,)))
+    assert f"<code>service=sha256:{'ab' * 32}</code>" in compliance.render(Facts.of(named))
+    assert "<code>--subject NAME=DIGEST</code> names it" in compliance.render(Facts.of(CONFORMANT))
+
+
+READ, WRITE = (
+    "tests/contract/test_authorization.py::test_who[read]",
+    "tests/contract/test_authorization.py::test_who[write]",
+)
+RULES = (
+    AccessRule("read", "GET /things", "scope", {"maintainer": "scope.served"}, {"guest": "scope.refused"}),
+    AccessRule("write", "PUT /things", "scope", {"maintainer": "scope.served"}, {"guest": "scope.refused"}),
+)
+
+
+def test_the_grid_blames_the_operation_and_the_caller_that_failed() -> None:
+    guest = replace(EXCHANGE, actor="guest", request="PUT /api/v4/things")
+    run = record(
+        planned("scope.served", tests=(READ, WRITE)),
+        planned("scope.refused", tests=(READ, WRITE)),
+        checks=(passed("scope.served"), failed("scope.refused", test=WRITE, evidence=(EXCHANGE, guest))),
+        tests=(TestEnd(READ, TestOutcome.PASSED), TestEnd(WRITE, TestOutcome.FAILED)),
+    )
+    run = replace(run, access=RULES)
+    found = compliance.grid(run, add_up(run).rows)
+    signs = {row.label: {actor: cell.sign for actor, cell in row.cells.items()} for row in found.rows}
+    assert signs == {
+        "GET /things": {"maintainer": "S", "guest": "R"},
+        "PUT /things": {"maintainer": "S", "guest": "R ✗"},
+    }
+
+
+def test_the_grid_shows_what_was_not_seen_as_open_and_what_is_not_owed_as_neither() -> None:
+    run = record(
+        planned("scope.served", status="not applicable", reason=Reason.VERSION, tests=()),
+        planned("scope.refused", tests=(READ, WRITE)),
+        checks=(left_open("scope.refused", Reason.NO_ANSWER),),
+        tests=(TestEnd(READ, TestOutcome.PASSED), TestEnd(WRITE, TestOutcome.PASSED)),
+    )
+    run = replace(run, access=RULES)
+    cells = compliance.grid(run, add_up(run).rows).rows[0].cells
+    assert {actor: cell.sign for actor, cell in cells.items()} == {"maintainer": "S -", "guest": "R ?"}
+
+
+def test_gaps_of_the_same_reason_stand_together_the_most_urgent_first() -> None:
+    run = record(
+        *(planned(f"scope.thing-{number}") for number in range(5)),
+        planned("scope.hint", level="should"),
+        checks=(
+            *(left_open(f"scope.thing-{number}", Reason.NO_ANSWER) for number in range(5)),
+            left_open("scope.hint", Reason.VACUOUS),
+        ),
+    )
+    first, second = compliance.gaps(Facts.of(run))
+    assert (first.reason, first.owed, first.shown) == (
+        "no answer",
+        5,
+        "scope.thing-0, scope.thing-1, scope.thing-2 and 2 more",
+    )
+    assert (second.reason, second.owed) == ("nothing to look at", 0)
+
+
+def test_what_is_not_begun_or_deselected_is_one_gap_whatever_its_tests() -> None:
+    rows = [planned(f"scope.thing-{number}", tests=(f"tests/a/test_b.py::test_c[{number}]",)) for number in range(4)]
+    ends = tuple(TestEnd(row.tests[0], TestOutcome.DESELECTED, detail="by an option") for row in rows)
+    (gap,) = compliance.gaps(Facts.of(record(*rows, tests=ends)))
+    assert (gap.owed, gap.detail) == (4, "deselected: by an option")
+
+
+def test_the_list_of_known_failures_is_shown() -> None:
+    run = record(planned("scope.read", known_failure="ticket 12"), checks=(failed("scope.read"),))
+    text = compliance.render(Facts.of(run))
+    assert "ticket 12" in text
+    assert "beyond 1 failure that the operator knows of" in compliance.sentence(Facts.of(run))
+
+
+@needs_browser
+@pytest.mark.parametrize("name", ["worst", "odd", "empty"])
+def test_it_prints_to_six_pages_at_most(name: str, tmp_path: Path) -> None:
+    (page,) = render(worst() if name == "worst" else SAMPLES[name], ["compliance"], tmp_path)
+    assert 1 <= printed_pages(page) <= 6
+
+
+def test_a_caller_without_evidence_leaves_the_cell_open() -> None:
+    silent = Evidence("", "", None, None, None, 0.0, "")
+    run = record(
+        planned("scope.refused", tests=(WRITE,)),
+        checks=(failed("scope.refused", test=WRITE, evidence=(silent,)),),
+        tests=(TestEnd(WRITE, TestOutcome.FAILED),),
+    )
+    run = replace(run, access=RULES[1:])
+    assert compliance.grid(run, add_up(run).rows).rows[0].cells["guest"].sign == "R ?"
