@@ -10,7 +10,8 @@ import click
 from conformance import __version__
 from conformance.cli.contract import contract, coverage, explain, requirements
 from conformance.cli.prove import prove
-from conformance.cli.run import report, run
+from conformance.cli.report import diff, report
+from conformance.cli.run import run
 from conformance.cli.target import serve, target
 from conformance.cli.versions import lint_traffic, readiness
 from conformance.errors import ConformanceError, ExitCode
@@ -27,7 +28,20 @@ def commands() -> None:
     """
 
 
-for _command in (run, report, coverage, requirements, explain, contract, target, serve, prove, readiness, lint_traffic):
+for _command in (
+    run,
+    report,
+    diff,
+    coverage,
+    requirements,
+    explain,
+    contract,
+    target,
+    serve,
+    prove,
+    readiness,
+    lint_traffic,
+):
     commands.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""`conformance run` and `conformance report`."""
+"""`conformance run`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ import click
 import pytest
 from click.core import ParameterSource
 
-from conformance.contract import Contract, Version
-from conformance.errors import ExitCode, UsageError
+from conformance.contract import Version
+from conformance.errors import ExitCode
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
-from conformance.reports import FORMATS, render
-from conformance.results.trust import trusted_record
-from conformance.results.verdicts import add_up
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
 
@@ -156,30 +153,3 @@ class _Watcher:
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Remember the session when the run is over."""
         self.session = pytest_plugin.session_of(config)
-
-
-@click.command()
-@click.argument("record", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default beside the record.")
-@click.option(
-    "--format",
-    "formats",
-    multiple=True,
-    type=click.Choice(sorted(FORMATS)),
-    help="Only this format. May be repeated; all by default.",
-)
-def report(record: Path, out: Path | None, formats: tuple[str, ...]) -> int:
-    """
-    Render the reports of a run again from its RECORD, a results.jsonl or the folder that holds it.
-
-    Also for a run that was cut off. Ends with the exit code of the run's verdict.
-    """
-    file = record / "results.jsonl" if record.is_dir() else record
-    if not file.is_file():
-        raise UsageError(f"There is no record at {file}. Name a results.jsonl, or the folder of a run.")
-    read = trusted_record(file, Contract.load())
-    for written in render(read, formats or tuple(FORMATS), out or file.parent):
-        click.echo(str(written))
-    result = add_up(read)
-    click.echo(f"{result.verdict}: {result.explanation}")
-    return int(result.exit_code)

@@ -40,17 +40,17 @@ def render(facts: Facts) -> str:
 
 def _head(facts: Facts) -> Iterator[str]:
     header, result = facts.record.header, facts.result
-    yield f"## {_words(header.target)}: {str(result.verdict).upper()}"
+    yield f"## {words(header.target)}: {str(result.verdict).upper()}"
     yield ""
-    yield f"**{facts.total.score}.** {_words(result.explanation)}"
+    yield f"**{facts.total.score}.** {words(result.explanation)}"
     yield ""
     for name, text in facts.headline.items():
-        yield f"- {_words(name)}: {_code(text) if name == 'to repeat' else _words(one_line(text))}"
+        yield f"- {words(name)}: {code(text) if name == 'to repeat' else words(one_line(text))}"
     yield ""
     for problem in facts.problems[:_SHOWN_LINES]:
-        yield f"- **{problem.kind}**: {_code(problem.name)}: {_code(problem.detail)}"
+        yield f"- **{problem.kind}**: {code(problem.name)}: {code(problem.detail)}"
     for warning in facts.warnings[:_SHOWN_LINES]:
-        yield f"- warning: {_words(one_line(warning))}"
+        yield f"- warning: {words(one_line(warning))}"
     yield from _more(len(facts.problems[_SHOWN_LINES:]) + len(facts.warnings[_SHOWN_LINES:]))
     if facts.problems or facts.warnings:
         yield ""
@@ -68,10 +68,10 @@ def _failed(facts: Facts) -> Iterator[str]:
 
 def _failure(row: RequirementVerdict) -> Iterator[str]:
     stated = row.requirement
-    words = f" ({_words(weight(row))})" if weight(row) else ""
-    yield f"#### {_code(stated.id)}{words}"
+    weighed = f" ({words(weight(row))})" if weight(row) else ""
+    yield f"#### {code(stated.id)}{weighed}"
     yield ""
-    yield f"{_words(clip(stated.statement, _SHOWN_WORDS))} *{_words(stated.section)}*"
+    yield f"{words(clip(stated.statement, _SHOWN_WORDS))} *{words(stated.section)}*"
     yield ""
     check = row.failures[0]
     yield from _block("text", _seen(check))
@@ -107,7 +107,7 @@ def _observed(facts: Facts) -> Iterator[str]:
     for row in facts.observed[:_SHOWN_OBSERVED]:
         others = len(row.observations) - 1
         more = f" and {others} more" if others else ""
-        yield f"- {_code(row.requirement.id)}: {_code(one_line(row.observations[0], 200))}{more}"
+        yield f"- {code(row.requirement.id)}: {code(one_line(row.observations[0], 200))}{more}"
     yield from _more(len(facts.observed) - _SHOWN_OBSERVED)
     yield ""
 
@@ -118,7 +118,7 @@ def _areas(facts: Facts) -> Iterator[str]:
     yield f"| area | verdict | verified | {' | '.join(name for name, _ in _COLUMNS)} |"
     yield f"|---|---|---|{'---:|' * len(_COLUMNS)}"
     for tally in facts.areas:
-        yield _table_row(_words(tally.name), tally)
+        yield _table_row(words(tally.name), tally)
     yield _table_row("**all**", facts.total)
     yield ""
 
@@ -133,9 +133,9 @@ def _run(facts: Facts) -> Iterator[str]:
     drawn = facts.drawn_in_words
     ended = f"to {visible(footer.ended)}, {plural(footer.requests, 'request')}" if footer else "and cut off"
     yield (
-        f"{_code(header.base_url)}, version {_words(header.version)}, {_words(header.edition)}; "
-        f"suite {_words(header.suite)}, contract {_code(header.contract)}, seed {_code(header.seed)}; "
-        f"{_words(header.started)} {_words(ended)}{f'; {drawn}' if drawn else ''}."
+        f"{code(header.base_url)}, version {words(header.version)}, {words(header.edition)}; "
+        f"suite {words(header.suite)}, contract {code(header.contract)}, seed {code(header.seed)}; "
+        f"{words(header.started)} {words(ended)}{f'; {drawn}' if drawn else ''}."
     )
     yield ""
 
@@ -156,7 +156,7 @@ def _block(language: str, lines: Iterable[str]) -> Iterator[str]:
     yield ""
 
 
-def _code(text: object) -> str:
+def code(text: object) -> str:
     """Return a text as code on one line, whatever backticks it holds."""
     shown = one_line(text) or "-"
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
@@ -164,6 +164,6 @@ def _code(text: object) -> str:
     return f"{ticks}{padding}{shown}{padding}{ticks}"
 
 
-def _words(text: object) -> str:
+def words(text: object) -> str:
     """Return a text as words on one line that mean nothing to Markdown."""
     return _MARKUP.sub(r"\\\1", " ".join(visible(text).split()))

@@ -231,6 +231,19 @@ class ItemSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Latency:
+    """How long the target took to answer the calls of one operation."""
+
+    operation: str
+    """Method and path."""
+    calls: int
+    median: float
+    """Milliseconds within which half of them were answered."""
+    most: float
+    """Milliseconds within which 95 of 100 were answered."""
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something the run noticed about itself after it had begun."""
 
@@ -309,6 +322,7 @@ class RunRecord:
     table: tuple[TableItem, ...] = ()
     access: tuple[AccessRule, ...] = ()
     items: tuple[ItemSeen, ...] = ()
+    latencies: tuple[Latency, ...] = ()
     readiness: Mapping[str, Any] | None = None
     """What an upgrade would meet, if that was asked; see `conformance.versions.readiness`."""
     damage: tuple[str, ...] = ()

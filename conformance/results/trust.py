@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
+def record_in(place: Path) -> Path:
+    """Return the record that a path names, a file or the folder of a run; raise UsageError when there is none."""
+    file = place / "results.jsonl" if place.is_dir() else place
+    if not file.is_file():
+        raise UsageError(f"There is no record at {file}. Name a results.jsonl, or the folder of a run.")
+    return file
+
+
 def trusted_record(file: Path, contract: Contract) -> RunRecord:
     """
     Read the record of a run, also of one that was cut off.

@@ -1,0 +1,84 @@
+"""`conformance report` and `conformance diff`: what records of runs tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.contract import Contract
+from conformance.errors import ExitCode
+from conformance.reports import FORMATS, render
+from conformance.reports import diff as differences
+from conformance.reports.facts import Facts
+from conformance.results.trust import record_in, trusted_record
+from conformance.results.verdicts import add_up
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    class _Form(Protocol):
+        def __call__(self, difference: differences.Difference, regressions: tuple[differences.Change, ...]) -> str: ...
+
+    _FormsOfDiff = Mapping[str, _Form]
+
+_DIFF_FORMS: _FormsOfDiff = {
+    "text": differences.as_text,
+    "markdown": differences.as_markdown,
+    "json": differences.as_json,
+    "html": differences.as_html,
+}
+
+
+@click.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default beside the record.")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(sorted(FORMATS)),
+    help="Only this format. May be repeated; all by default.",
+)
+def report(record: Path, out: Path | None, formats: tuple[str, ...]) -> int:
+    """
+    Render the reports of a run again from its RECORD, a results.jsonl or the folder that holds it.
+
+    Also for a run that was cut off. Ends with the exit code of the run's verdict.
+    """
+    file = record_in(record)
+    read = trusted_record(file, Contract.load())
+    for written in render(read, formats or tuple(FORMATS), out or file.parent):
+        click.echo(str(written))
+    result = add_up(read)
+    click.echo(f"{result.verdict}: {result.explanation}")
+    return int(result.exit_code)
+
+
+@click.command()
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(list(_DIFF_FORMS)), default="text", show_default=True)
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice([*differences.REGRESSIONS, "nothing"]),
+    default=("failing", "lost"),
+    show_default=True,
+    help="What counts as a regression: newly failing, lost coverage, newly unstable, slower operations, changed "
+    "observations. May be repeated.",
+)
+def diff(old: Path, new: Path, form: str, fail_on: tuple[str, ...]) -> int:
+    """
+    Tell what changed between two runs: their folders, or their records. They may be of different suites.
+
+    Ends with 0 when there is no regression, 1 when there is one, 4 when a record cannot be read.
+    """
+    contract = Contract.load()
+    runs = [Facts.of(trusted_record(record_in(place), contract)) for place in (old, new)]
+    found = differences.compare(*runs)
+    regressions = found.regressions(tuple(name for name in fail_on if name != "nothing"))
+    click.echo(_DIFF_FORMS[form](found, regressions), nl=False)
+    return int(ExitCode.NON_CONFORMANT if regressions else ExitCode.CONFORMANT)

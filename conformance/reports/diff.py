@@ -1,0 +1,317 @@
+"""What changed between two runs: also of different suites, contracts and forms of the record."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from conformance.reports.facts import Facts, why
+from conformance.reports.markdown import code, words
+from conformance.reports.pages import template
+from conformance.results.record import Reason
+from conformance.results.text import one_line, plural
+from conformance.results.verdicts import RequirementVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+#: Raised whenever the JSON document changes so that its readers must change too.
+DIFF_FORM = 1
+
+_OPEN = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
+_SHOWN = 20
+_DIGEST = re.compile(r"[0-9a-f]{40,}")
+#: From this factor and this many milliseconds on, an operation counts as slower; below lies the weather.
+_SLOWER_FACTOR, _SLOWER_MILLISECONDS = 1.5, 20.0
+
+
+class Sort(StrEnum):
+    """What sort of change there is, the worst first."""
+
+    FAILING = "newly failing"
+    LOST = "lost coverage"
+    UNSTABLE = "newly unstable"
+    SLOWER = "slower"
+    OBSERVED = "changed observation"
+    PASSING = "newly passing"
+    GAINED = "gained coverage"
+    ADDED = "new statement"
+    GONE = "gone statement"
+
+
+#: What `--fail-on` takes, and the sorts that it means.
+REGRESSIONS: Mapping[str, Sort] = {
+    "failing": Sort.FAILING,
+    "lost": Sort.LOST,
+    "unstable": Sort.UNSTABLE,
+    "slower": Sort.SLOWER,
+    "observed": Sort.OBSERVED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is not as it was."""
+
+    sort: Sort
+    name: str
+    """Id of the requirement, or method and path of the operation."""
+    level: str
+    """Level of the requirement; empty for an operation."""
+    before: str
+    after: str
+    detail: str
+    """In words: why it is what it is now."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it may be a regression: hints and notes never are."""
+        return self.level in ("must", "") or self.sort is Sort.OBSERVED
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two runs, in a few facts."""
+
+    target: str
+    started: str
+    suite: str
+    contract: str
+    version: str
+    verdict: str
+    score: str
+    seed: int
+
+    @classmethod
+    def of(cls, facts: Facts) -> Side:
+        """Return the side that a run is."""
+        header = facts.record.header
+        return cls(
+            target=one_line(header.target),
+            started=one_line(header.started),
+            suite=one_line(header.suite),
+            contract=one_line(header.contract),
+            version=one_line(header.version),
+            verdict=str(facts.result.verdict),
+            score=facts.total.score,
+            seed=header.seed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Everything that is not as it was."""
+
+    old: Side
+    new: Side
+    caveats: tuple[str, ...]
+    """Why the runs cannot be compared without a thought."""
+    changes: tuple[Change, ...]
+    still_failing: tuple[str, ...]
+
+    def of(self, sort: Sort) -> tuple[Change, ...]:
+        """Return the changes of a sort, those that count first."""
+        return tuple(sorted((change for change in self.changes if change.sort is sort), key=lambda one: not one.counts))
+
+    def regressions(self, fail_on: tuple[str, ...]) -> tuple[Change, ...]:
+        """Return the changes that are regressions to somebody who names these of REGRESSIONS."""
+        wanted = {REGRESSIONS[name] for name in fail_on}
+        return tuple(change for change in self.changes if change.sort in wanted and change.counts)
+
+
+def compare(old: Facts, new: Facts) -> Difference:
+    """Compare two runs, statement by statement, observation by observation, operation by operation."""
+    before = {row.requirement.id: row for row in old.result.rows}
+    after = {row.requirement.id: row for row in new.result.rows}
+    changes: list[Change] = []
+    for name in dict.fromkeys((*after, *before)):
+        changes.extend(_changes(name, before.get(name), after.get(name)))
+    changes.extend(_slower(old, new))
+    still = [row for name, row in after.items() if row.is_violation and _is(before.get(name), Verdict.FAILED)]
+    return Difference(
+        Side.of(old),
+        Side.of(new),
+        tuple(_caveats(old, new)),
+        tuple(changes),
+        tuple(row.requirement.id for row in still),
+    )
+
+
+def _is(row: RequirementVerdict | None, *verdicts: Verdict) -> bool:
+    return row is not None and row.verdict in verdicts
+
+
+def _changes(name: str, old: RequirementVerdict | None, new: RequirementVerdict | None) -> Iterator[Change]:
+    if new is None or old is None:
+        yield from _added_or_gone(name, old, new)
+        return
+    if not (old.requirement.selected and new.requirement.selected):
+        return
+    sort = _sort(old, new)
+    if sort is not None:
+        yield _change(sort, old, new, why(new))
+    seen = (set(old.observations), set(new.observations))
+    if all(seen) and seen[0] != seen[1]:
+        before, after = ("; ".join(sorted(one - other)) or "nothing else" for one, other in (seen, seen[::-1]))
+        stated = new.requirement
+        yield Change(Sort.OBSERVED, name, stated.level, one_line(before), one_line(after), one_line(stated.statement))
+
+
+def _sort(old: RequirementVerdict, new: RequirementVerdict) -> Sort | None:
+    if new.verdict is old.verdict:
+        return None
+    if new.verdict is Verdict.FAILED:
+        return Sort.FAILING
+    if new.verdict is Verdict.UNSTABLE:
+        return Sort.UNSTABLE
+    if new.verdict is Verdict.PASSED:
+        return Sort.PASSING if old.verdict is Verdict.FAILED else Sort.GAINED
+    # What a newer version of the target no longer owes is no loss; the caveats name the version.
+    lost = new.verdict in _OPEN or (new.verdict is Verdict.NOT_APPLICABLE and new.reason is not Reason.VERSION)
+    return Sort.LOST if lost and old.verdict in (Verdict.PASSED, Verdict.FAILED, Verdict.NOTED) else None
+
+
+def _change(sort: Sort, old: RequirementVerdict, new: RequirementVerdict, detail: str) -> Change:
+    stated = new.requirement
+    return Change(sort, stated.id, stated.level, str(old.verdict), str(new.verdict), one_line(detail))
+
+
+def _added_or_gone(name: str, old: RequirementVerdict | None, new: RequirementVerdict | None) -> Iterator[Change]:
+    if new is not None:
+        failing = new.verdict is Verdict.FAILED
+        sort = Sort.FAILING if failing else Sort.ADDED
+        yield Change(sort, name, new.requirement.level, "not stated", str(new.verdict), why(new))
+    elif old is not None:
+        yield Change(Sort.GONE, name, old.requirement.level, str(old.verdict), "not stated", "")
+
+
+def _slower(old: Facts, new: Facts) -> Iterator[Change]:
+    before = {entry.operation: entry for entry in old.record.latencies}
+    for entry in new.record.latencies:
+        was = before.get(entry.operation)
+        if was is None:
+            continue
+        if entry.median > was.median * _SLOWER_FACTOR and entry.median > was.median + _SLOWER_MILLISECONDS:
+            told = f"half of {plural(entry.calls, 'call')} took longer; 95 of 100 took less than {entry.most:g} ms"
+            yield Change(Sort.SLOWER, entry.operation, "", f"{was.median:g} ms", f"{entry.median:g} ms", told)
+
+
+def _caveats(old: Facts, new: Facts) -> Iterator[str]:
+    """Yield why the runs are not alike in more than what the target did."""
+    names = {
+        "target": "target",
+        "version": "version of the target",
+        "edition": "edition",
+        "suite": "version of the suite",
+        "contract": "contract",
+        "scope": "claimed scope",
+        "undeclared": "features that are not declared",
+        "selection": "selection",
+        "form": "form of the record",
+    }
+    for name, called in names.items():
+        was, now = getattr(old.record.header, name), getattr(new.record.header, name)
+        if was != now:
+            yield f"the {called} differs: {_short(was)} before, {_short(now)} now"
+    for side, facts in (("older", old), ("newer", new)):
+        if facts.problems:
+            yield f"the {side} run is not whole: {facts.problems[0].kind}: {one_line(facts.problems[0].detail, 160)}"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return f"{value[:12]}..." if isinstance(value, str) and _DIGEST.fullmatch(value) else one_line(value)
+
+
+# -- the forms of it ---------------------------------------------------------------------------------------------------
+
+
+def as_json(difference: Difference, regressions: tuple[Change, ...]) -> str:
+    """Return the difference for programs, valid against `diff.schema.json`."""
+    data: dict[str, Any] = {
+        "form": DIFF_FORM,
+        "old": asdict(difference.old),
+        "new": asdict(difference.new),
+        "caveats": difference.caveats,
+        "counts": {sort: len(difference.of(sort)) for sort in Sort},
+        "regressions": len(regressions),
+        "still_failing": difference.still_failing,
+        "changes": [asdict(change) for sort in Sort for change in difference.of(sort)],
+    }
+    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+
+
+def as_text(difference: Difference, regressions: tuple[Change, ...]) -> str:
+    """Return the difference for a terminal."""
+    lines = [f"{_said(difference.old)}\n{_said(difference.new)}", _sum(difference, regressions)]
+    lines += [f"note: {caveat}" for caveat in difference.caveats]
+    for sort in Sort:
+        found = difference.of(sort)
+        if found:
+            lines += ["", f"{sort} ({len(found)})"]
+        for detail, changes in _by_detail(found[:_SHOWN]).items():
+            for change in changes:
+                level = f" ({change.level})" if not change.counts else ""
+                lines.append(f"  {change.name}{level}: {change.before} -> {change.after}")
+            lines += [f"      {detail}"] if detail and sort is not Sort.OBSERVED else []
+        if len(found) > _SHOWN:
+            lines.append(f"  ... and {len(found) - _SHOWN} more; --format json has them all")
+    return "\n".join(lines) + "\n"
+
+
+def _by_detail(changes: tuple[Change, ...]) -> Mapping[str, list[Change]]:
+    """Put those together that have the same reason, which then is said once."""
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault(change.detail, []).append(change)
+    return found
+
+
+def as_markdown(difference: Difference, regressions: tuple[Change, ...]) -> str:
+    """Return the difference for a comment on a merge request."""
+    old, new = difference.old, difference.new
+    lines = [f"## {words(new.target)}: {words(_sum(difference, regressions))}", ""]
+    lines += ["| run | verdict | verified | version | suite |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {words(side.started)} | {side.verdict} | {side.score} | {words(side.version)} | {words(side.suite)} |"
+        for side in (old, new)
+    ]
+    lines += ["", *(f"- {words(caveat)}" for caveat in difference.caveats), ""]
+    for sort in Sort:
+        found = difference.of(sort)
+        if not found:
+            continue
+        lines += [f"### {sort} ({len(found)})".capitalize(), ""]
+        lines += [
+            f"- {code(change.name)}{'' if change.counts else f' ({change.level})'}: {words(change.before)} → "
+            f"{words(change.after)}{f': {code(change.detail)}' if change.detail else ''}"
+            for change in found[:_SHOWN]
+        ]
+        lines += [f"- ... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+        lines.append("")
+    return "\n".join(lines)
+
+
+def as_html(difference: Difference, regressions: tuple[Change, ...]) -> str:
+    """Return the difference as a page."""
+    return template("diff.html.j2").render(
+        difference=difference,
+        summary=_sum(difference, regressions),
+        sorts=[(sort, difference.of(sort)) for sort in Sort],
+        regressions=regressions,
+    )
+
+
+def _said(side: Side) -> str:
+    return f"{side.started}  {side.target}, version {side.version}: {side.verdict}, {side.score}"
+
+
+def _sum(difference: Difference, regressions: tuple[Change, ...]) -> str:
+    counts = [f"{len(found)} {sort}" for sort in Sort if (found := difference.of(sort))]
+    still = [f"{len(difference.still_failing)} still failing"] if difference.still_failing else []
+    told = ", ".join([*counts, *still]) or "nothing changed"
+    return f"{plural(len(regressions), 'regression')}: {told}" if regressions else f"no regression: {told}"
