@@ -256,6 +256,15 @@ def current_test() -> TestContext:
     return found
 
 
+def suspects() -> tuple[Exchange, ...]:
+    """
+    Return the calls that a violation is about which names none: the last that may have changed something, and the last.
+
+    Whoever raises it asks at once, for the calls that put things back come before anybody catches it.
+    """
+    return current_test().history.suspects
+
+
 def current_run() -> Run:
     """Return the run of the test that runs in this thread; raise MisuseError outside one."""
     return current_test().run

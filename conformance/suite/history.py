@@ -23,6 +23,7 @@ class CallHistory:
     unanswered_write: str | None = None
     """The first call that may have changed something and was not answered."""
     _recent: list[Exchange] = field(default_factory=list)
+    _last_write: Exchange | None = None
     _example: list[Exchange] | None = None
 
     def add(self, exchange: Exchange, *, keep: bool) -> None:
@@ -30,6 +31,8 @@ class CallHistory:
         self.requests += 1
         if not keep:
             return
+        if exchange.call.method != "GET":
+            self._last_write = exchange
         self._recent.append(exchange)
         del self._recent[:-_REMEMBERED]
         if exchange.status is None and exchange.call.method != "GET" and self.unanswered_write is None:
@@ -38,16 +41,25 @@ class CallHistory:
             self._example.append(exchange)
 
     def evidence_for(self, shown: Sequence[Exchange]) -> tuple[Exchange, ...]:
-        """Return the exchanges that show a failure, the last one if none is named, with those that led to it."""
-        found = tuple(shown) or tuple(self._recent[-1:])
-        before = self._recent[-_SHOWN_BEFORE - 1 :] if self._example is None else _telling(self._example)
+        """
+        Return the exchanges that show a failure, the suspects if none is named, with those that led to them.
+
+        What came after them, such as the calls that put things back, led to nothing.
+        """
+        found = tuple(shown) or self.suspects
+        before = self._before(found) if self._example is None else _telling(self._example)
         return (*(exchange for exchange in before if exchange not in found), *found)
+
+    def _before(self, found: Sequence[Exchange]) -> list[Exchange]:
+        first = next((place for place, entry in enumerate(self._recent) if found and entry is found[0]), 0)
+        return self._recent[max(0, first - _SHOWN_BEFORE) : first]
 
     @property
     def suspects(self) -> tuple[Exchange, ...]:
         """The last call that may have changed something, and the last call: what a violation without calls is about."""
-        writes = [exchange for exchange in self._recent if exchange.call.method != "GET"]
-        return (*writes[-1:], *self._recent[-1:])
+        last = self._recent[-1:]
+        write = self._last_write
+        return tuple(last) if write is None or any(write is exchange for exchange in last) else (write, *last)
 
     def begin_example(self) -> None:
         """Forget the calls of the last example of a state machine, and keep all of the next one."""
@@ -60,6 +72,7 @@ class CallHistory:
     def forget(self) -> None:
         """Let none of the calls so far stand as one that led to the next failure."""
         self._recent.clear()
+        self._last_write = None
 
 
 def _telling(example: Sequence[Exchange]) -> list[Exchange]:

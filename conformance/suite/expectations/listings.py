@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from conformance.results.record import Reason
-from conformance.suite.context import Unmet, Violation, current_run
+from conformance.suite.context import Unmet, Violation, current_run, suspects
 from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.words import given, looked, settles
 
@@ -131,7 +131,7 @@ class Listing:
         """Expect something of the list; where the target may need time, read again until its deadline."""
         looked()
         if not self._wait(holds):
-            raise Violation(f"{expected} in {self._path}", f"the entries {self.ids()}")
+            raise Violation(f"{expected} in {self._path}", f"the entries {self.ids()}", *suspects())
 
     def _wait(self, holds: Callable[[], bool]) -> bool:
         def again() -> bool:

@@ -16,6 +16,7 @@ from conformance.suite.context import (
     Violation,
     current_run,
     current_test,
+    suspects,
 )
 from conformance.target import MissingFieldError
 
@@ -124,7 +125,7 @@ def must(holds: bool, expected: str, actual: str, *exchanges: Exchange) -> None:
     """Expect something that the other words do not say."""
     looked()
     if not holds:
-        raise Violation(expected, actual, *exchanges)
+        raise Violation(expected, actual, *(exchanges or suspects()))
 
 
 def given(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence
@@ -180,7 +181,7 @@ def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
     looked()
     after = read()
     if after != before:
-        raise Violation(f"{what} as before: {_brief(before)}", _brief(after))
+        raise Violation(f"{what} as before: {_brief(before)}", _brief(after), *suspects())
 
 
 def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], str], *, within: float = 0) -> None:
@@ -191,7 +192,7 @@ def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], s
     """
     looked()
     if not (holds() or settles(holds, within)):
-        raise Violation(expected, actual())
+        raise Violation(expected, actual(), *suspects())
 
 
 def settles(holds: Callable[[], bool], within: float = 0) -> bool:

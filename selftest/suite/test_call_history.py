@@ -1,0 +1,52 @@
+"""Which calls stand as the evidence of a failure."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from conformance.http.exchange import Call, Exchange
+from conformance.suite.history import CallHistory
+
+
+def _call(text: str) -> Exchange:
+    method, path = text.split()
+    return Exchange(Call(None, method, path), 200, MappingProxyType({}), b"", 0.1)
+
+
+def _history(*texts: str) -> tuple[CallHistory, dict[str, Exchange]]:
+    history, calls = CallHistory(), {}
+    for text in texts:
+        calls[text] = _call(text)
+        history.add(calls[text], keep=True)
+    return history, calls
+
+
+def _told(exchanges: tuple[Exchange, ...]) -> list[str]:
+    return [f"{entry.call.method} {entry.call.path}" for entry in exchanges]
+
+
+def test_the_guilty_call_stands_last_and_what_came_after_it_is_left_out() -> None:
+    history, calls = _history("GET /a", "GET /b", "GET /c", "PUT /thing", "GET /clean", "DELETE /clean")
+    assert _told(history.evidence_for([calls["PUT /thing"]])) == ["GET /b", "GET /c", "PUT /thing"]
+
+
+def test_without_a_named_call_the_last_write_and_the_last_look_show_it() -> None:
+    history, _ = _history("GET /a", "PUT /thing", "GET /x", "GET /thing")
+    assert _told(history.suspects) == ["PUT /thing", "GET /thing"]
+    assert _told(history.evidence_for(())) == ["GET /a", "PUT /thing", "GET /thing"]
+
+
+def test_a_write_is_found_however_many_pages_were_read_after_it() -> None:
+    history, _ = _history("POST /things", *(f"GET /things?page={number}" for number in range(30)))
+    assert _told(history.evidence_for(())) == ["POST /things", "GET /things?page=29"]
+
+
+def test_a_write_that_comes_last_stands_once() -> None:
+    history, _ = _history("GET /a", "PUT /thing")
+    assert _told(history.suspects) == ["PUT /thing"]
+
+
+def test_calls_that_are_forgotten_are_no_suspects() -> None:
+    history, _ = _history("PUT /thing", "GET /thing")
+    history.forget()
+    assert history.evidence_for(()) == ()
