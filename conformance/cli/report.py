@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.contract import Contract
+from conformance.contract.yaml_files import schema_text
 from conformance.errors import ExitCode
-from conformance.reports import FORMATS, render
+from conformance.reports import FORMATS, WRITTEN, printed, render
 from conformance.reports import diff as differences
 from conformance.reports.facts import Facts
 from conformance.results.trust import record_in, trusted_record
@@ -24,12 +25,28 @@ if TYPE_CHECKING:
 
     _FormsOfDiff = Mapping[str, _Form]
 
+#: The formats that have a JSON Schema, and its file.
+_SCHEMAS = {
+    "attestation": "attestation.schema.json",
+    "ctrf": "ctrf.schema.json",
+    "diff": "diff.schema.json",
+    "earl": "earl.schema.json",
+    "json": "report.schema.json",
+    "record": "results.schema.json",
+    "totals": "totals.schema.json",
+}
 _DIFF_FORMS: _FormsOfDiff = {
     "text": differences.as_text,
     "markdown": differences.as_markdown,
     "json": differences.as_json,
     "html": differences.as_html,
 }
+
+
+def _print_schema(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        click.echo(schema_text(_SCHEMAS[name]), nl=False)
+        context.exit()
 
 
 @click.command()
@@ -40,9 +57,24 @@ _DIFF_FORMS: _FormsOfDiff = {
     "formats",
     multiple=True,
     type=click.Choice(sorted(FORMATS)),
-    help="Only this format. May be repeated; all by default.",
+    help="Only this format. May be repeated; all that are files by default. github prints annotations for its actions.",
 )
-def report(record: Path, out: Path | None, formats: tuple[str, ...]) -> int:
+@click.option(
+    "--unverified-as",
+    type=click.Choice(["error", "failure", "skipped"]),
+    default="error",
+    show_default=True,
+    help="How junit.xml shows a must that was not verified: test views hide what is skipped.",
+)
+@click.option(
+    "--schema",
+    type=click.Choice(sorted(_SCHEMAS)),
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of a format, and do nothing else.",
+)
+def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_as: str) -> int:
     """
     Render the reports of a run again from its RECORD, a results.jsonl or the folder that holds it.
 
@@ -50,10 +82,14 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...]) -> int:
     """
     file = record_in(record)
     read = trusted_record(file, Contract.load())
-    for written in render(read, formats or tuple(FORMATS), out or file.parent):
+    shown = [name for name in formats if not FORMATS[name].file]
+    for name in shown:
+        click.echo(printed(read, name), nl=False)
+    files = [name for name in formats or WRITTEN if name not in shown]
+    for written in render(read, files, out or file.parent, unverified_as=unverified_as) if files else ():
         click.echo(str(written))
     result = add_up(read)
-    click.echo(f"{result.verdict}: {result.explanation}")
+    click.echo(f"{result.verdict}: {result.explanation}", err=bool(shown))
     return int(result.exit_code)
 
 

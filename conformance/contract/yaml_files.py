@@ -53,8 +53,13 @@ def _quick_validator(schema: str) -> Any:
     return jsonschema_rs.Draft202012Validator(_schema(schema))
 
 
+def schema_text(schema: str) -> str:
+    """Return one of these schemas as it stands in its file."""
+    return (SCHEMA_FOLDER / schema).read_text(encoding="utf-8")
+
+
 def _schema(schema: str) -> Any:
-    return json.loads((SCHEMA_FOLDER / schema).read_text(encoding="utf-8"))
+    return json.loads(schema_text(schema))
 
 
 def _is_faultless(data: Any, schema: str) -> bool:

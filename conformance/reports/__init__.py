@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
-from conformance.reports import allure, compliance, html, json_report, junit, markdown
+from conformance.reports import allure, attestation, compliance, ctrf, earl, html, json_report, junit, markdown, small
 from conformance.reports.facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from conformance.results.record import RunRecord
+
+
+#: Texts by their path below the folder of the run.
+Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +29,21 @@ class Format:
 
     name: str
     file: str
-    """File or folder, below the folder of the run, that a person or a program opens."""
-    render: Callable[[Facts], Mapping[str, str]]
-    """Returns the text of every file by its path below the folder of the run."""
+    """File or folder, below the folder of the run, that a person or a program opens; empty for what is printed."""
+    render: Callable[[Facts, Mapping[str, str]], Files]
+    """Returns its files; also gets the SHA-256 of the files of the formats before it, by their path."""
     stale: str | None = None
     """Pattern of the files of an earlier rendering that must not stay beside those of this one."""
 
 
 def _in_one_file(name: str, file: str, render: Callable[[Facts], str]) -> Format:
-    return Format(name, file, lambda facts: {file: render(facts)})
+    return Format(name, file, lambda facts, _: {file: render(facts)})
+
+
+def _attestation(facts: Facts, digests: Mapping[str, str]) -> Files:
+    """Name the reports that are one file each: those of Allure are hundreds."""
+    text = attestation.render(facts, {name: digest for name, digest in digests.items() if "/" not in name})
+    return {} if text is None else {"attestation.json": text}
 
 
 #: Every format by the name that an operator gives it.
@@ -41,38 +53,54 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         for form in (
             _in_one_file("json", "report.json", json_report.render),
             _in_one_file("junit", "junit.xml", junit.render),
-            Format("allure", allure.FOLDER, allure.render, stale=f"{allure.FOLDER}/{allure.PREFIX}*"),
+            Format("allure", allure.FOLDER, lambda facts, _: allure.render(facts), f"{allure.FOLDER}/{allure.PREFIX}*"),
             _in_one_file("html", "index.html", html.render),
             _in_one_file("compliance", "compliance.html", compliance.render),
             _in_one_file("markdown", "summary.md", markdown.render),
+            _in_one_file("ctrf", "ctrf.json", ctrf.render),
+            _in_one_file("earl", "earl.jsonld", earl.render),
+            _in_one_file("badge", "badge.svg", small.badge),
+            _in_one_file("totals", "totals.json", small.totals),
+            _in_one_file("github", "", small.workflow_commands),
+            Format("attestation", "attestation.json", _attestation, "attestation.json"),
         )
     },
 )
+#: Those that a run writes by itself.
+WRITTEN = tuple(form.name for form in FORMATS.values() if form.file)
 
 
 def render_all(record: RunRecord, folder: Path) -> tuple[Path, ...]:
-    """Render a record in every format; see `render`."""
-    return render(record, FORMATS, folder)
+    """Render a record in every format that is written into files; see `render`."""
+    return render(record, WRITTEN, folder)
 
 
-def render(record: RunRecord, formats: Collection[str], folder: Path) -> tuple[Path, ...]:
+def printed(record: RunRecord, format_: str) -> str:
+    """Return the text of a format that is printed and not written."""
+    return "".join(FORMATS[format_].render(Facts.of(record), {}).values())
+
+
+def render(
+    record: RunRecord, formats: Collection[str], folder: Path, *, unverified_as: str = "error"
+) -> tuple[Path, ...]:
     """
     Render a record, also one that was cut off, in the named formats into a folder, which is made.
 
-    Return what was written, in the order of FORMATS. Raise UsageError for a format that does not exist, and, when all
-    others are written, for those that could not be.
+    `unverified_as` is how JUnit shows a `must` that was not verified. Return what was written, in the order of FORMATS.
+    Raise UsageError for a format that does not exist, and, when all others are written, for those that could not be.
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise UsageError(f"There is no report format '{unknown[0]}'. Formats are: {', '.join(FORMATS)}.")
-    facts = Facts.of(record)
-    written, problems = [], []
+    facts = Facts.of(record, unverified_as)
+    written, problems, digests = [], [], dict[str, str]()
     for form in FORMATS.values():
         if form.name not in formats:
             continue
         try:
-            _write(form, form.render(facts), folder)
-            written.append(folder / form.file)
+            files = form.render(facts, digests)
+            digests.update(_write(form, files, folder))
+            written += [folder / form.file] if files else []
         except UsageError as error:
             problems.append(str(error))
         except Exception as error:  # noqa: BLE001 - what one renderer stumbles over must not cost the other reports
@@ -82,7 +110,9 @@ def render(record: RunRecord, formats: Collection[str], folder: Path) -> tuple[P
     return tuple(written)
 
 
-def _write(form: Format, texts: Mapping[str, str], folder: Path) -> None:
+def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
+    """Write the files of a format, and return the SHA-256 of each."""
+    digests = {}
     try:
         for old in sorted(folder.glob(form.stale)) if form.stale else ():
             old.unlink()
@@ -90,9 +120,12 @@ def _write(form: Format, texts: Mapping[str, str], folder: Path) -> None:
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
             # Half a surrogate pair, which JSON may hold, has no bytes of its own; its escape has.
-            file.write_bytes(text.encode("utf-8", "backslashreplace"))
+            content = text.encode("utf-8", "backslashreplace")
+            file.write_bytes(content)
+            digests[name] = hashlib.sha256(content).hexdigest()
     except OSError as error:
         raise UsageError(
             f"Cannot write the {form.name} report to {folder}: {error.strerror or error}. "
             "Name a folder you may write to.",
         ) from error
+    return digests

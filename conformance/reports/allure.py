@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -22,7 +21,16 @@ from allure_commons.model2 import (
 )
 from allure_commons.types import AttachmentType, LabelType, Severity
 
-from conformance.reports.facts import SHOWN_FAILURES, Facts, Problem, Standing, failure_in_words, standing, why
+from conformance.reports.facts import (
+    SHOWN_FAILURES,
+    Facts,
+    Problem,
+    Standing,
+    failure_in_words,
+    milliseconds,
+    standing,
+    why,
+)
 from conformance.results.text import clip, one_line, said, visible
 from conformance.results.verdicts import RequirementVerdict, Verdict
 
@@ -72,7 +80,7 @@ class _Folder:
         self.texts: dict[str, str] = {}
         self._facts = facts
         self._target = str(facts.record.header.target)
-        self._clock = _milliseconds(facts.record.header.started)
+        self._clock = milliseconds(facts.record.header.started)
 
     def add_requirement(self, row: RequirementVerdict) -> None:
         stated = row.requirement
@@ -207,12 +215,3 @@ def _property_value(value: object) -> str:
 def _digest(*parts: str) -> str:
     text = "\n".join(visible(part) for part in parts)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def _milliseconds(moment: str) -> int:
-    """Return a moment as Allure counts it, since 1970; 0 when it cannot be read."""
-    try:
-        parsed = datetime.fromisoformat(moment)
-    except (TypeError, ValueError):
-        return 0
-    return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)

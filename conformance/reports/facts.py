@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
@@ -110,11 +111,13 @@ class Facts:
 
     record: RunRecord
     result: RunResult
+    unverified_as: str = "error"
+    """How JUnit shows a `must` that was not verified: `error`, `failure` or `skipped`."""
 
     @classmethod
-    def of(cls, record: RunRecord) -> Self:
+    def of(cls, record: RunRecord, unverified_as: str = "error") -> Self:
         """Add up a record, also one that was cut off."""
-        return cls(record, add_up(record))
+        return cls(record, add_up(record), unverified_as)
 
     @cached_property
     def total(self) -> Tally:
@@ -302,3 +305,12 @@ def why(row: RequirementVerdict) -> str:
         more = f", and {plural(len(row.failures) - 1, 'more failed check')}" if len(row.failures) > 1 else ""
         return failure_in_words(row.failures[0]) + more
     return one_line(": ".join(str(part) for part in (row.reason, row.detail) if part))
+
+
+def milliseconds(moment: str) -> int:
+    """Return a moment in milliseconds since 1970; 0 when it cannot be read."""
+    try:
+        parsed = datetime.fromisoformat(moment)
+    except (TypeError, ValueError):
+        return 0
+    return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)

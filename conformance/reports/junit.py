@@ -22,7 +22,8 @@ def render(facts: Facts) -> str:
     """
     Return the report as JUnit XML.
 
-    A violated requirement is a failure; one that the suite itself broke on is an error. Whatever else was not
+    A violated requirement is a failure; one that the suite itself broke on is an error. So is what is owed and was not
+    verified, unless the facts say `skipped` or `failure`: test views hide what is skipped. Whatever else was not
     verified is skipped, with its reason: also a hint that was not followed, which must not stop a build. A suite
     `conformance.run` tells what no requirement can, such as a test that broke, and is only there when needed.
     """
@@ -89,7 +90,11 @@ def _case(facts: Facts, row: RequirementVerdict) -> ET.Element:
             "when": stated.when,
         },
     )
-    _OUTCOME_OF[standing(row)](case, row)
+    shown_as = facts.unverified_as if row.is_gap and standing(row) is not Standing.BROKEN else "skipped"
+    if shown_as == "skipped":
+        _OUTCOME_OF[standing(row)](case, row)
+    else:
+        _open(case, row, shown_as)
     lines = [stated.statement]
     lines += [f"observed: {what}" for what in row.observations]
     lines += [f"test: {name}" for name in stated.tests]
@@ -107,6 +112,12 @@ def _violated(case: ET.Element, row: RequirementVerdict) -> None:
 
 def _broken(case: ET.Element, row: RequirementVerdict) -> None:
     _text(case, "error", visible(row.detail), message=why(row), type=str(row.reason))
+
+
+def _open(case: ET.Element, row: RequirementVerdict, tag: str) -> None:
+    """Show what is owed and was not verified where test views show what needs a look."""
+    text = _failures(row) if row.failures else visible(row.requirement.statement)
+    _text(case, tag, text, message=f"not verified: {why(row)}", type=str(row.reason or row.verdict))
 
 
 def _warned(case: ET.Element, row: RequirementVerdict) -> None:

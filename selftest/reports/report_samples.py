@@ -169,6 +169,26 @@ STOPPED = record(
     footer=replace(FOOTER, detail="the operator interrupted the run"),
 )
 
+UNSTABLE = record(
+    planned("scope.read"),
+    planned("scope.switch"),
+    planned("scope.hint", level="should"),
+    checks=(
+        passed("scope.read"),
+        failed("scope.switch", outcome=Outcome.UNSTABLE, detail="it failed at first, and not once more"),
+        failed("scope.hint", outcome=Outcome.UNSTABLE, detail="it failed at first, and not once more"),
+    ),
+    tests=(TestEnd(STORY, TestOutcome.UNSTABLE, 3.0, 30),),
+    header=replace(HEADER, subjects=("service=sha256:" + "0f" * 32,)),
+)
+
+#: All that fails is known to fail; one entry of the list holds again.
+WAIVED = record(
+    planned("scope.read", known_failure="ticket 11"),
+    planned("scope.switch", known_failure="ticket 12"),
+    checks=(passed("scope.read"), failed("scope.switch")),
+)
+
 EMPTY = record(tests=())
 
 _NASTY = (
@@ -214,6 +234,8 @@ SAMPLES = {
     "broken late": BROKEN_LATE,
     "truncated": TRUNCATED,
     "stopped": STOPPED,
+    "unstable": UNSTABLE,
+    "waived": WAIVED,
     "empty": EMPTY,
     "odd": ODD,
 }
@@ -225,6 +247,8 @@ VERDICTS = {
     "broken late": "suite broken",
     "truncated": "incomplete",
     "stopped": "incomplete",
+    "unstable": "incomplete",
+    "waived": "incomplete",
     "empty": "incomplete",
     "odd": "non-conformant",
 }

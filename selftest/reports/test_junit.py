@@ -90,18 +90,18 @@ def test_a_hint_that_is_not_followed_does_not_stop_a_build_and_is_not_green() ->
     assert str(skipped.get("message")).startswith("a warning, no violation: should: expected a hint")
 
 
-def test_gaps_are_skipped_with_their_reason() -> None:
+def test_gaps_are_errors_with_their_reason_and_hints_are_skipped() -> None:
     cases = _cases(INCOMPLETE)
-    messages = {name: case.find("skipped") for name, case in cases.items()}
-    assert messages.pop("scope.read") is None
-    assert {name: str(element.get("message")) for name, element in messages.items() if element is not None} == {
-        "scope.switch": "inconclusive: precondition not met: precondition not met in this sample",
-        "scope.add": "not tested: prerequisite missing: prerequisite missing in this sample",
-        "scope.remove": "inconclusive: no answer: no answer in this sample",
-        "scope.seen-in-passing": "not tested: not reached: its tests did not look at it",
-        "scope.hint": "inconclusive: nothing to look at: nothing to look at in this sample",
-        "export.start": "not tested: no test yet: no test",
-        "export.status": "not tested: no test yet: no test",
+    shown = {name: case.find("*[@message]") for name, case in cases.items()}
+    assert shown.pop("scope.read") is None
+    assert {name: (element.tag, element.get("message")) for name, element in shown.items() if element is not None} == {
+        "scope.switch": ("error", "not verified: precondition not met: precondition not met in this sample"),
+        "scope.add": ("error", "not verified: prerequisite missing: prerequisite missing in this sample"),
+        "scope.remove": ("error", "not verified: no answer: no answer in this sample"),
+        "scope.seen-in-passing": ("error", "not verified: not reached: its tests did not look at it"),
+        "scope.hint": ("skipped", "inconclusive: nothing to look at: nothing to look at in this sample"),
+        "export.start": ("error", "not verified: no test yet: no test"),
+        "export.status": ("error", "not verified: no test yet: no test"),
     }
 
 

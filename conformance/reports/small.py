@@ -1,0 +1,112 @@
+"""The small forms: a badge, the totals that a history is made of, and annotations for a build server."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from conformance.reports.facts import failure_in_words
+from conformance.results.text import one_line, plural, visible
+from conformance.results.verdicts import RunVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.reports.facts import Facts, Tally
+
+#: Raised whenever the totals change so that their readers must change too.
+TOTALS_FORM = 1
+
+# A build server shows ten of a kind for a step; the last one tells of the rest.
+_SHOWN = 9
+_COLOURS = {
+    RunVerdict.CONFORMANT: "#1a7f43",
+    RunVerdict.SELECTION_HOLDS: "#1a7f43",
+    RunVerdict.NON_CONFORMANT: "#c02626",
+}
+_OTHER_COLOUR = "#9a5b00"
+_LETTER = 6.6
+"""Width of a letter of the badge, in pixels, on the average."""
+
+
+def badge(facts: Facts) -> str:
+    """Return a picture for a README: the verdict, and how many of the owed requirements were verified."""
+    left, right = "conformance", f"{facts.result.verdict}, {facts.total.verified} of {facts.total.owed}"
+    widths = [round(len(text) * _LETTER) + 14 for text in (left, right)]
+    colour = _COLOURS.get(facts.result.verdict, _OTHER_COLOUR)
+    title = escape(f"{left}: {right}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{sum(widths)}" height="20" role="img" aria-label="{title}">'
+        f'<title>{title}</title><rect width="{sum(widths)}" height="20" rx="3" fill="#444c54"/>'
+        f'<rect x="{widths[0]}" width="{widths[1]}" height="20" rx="3" fill="{colour}"/>'
+        f'<rect x="{widths[0]}" width="4" height="20" fill="{colour}"/>'
+        '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f'<text x="{widths[0] / 2:g}" y="14">{left}</text>'
+        f'<text x="{widths[0] + widths[1] / 2:g}" y="14">{escape(right)}</text></g></svg>\n'
+    )
+
+
+def totals(facts: Facts) -> str:
+    """Return what a history of many runs needs of each, valid against `totals.schema.json`."""
+    header, footer = facts.record.header, facts.record.footer
+    data: dict[str, Any] = {
+        "form": TOTALS_FORM,
+        "target": visible(header.target),
+        "started": visible(header.started),
+        "version": visible(header.version),
+        "suite": visible(header.suite),
+        "contract": visible(header.contract),
+        "subjects": list(header.subjects),
+        "verdict": str(facts.result.verdict),
+        "seconds": footer.seconds if footer else None,
+        "requests": footer.requests if footer else None,
+        "total": _tally(facts.total),
+        "areas": {visible(tally.name): _tally(tally) for tally in facts.areas},
+        "failed": [visible(row.requirement.id) for row in facts.result.rows if row.is_violation],
+        "unstable": [visible(row.requirement.id) for row in facts.result.rows_with(Verdict.UNSTABLE)],
+    }
+    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _tally(tally: Tally) -> dict[str, Any]:
+    return {
+        "verdict": tally.verdict,
+        "owed": tally.owed,
+        "verified": tally.verified,
+        "violated": tally.violated,
+        "open": tally.open,
+        "counts": tally.counts,
+    }
+
+
+def workflow_commands(facts: Facts) -> str:
+    """Return workflow commands of GitHub: an error for each cause, a warning for each reason of what is open."""
+    return "".join(f"{line}\n" for line in _commands(facts))
+
+
+def _commands(facts: Facts) -> Iterator[str]:
+    violated = [cause for cause in facts.causes if cause.head.is_violation]
+    for cause in violated[:_SHOWN]:
+        also = f" Also violates: {', '.join(row.requirement.id for row in cause.others)}." if cause.others else ""
+        text = f"{cause.head.requirement.statement}\n{failure_in_words(cause.check)}{also}"
+        curl = f"\n{cause.check.evidence[-1].curl}" if cause.check.evidence else ""
+        yield _command("error", cause.head.requirement.id, text + curl)
+    if violated[_SHOWN:]:
+        yield _command("error", "more failures", f"{plural(len(violated) - _SHOWN, 'more failure')}, see the report")
+    for problem in facts.problems[:_SHOWN]:
+        yield _command("warning", f"{problem.kind}: {problem.name}", problem.detail)
+    for reason, number in list(facts.gaps.items())[: max(1, _SHOWN - len(facts.problems))]:
+        names = [row.requirement.id for row in facts.unverified[reason] if row.is_gap]
+        more = f" and {number - 5} more" if number > 5 else ""  # noqa: PLR2004 - as many as fit a line
+        yield _command("warning", f"{number} not verified: {reason}", ", ".join(names[:5]) + more)
+    counts = [f"{number} {verdict}" for verdict, number in facts.result.counts.items() if number]
+    told = f"{facts.total.score}. {facts.result.explanation} Requirements: {', '.join(counts) or 'none'}."
+    yield _command("notice", f"{facts.record.header.target}: {facts.result.verdict}", told)
+
+
+def _command(kind: str, title: str, text: str) -> str:
+    """Return one workflow command; whatever would end it early is written as an escape."""
+    escaped = visible(text).replace("%", "%25").replace("\n", "%0A")
+    name = one_line(title, 120).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    return f"::{kind} title={name}::{escaped}"
