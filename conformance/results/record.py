@@ -65,6 +65,10 @@ class Reason(StrEnum):
         "not offered by the target",
         "The target says that it does not have this, and need not.",
     )
+    OPERATION_ABSENT = (
+        "operation absent",
+        "It needs an operation that the target does not have; that failed one requirement, and this is not another.",
+    )
 
 
 class TestOutcome(StrEnum):

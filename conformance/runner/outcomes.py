@@ -112,9 +112,9 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         if unmet is None:
             running.broke(phase, error)
             raise running.tell(error) from None
-        running.say(TestOutcome.INCONCLUSIVE, unmet.detail)
-        test.results.leave_open(unmet.reason, unmet.detail)
-        raise running.tell(pytest.skip.Exception(f"inconclusive: {unmet.detail}")) from None
+        running.say(TestOutcome(unmet.outcome), unmet.detail)
+        test.results.leave_open(unmet.reason, unmet.detail, unmet.outcome)
+        raise running.tell(pytest.skip.Exception(f"{unmet.outcome}: {unmet.detail}")) from None
 
 
 def _last(running: Running, session: Session, end: TargetGoneError | TimeIsUpError) -> BaseException:

@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,22 @@ from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
 from conformance.reports import render_all
 from conformance.results.known_failures import load_known_failures
 from conformance.results.plan import Plan, access, make_plan, table
-from conformance.results.record import RECORD_FORM, Footer, Header, Notice, RunRecord, TestEnd, TestOutcome
+from conformance.results.record import (
+    RECORD_FORM,
+    Check,
+    Footer,
+    Header,
+    Notice,
+    Outcome,
+    Reason,
+    RunRecord,
+    TestEnd,
+    TestOutcome,
+)
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict, add_up
 from conformance.suite.context import Run
+from conformance.suite.evidence import evidence_of
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.names import PRESUMED
@@ -39,6 +52,7 @@ if TYPE_CHECKING:
     from conformance.results.plan import SuiteTest
     from conformance.results.recorder import Line
     from conformance.runner.options import Options
+    from conformance.suite.absences import Absence
 
 
 class TimeIsUpError(Exception):
@@ -252,17 +266,63 @@ class Session:
             only_reads=self.options.read_only,
         )
         self._stack.callback(self.run.close)
-        if not self.keeps_record:
-            return
+        self.run.absences.tell = partial(self._say_absent, self.run)
         try:
-            preflight(self.target, self.run.client)
+            if self.keeps_record:
+                preflight(self.target, self.run.client)
+            self._look_for_absent(self.run, self.plan)
         except TargetError as error:
             self.stopped, self.could_not_run = str(error), True
             self.close()
             raise
+        if not self.keeps_record:
+            return
         self._compare_versions(self.target)
         for text in undeclared(self.target, self.run.client):
             self.write(Notice(text))
+
+    def _look_for_absent(self, run: Run, plan: Plan) -> None:
+        """
+        Find out which of the operations that this run needs are not there; raise TargetError when none at all is.
+
+        Of an unknown version nobody can say whether it should have what came or went with a version.
+        """
+        owed = {row.id for row in plan.requirements if row.status == "applicable"}
+        operations = [
+            operation
+            for operation in run.validator.operations
+            if operation.success.requirement in owed and not (run.traces and run.traces.is_bound(operation))
+        ]
+        areas = {area for name in plan.selected for area in plan.tests[name].areas}
+        needed = [operation for operation in operations if operation.area in areas]
+        run.absences.look_for(needed, only_reads=run.only_reads)
+        if run.absences.is_nothing_there:
+            run.absences.look_for([entry for entry in operations if entry not in needed], only_reads=run.only_reads)
+        if run.absences.is_nothing_there:
+            raise TargetError(
+                f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation as one that "
+                "it does not know (404, 405 or 501). base_url is the address above /api/v4. If it is right, check the "
+                "numbers of the fixtures, and that the actors may see them."
+            )
+
+    def _say_absent(self, run: Run, absence: Absence) -> None:
+        """Fail the one requirement that says of an operation that it is there; a second try would not bring it."""
+        name = absence.operation.success.requirement
+        row = next((row for row in self.plan.requirements if row.id == name), None) if self.plan else None
+        if row is None or row.status != "applicable" or not row.selected:
+            return
+        check = Check(
+            requirement=row.id,
+            outcome=Outcome.FAILED,
+            test=next(iter(row.tests), ""),
+            reason=Reason.OPERATION_ABSENT,
+            expected=f"the operation {absence.operation.label}",
+            actual=f"an operation that is not there: {absence.seen}",
+            evidence=tuple(evidence_of(exchange, run.client) for exchange in absence.exchanges[:3]),
+        )
+        held, self._held = self._held, None
+        self.write(check)
+        self._held = held
 
     def say_deselected(self, selected: Collection[str], by: Callable[[str], str]) -> None:
         """Write of each planned test that is not among those selected what took it out of the run; `by` says it."""

@@ -14,6 +14,7 @@ from conformance.http.client import Client
 from conformance.http.settings import AT_ONCE
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
+from conformance.suite.absences import Absences
 from conformance.suite.collector import CheckCollector
 from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
@@ -66,6 +67,9 @@ class Run:
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
+        self.absences = Absences(profile, self.validator, self.client)
+        """Which operations the target does not have."""
+        self.client.on_exchange(self.absences.see)
         if self.traces is not None:
             self.client.on_exchange(self.traces.see)
 

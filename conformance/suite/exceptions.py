@@ -24,6 +24,9 @@ class Violation(AssertionError):  # noqa: N818 - the word of the reports
 class Unmet(Exception):  # noqa: N818 - no error: something could not be seen
     """What a check needs before it can show anything is not there, so it shows nothing."""
 
+    outcome = Outcome.INCONCLUSIVE
+    """What it comes to for a requirement."""
+
     def __init__(self, reason: Reason, detail: str) -> None:
         """Name the reason, one of the closed set, and say in words what was missing."""
         super().__init__(detail)

@@ -146,6 +146,10 @@ class VersionTraces:
                 return _older(item)
         return None
 
+    def is_bound(self, operation: Operation) -> bool:
+        """Tell whether an operation came or went with a version, so that its absence tells how old the target is."""
+        return any(operation.id in item.operations for item in self._items)
+
     def is_gone(self, operation: Operation) -> bool:
         """Tell whether the target refuses an operation that went in some version."""
         return any(item.is_removal and operation.id in item.operations and self._is_gone(item) for item in self._items)

@@ -198,6 +198,7 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
         missing = run.profile.missing((area.keeper,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        run.absences.require_operation(operation.id)
         absent = run.traces.absent(operation) if run.traces else None
         if absent:
             raise Unmet(Reason.VERSION, absent)

@@ -65,6 +65,7 @@ class Caller:
     def call(self, method: str, path: str, *, query: Query | None = None, **body: Any) -> Answer:
         """Send any call; `body` takes `json=` or `content=`, and `headers=`."""
         self._run.require_allowed(method, f"{method} {path}")
+        self._run.absences.require(method, path)
         if "json" in body:
             body["json_body"] = body.pop("json")
         return Answer(self._run.client.send(self.actor, method, path, query=query, **body))
@@ -104,6 +105,7 @@ class Caller:
     def download(self, path: str, **query: str | int | bool | None) -> Answer:
         """Fetch a file with its bytes as they were sent, by way of redirects; no other host sees the token."""
         client = self._run.client
+        self._run.absences.require("GET", path)
         return Answer(client.follow(client.send(self.actor, "GET", path, query=query, raw=True)))
 
     def follow(self, answer: Answer) -> Answer:

@@ -75,9 +75,8 @@ def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violatio
 
 
 def _leave_open(test: TestContext, requirements: tuple[str, ...], unseen: Unmet | NotTested) -> None:
-    outcome = unseen.outcome if isinstance(unseen, NotTested) else Outcome.INCONCLUSIVE
     for requirement in requirements:
-        test.results.open_question(requirement, outcome, unseen.reason, unseen.detail)
+        test.results.open_question(requirement, unseen.outcome, unseen.reason, unseen.detail)
 
 
 @contextmanager

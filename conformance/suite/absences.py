@@ -1,0 +1,268 @@
+"""
+Operations that the target does not have at all: looked for before the first test, and where one of them is needed.
+
+That something is not there is concluded only where everybody who must be served is answered 404, 405 or 501, on whatever
+project or group, by its number and by its path, and nothing else was ever answered. Of an operation that only reads the
+first look can tell; of one that writes only a call that a test holds to be right, for what changes nothing, such as a
+call about a thing that does not exist, may be answered 404 by any service.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from conformance.results.record import Outcome, Reason
+from conformance.suite.exceptions import Unmet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from conformance.contract import Operation, Parameter
+    from conformance.http.client import Client
+    from conformance.http.exchange import Credentials, Exchange
+    from conformance.schema.response_validator import ResponseValidator
+    from conformance.target import Profile
+
+#: What is answered by a service, or by what stands before it, for a path or a method that it does not know.
+NOT_THERE = frozenset({404, 405, 501})
+#: What says nothing of the operation: whoever asks for a token or a role may do so before any path is looked up.
+_SAYS_NOTHING = frozenset({401, 403, 429, 502, 503, 504})
+#: Fixtures of a kind: where one of them is answered, so is the operation there.
+_ALIKE: Mapping[str, tuple[str, ...]] = {
+    "project": ("project", "fuzz_project", "sibling_project"),
+    "group": ("group", "fuzz_group", "sibling_group"),
+}
+#: Reads that may be refused as long as nothing was made that they could show.
+_SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport", "getIntegration"})
+#: Where the whole API may lie by mistake.
+OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
+#: Numbers and names that nothing has.
+_UNUSED: Mapping[str, str] = {"integration_slug": "conformance-no-such-integration"}
+_UNUSED_ID = 2_000_000_001
+
+
+class OperationAbsent(Unmet):
+    """What a test needs is an operation that the target does not have: a gap, of which the absence alone is a fault."""
+
+    outcome = Outcome.NOT_TESTED
+
+    def __init__(self, absence: Absence) -> None:
+        """Name the operation."""
+        super().__init__(Reason.OPERATION_ABSENT, f"the target does not have {absence.operation.label}")
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """An operation that is not there, and the calls that showed it."""
+
+    operation: Operation
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def seen(self) -> str:
+        """Say what was answered, and to whom."""
+        codes = " or ".join(sorted({str(exchange.status) for exchange in self.exchanges}))
+        names = dict.fromkeys(exchange.call.actor.name for exchange in self.exchanges if exchange.call.actor)
+        paths = dict.fromkeys(exchange.call.path for exchange in self.exchanges)
+        return f"status {codes} for {', '.join(names)} at {', '.join(paths)}"
+
+
+class Absences:
+    """Knows which operations of a target are not there."""
+
+    def __init__(self, profile: Profile, validator: ResponseValidator, client: Client) -> None:
+        """Begin without a suspicion: before `look_for` nothing is taken to be absent."""
+        self._profile = profile
+        self._validator = validator
+        self._client = client
+        self._suspected: set[str] = set()
+        self._answered: set[str] = set()
+        """Operations that gave an answer of their own."""
+        self._asked: set[str] = set()
+        self._lies_elsewhere = False
+        self.found: dict[str, Absence] = {}
+        """What is not there, by the id of the operation."""
+        self.tell: Callable[[Absence], None] = lambda _: None
+        """Hears of each operation that is found to be absent, once."""
+
+    def see(self, exchange: Exchange) -> None:
+        """Note that an operation gave an answer of its own."""
+        status = exchange.status
+        if status is None or status in NOT_THERE or status in _SAYS_NOTHING or 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
+            return
+        operation = self._validator.operation_of(exchange.call.method, exchange.call.path)
+        self._lies_elsewhere |= exchange.call.is_elsewhere and exchange.is_success
+        if operation is not None:
+            self._answered.add(operation.id)
+
+    # -- before the tests --------------------------------------------------------------------------------------------
+
+    def look_for(self, operations: Iterable[Operation], *, only_reads: bool = False) -> None:
+        """
+        Call each operation once, in a way that changes nothing.
+
+        What only reads and is answered by nobody is absent; of what writes there is a suspicion.
+        """
+        families: dict[str, list[Operation]] = {}
+        for operation in operations:
+            actor = next(self._served(operation), None)
+            if actor is None or (only_reads and not operation.is_read):
+                continue
+            exchange = self._first_call(operation, actor)
+            if exchange is None or exchange.status is None:
+                continue
+            self._asked.add(operation.id)
+            if exchange.status in NOT_THERE and operation.id not in self._answered:
+                self._suspected.add(operation.id)
+                families.setdefault(_collection(operation), []).append(operation)
+                if _always_served(operation):
+                    self._conclude(operation, exchange)
+        for path, members in families.items():
+            self._conclude_family(path, members)
+
+    def _first_call(self, operation: Operation, actor: Credentials) -> Exchange | None:
+        """Read as it is right; write without what is required, or about what does not exist. None without fixtures."""
+        names_all = operation.is_read or _must_be_given(operation)
+        path = self._path(operation, last_is_unused=not names_all)
+        if path is None:
+            return None
+        if operation.is_read:
+            return self._client.send(actor, "GET", path)
+        return self._client.send(actor, operation.method, path, json_body={})
+
+    def _conclude_family(self, path: str, members: list[Operation]) -> None:
+        """Take all methods of a collection and its entries for absent where its list is, and no addition is taken."""
+        own = [entry for entry in self._validator.operations if _collection(entry) == path]
+        adds = any(_must_be_given(entry) and entry.path == path for entry in members)
+        if adds and len(own) == len(members) and any(entry.id in self.found for entry in members):
+            for operation in members:
+                if operation.id not in self.found:
+                    actor = next(self._served(operation))
+                    exchange = self._first_call(operation, actor)
+                    if exchange is not None and exchange.status in NOT_THERE:
+                        self._add(operation, [exchange])
+
+    @property
+    def is_nothing_there(self) -> bool:
+        """Whether not one of all that were asked is known, below the path where they belong or another one."""
+        return bool(self._asked) and self._asked == self._suspected and not self._lies_elsewhere
+
+    # -- while tests run ---------------------------------------------------------------------------------------------
+
+    def require(self, method: str, path: str) -> None:
+        """Raise OperationAbsent when what is to be called is not there."""
+        if self.found:
+            operation = self._validator.operation_of(method, path.partition("?")[0])
+            self.require_operation(operation.id if operation else "")
+
+    def require_operation(self, name: str) -> None:
+        """Raise OperationAbsent when an operation is not there."""
+        if name in self.found:
+            raise OperationAbsent(self.found[name])
+
+    def require_answer(self, exchange: Exchange) -> None:
+        """
+        Raise OperationAbsent when a call that was held to be right shows that its operation is not there.
+
+        The same call is made by everybody else who must be served, and by the path of what is called.
+        """
+        call = exchange.call
+        if exchange.status not in NOT_THERE or call.headers.keys() - {"Content-Type", "Accept-Encoding"}:
+            return
+        operation = self._validator.operation_of(call.method, call.path)
+        if operation is None or operation.id not in self._suspected - self._answered:
+            return
+        if call.actor in list(self._served(operation)):
+            self._conclude(operation, exchange)
+        self.require_operation(operation.id)
+
+    # -- what it takes to be sure --------------------------------------------------------------------------------------
+
+    def _conclude(self, operation: Operation, exchange: Exchange) -> None:
+        """Make a call in every other way in which it must be served; absent is what none of them finds."""
+        tried = [exchange]
+        for other in self._other_ways(operation, exchange):
+            tried.append(other)
+            if other.status not in NOT_THERE:
+                return
+        self._add(operation, tried)
+
+    def _add(self, operation: Operation, tried: list[Exchange]) -> None:
+        self.found[operation.id] = Absence(operation, tuple(tried))
+        self.tell(self.found[operation.id])
+
+    def _other_ways(self, operation: Operation, exchange: Exchange) -> Iterator[Exchange]:
+        call = exchange.call
+        others = [actor for actor in self._served(operation) if actor != call.actor]
+        paths = [call.path, *self._other_paths(operation, call.path)]
+        who = [(actor, call.path) for actor in others] + [(call.actor, path) for path in paths[1:]]
+        body = {"content": call.body, "headers": call.headers} if call.body is not None else {}
+        for actor, path in who:
+            yield self._client.send(actor, call.method, path, query=call.query, **body)  # type: ignore[arg-type]
+        if operation.is_read:
+            for prefix in OTHER_PREFIXES:
+                yield self._client.send(call.actor, call.method, f"{self._profile.base_url}{prefix}{call.path}")
+            token = call.actor.token if call.actor else ""
+            yield self._client.send(None, call.method, call.path, headers={"Authorization": f"Bearer {token}"})
+
+    def _other_paths(self, operation: Operation, path: str) -> Iterator[str]:
+        """Yield the path of the same call by the full path of what it is about, and of a read about things alike."""
+        owner = next((entry for entry in operation.parameters if entry.name == "id" and entry.place == "path"), None)
+        kind, number = (owner.fixture if owner is not None else None) or "", path.split("/")[2:3]
+        if kind not in _ALIKE:
+            return
+        head = path.split("/")[1]
+        behind = path.split("/", 3)[3:]
+        for name in _ALIKE[kind]:
+            for entry in self._profile.fixtures.get(name, ())[:1]:
+                is_same = [str(entry.get("id"))] == number
+                named = [quote(str(entry.get("path")), safe="")] if entry.get("path") else []
+                wanted = named if is_same else [str(entry.get("id"))] if _reaches_alike(operation) else []
+                yield from ("/".join(["", head, one, *behind]) for one in wanted)
+
+    def _served(self, operation: Operation) -> Iterator[Credentials]:
+        return (self._profile.actors[name] for name in operation.served if name in self._profile.actors)
+
+    def _path(self, operation: Operation, *, last_is_unused: bool) -> str | None:
+        """Return the path of a call, the last thing that it names being one that does not exist; None if unknown."""
+        named = [entry for entry in operation.parameters if entry.place == "path"]
+        path = operation.path
+        for number, parameter in enumerate(named, start=1):
+            is_unused = (last_is_unused and number == len(named)) or parameter.fixture is None
+            value = _UNUSED.get(parameter.name, _UNUSED_ID) if is_unused else self._value(parameter)
+            if value is None:
+                return None
+            path = path.replace(f"{{{parameter.name}}}", str(value))
+        return path
+
+    def _value(self, parameter: Parameter) -> object:
+        name, _, part = (parameter.fixture or "").partition(".")
+        entries = self._profile.fixtures.get(name, ())
+        return entries[0].get(part or "id") if entries else None
+
+
+def _must_be_given(operation: Operation) -> bool:
+    """Tell whether a write asks for something in its body, and its path names fixtures alone: without it, it fails."""
+    named = [entry for entry in operation.parameters if entry.place == "path"]
+    asks = any(entry.required for entry in operation.parameters if entry.place == "body")
+    return asks and not operation.is_read and all(entry.fixture for entry in named)
+
+
+def _always_served(operation: Operation) -> bool:
+    """Tell whether an operation only reads what is there without having been made, such as settings and lists."""
+    named = [entry for entry in operation.parameters if entry.place == "path"]
+    is_plain = operation.is_read and all(entry.fixture for entry in named)
+    return is_plain and operation.id not in _SHOWS_WHAT_WAS_MADE and not operation.path.endswith("{integration_slug}")
+
+
+def _reaches_alike(operation: Operation) -> bool:
+    """Tell whether a read names nothing but a project or group, so that it can be made of any other."""
+    return operation.is_read and operation.path.count("{") == 1
+
+
+def _collection(operation: Operation) -> str:
+    """Return the path of the list that an operation is about: its own, or the one above the entry that it names."""
+    head, _, last = operation.path.rpartition("/")
+    return head if last.startswith("{") else operation.path
