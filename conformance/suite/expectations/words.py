@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.results.record import ItemState, Outcome, Reason
+from conformance.suite.absences import OperationAbsent
 from conformance.suite.context import (
     MisuseError,
     NotTested,
@@ -53,7 +54,8 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
             raise
     except (Unmet, NotTested) as unseen:
         _leave_open(test, requirements, unseen)
-        if not go_on:
+        # Whoever goes on counts on an answer, whatever it says: there is none of an operation that is not called at all.
+        if not go_on or isinstance(unseen, OperationAbsent):
             raise
     else:
         if test.expectations == before:
