@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.http.client import TargetGoneError
 from conformance.results.record import Reason
-from conformance.suite.context import Unmet, Violation, current_test
+from conformance.suite.absences import OperationAbsent
+from conformance.suite.context import Unmet, Violation, current_run, current_test
 
 if TYPE_CHECKING:
     from conformance.suite.session import SuiteSession
@@ -61,4 +62,7 @@ def _told_by(error: Flaky) -> Exception:
         found = next((one for one in seen if isinstance(one, kind)), None)
         if found is not None:
             return found
+    absent = [*current_run().absences.found.values()]
+    if absent:  # one that was found out on the way, so that the moves ended in another way before
+        return OperationAbsent(absent[-1])
     return Unmet(Reason.PRECONDITION, "the target did not answer alike when the same moves were repeated")

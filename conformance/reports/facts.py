@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from conformance.reports.causes import Cause, causes
-from conformance.results.record import Check, Reason, RunRecord, TestOutcome
+from conformance.results.record import Check, Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
 from conformance.versions.timeline import TimelineItem, timeline
@@ -139,6 +139,10 @@ class Facts:
             found["not declared"] = f"{', '.join(header.undeclared)}: what belongs to these was not judged"
         if header.selection:
             found["selected"] = " ".join(header.selection)
+        absent = [check.place for check in self.record.checks if _is_absence(check)]
+        if absent:
+            listed = ", ".join(dict.fromkeys(place for place in absent if place))
+            found["not there"] = f"{plural(len(set(absent)), 'operation')} ({listed}): each fails one requirement"
         for outcome in (TestOutcome.DESELECTED, TestOutcome.NOT_BEGUN):
             causes = Counter(end.detail or "" for end in self.record.tests if end.outcome is outcome)
             shown = [f"{plural(number, 'test')} ({cause})" for cause, number in causes.most_common(_SHOWN_CAUSES)]
@@ -256,6 +260,10 @@ class Facts:
             entry.id: round(sum(spent.get(test, 0.0) / sharing[test] for test in entry.tests), 6)
             for entry in self.record.plan
         }
+
+
+def _is_absence(check: Check) -> bool:
+    return check.outcome is Outcome.FAILED and check.reason is Reason.OPERATION_ABSENT
 
 
 def is_owed(row: RequirementVerdict) -> bool:

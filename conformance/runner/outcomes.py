@@ -15,7 +15,7 @@ from conformance.suite.exceptions import NotTested, Violation
 from conformance.target import MissingFieldError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from conformance.runner.session import Session
     from conformance.suite.context import TestContext
@@ -77,12 +77,25 @@ def teardown_phase(running: Running) -> Generator[None, object, object]:
     try:
         return (yield)
     except Exception as error:  # noqa: BLE001 - told apart below, and raised again
-        spoiled = isinstance(error, NotTested | MissingFieldError | Violation | TargetGoneError)
-        if not spoiled and running.test.unmet_by(error) is None:
+        if not all(_is_of_target(running, one) for one in _each(error)):
             running.broke("teardown", error)
             raise running.tell(error) from None
         running.detail = f"what the test changed could not be put back: {error}"
         return None
+
+
+def _each(error: Exception) -> Iterator[Exception]:
+    """Yield an exception, or each of several that pytest tells of together."""
+    if isinstance(error, ExceptionGroup):
+        for one in error.exceptions:
+            yield from _each(one)
+    else:
+        yield error
+
+
+def _is_of_target(running: Running, error: Exception) -> bool:
+    is_known = isinstance(error, NotTested | MissingFieldError | Violation | TargetGoneError)
+    return is_known or running.test.unmet_by(error) is not None
 
 
 def _judged(running: Running, session: Session, phase: str) -> Generator[None, object, object]:

@@ -266,7 +266,6 @@ class Session:
             only_reads=self.options.read_only,
         )
         self._stack.callback(self.run.close)
-        self.run.absences.tell = partial(self._say_absent, self.run)
         try:
             if self.keeps_record:
                 preflight(self.target, self.run.client)
@@ -300,10 +299,11 @@ class Session:
             run.absences.look_for([entry for entry in operations if entry not in needed], only_reads=run.only_reads)
         if run.absences.is_nothing_there:
             raise TargetError(
-                f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation as one that "
-                "it does not know (404, 405 or 501). base_url is the address above /api/v4. If it is right, check the "
-                "numbers of the fixtures, and that the actors may see them."
+                f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation with 404, "
+                "405 or 501. base_url is the address above /api/v4. If it is right, check the numbers of the fixtures, "
+                "and that the actors may see them."
             )
+        run.absences.tell_of_each(partial(self._say_absent, run))
 
     def _say_absent(self, run: Run, absence: Absence) -> None:
         """Fail the one requirement that says of an operation that it is there; a second try would not bring it."""
@@ -316,8 +316,9 @@ class Session:
             outcome=Outcome.FAILED,
             test=next(iter(row.tests), ""),
             reason=Reason.OPERATION_ABSENT,
-            expected=f"the operation {absence.operation.label}",
-            actual=f"an operation that is not there: {absence.seen}",
+            expected="an operation that is there",
+            actual=f"none: {absence.seen}",
+            place=absence.operation.label,
             evidence=tuple(evidence_of(exchange, run.client) for exchange in absence.exchanges[:3]),
         )
         held, self._held = self._held, None

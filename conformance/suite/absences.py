@@ -1,10 +1,10 @@
 """
 Operations that the target does not have at all: looked for before the first test, and where one of them is needed.
 
-That something is not there is concluded only where everybody who must be served is answered 404, 405 or 501, on whatever
-project or group, by its number and by its path, and nothing else was ever answered. Of an operation that only reads the
-first look can tell; of one that writes only a call that a test holds to be right, for what changes nothing, such as a
-call about a thing that does not exist, may be answered 404 by any service.
+That something is not there is concluded only where everybody who must be served is answered 404, 405 or 501, on
+whatever project or group, by its number and by its path, and nothing else was ever answered. Of an operation that only
+reads the first look can tell. Of one that writes only a call can tell that a test holds to be right: what changes
+nothing, such as a call about a thing that does not exist, may be answered 404 by any service.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ class Absences:
         self._lies_elsewhere = False
         self.found: dict[str, Absence] = {}
         """What is not there, by the id of the operation."""
-        self.tell: Callable[[Absence], None] = lambda _: None
-        """Hears of each operation that is found to be absent, once."""
+        self._tell: Callable[[Absence], None] = lambda _: None
 
     def see(self, exchange: Exchange) -> None:
         """Note that an operation gave an answer of its own."""
@@ -149,6 +148,12 @@ class Absences:
         """Whether not one of all that were asked is known, below the path where they belong or another one."""
         return bool(self._asked) and self._asked == self._suspected and not self._lies_elsewhere
 
+    def tell_of_each(self, tell: Callable[[Absence], None]) -> None:
+        """Let somebody hear of each operation that is absent, those that were found before and those to come."""
+        self._tell = tell
+        for absence in self.found.values():
+            tell(absence)
+
     # -- while tests run ---------------------------------------------------------------------------------------------
 
     def require(self, method: str, path: str) -> None:
@@ -191,7 +196,7 @@ class Absences:
 
     def _add(self, operation: Operation, tried: list[Exchange]) -> None:
         self.found[operation.id] = Absence(operation, tuple(tried))
-        self.tell(self.found[operation.id])
+        self._tell(self.found[operation.id])
 
     def _other_ways(self, operation: Operation, exchange: Exchange) -> Iterator[Exchange]:
         call = exchange.call

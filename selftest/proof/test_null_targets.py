@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         (200, b"{}"),
         (200, b"[]"),
         (204, b""),
-        (404, b'{"message":"404 Not Found"}'),
         (500, b"{}"),
     ],
     ids=str,
@@ -45,6 +44,21 @@ def test_a_server_that_answers_everything_alike_passes_nothing(
     outcome = conformance("run", "--target", "target.yaml", "--out", "out", "--max-examples", "3", *selected)
     assert outcome.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE), outcome.text[-3000:]
     assert passed(tmp_path) == []
+
+
+def test_a_server_that_knows_no_operation_is_a_wrong_address_and_no_failure(
+    conformance: Callable[..., Any],
+    answering: Callable[..., str],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    write_profile(reference[0], answering(404, b'{"message":"404 Not Found"}'))
+    outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", "--area", "approval-settings")
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text[-3000:]
+    assert "Nothing of this API is there" in outcome.text
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert not [row for row in report["requirements"] if row["verdict"] in ("passed", "failed")]
 
 
 def test_a_server_that_never_answers_passes_nothing_and_the_run_ends(

@@ -54,6 +54,8 @@ def outcome(prepared: Arranged, name: str) -> tuple[str, Any]:
     prepared.again()
     before = prepared.state()
     answer = prepared.sent_by(caller_named(name))
+    if name in prepared.operation.served:
+        answer.given_there()
     after = prepared.state()
     served = answer.is_served
     given(not served or prepared.operation.is_read or before != after, f"{prepared.operation.label} changed nothing")

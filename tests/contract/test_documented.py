@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.suite.absences import OTHER_PREFIXES
 from conformance.suite.arrange import Arranged, arranged
 from conformance.suite.derived import (
     claims_of,
@@ -31,8 +32,6 @@ CODES = {
 """Operations whose code the section on errors states once more."""
 
 
-#: Where an operation may lie by mistake.
-OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
 NOT_FOUND = (404, 405)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from conformance.results.record import Reason
+from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
@@ -260,8 +261,12 @@ def _exported(caller: Caller, place: Place) -> Values:
 
 def _downloadable(caller: Caller, place: Place) -> Values:
     """Let the relation be exported: in batches, or in one piece for random calls, which know no number of a batch."""
-    with suppress(Unmet):
+    try:
         _export(caller, place).finished(batched=not place.is_aside)
+    except OperationAbsent:
+        raise  # what nobody can export need not be there to be downloaded
+    except Unmet:
+        pass
     return {}
 
 

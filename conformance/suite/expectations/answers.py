@@ -58,7 +58,7 @@ class Answer:
         """Expect one of these status codes."""
         looked()
         if self.status not in statuses:
-            self._given_there()
+            self.given_there()
             raise Violation(f"status {' or '.join(map(str, statuses))}", f"status {self.status}", self.exchange)
         return self
 
@@ -66,7 +66,7 @@ class Answer:
         """Expect any 2xx."""
         looked()
         if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
-            self._given_there()
+            self.given_there()
             raise Violation("any 2xx", f"status {self.status}", self.exchange)
         return self
 
@@ -79,7 +79,7 @@ class Answer:
         """
         looked()
         if beside is not None and not beside.is_served:
-            beside._given_there()
+            beside.given_there()
             raise Unmet(
                 Reason.PRECONDITION,
                 f"the same call was not served for {beside.actor} either (status {beside.exchange.status}), "
@@ -126,12 +126,12 @@ class Answer:
     def given_served(self) -> Self:
         """Go on only if the call was served; it is a step of the story here, not what is verified."""
         if not self.exchange.is_success:
-            self._given_there()
+            self.given_there()
             raise Unmet(Reason.PRECONDITION, f"{self._what()} was not served: status {self.status}")
         return self
 
-    def _given_there(self) -> None:
-        """Go on with what was not served only if the operation is there at all."""
+    def given_there(self) -> None:
+        """Go on after a call that was right and was not served only if the operation is there at all."""
         current_run().absences.require_answer(self.exchange)
 
     @property

@@ -54,7 +54,7 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
             raise
     except (Unmet, NotTested) as unseen:
         _leave_open(test, requirements, unseen)
-        # Whoever goes on counts on an answer, whatever it says: there is none of an operation that is not called at all.
+        # Whoever goes on counts on an answer, whatever it says: what is not there is not even called.
         if not go_on or isinstance(unseen, OperationAbsent):
             raise
     else:

@@ -1,0 +1,137 @@
+"""Half a service: what is not there fails the one requirement that says that it is; what is there is judged."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.reference.errors import NoRouteError, WrongMethodError
+from conformance.reference.http import ok
+from conformance.reference.identity import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
+
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Match, Route
+
+    Judge = Callable[..., tuple[int, str, Mapping[str, Any]]]
+
+SCOPE = "/projects/:id/job_token_scope"
+REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
+RULE = "/:approval_rule_id"
+SETTING = "/merge_request_approval_setting"
+LACKING = {
+    NoRouteError: {
+        f"GET {SCOPE}": "job-token-scope.settings.read",
+        "POST /code_suggestions/enabled": "code-completion.enabled.is-on",
+        "GET /groups/:id/approval_rules": "group-approval-rules.list",
+        f"GET /projects/:id/approval_rules{RULE}": "project-approval-rules.read",
+        "GET /projects/:id/approvals": "project-approval-configuration.read",
+        f"GET {REQUEST}/approvals": "merge-request-approvals.status.read",
+        f"PUT /projects/:id{SETTING}": "approval-settings.project.update",
+        "GET /groups/:id/export_relations/status": "group-relations-export.status.list",
+        "DELETE /projects/:id/integrations/:slug": "integrations.disable.accepted",
+    },
+    WrongMethodError: {
+        f"DELETE {SCOPE}/allowlist/:target_project_id": "job-token-scope.allowlist.remove.no-content",
+        "POST /code_suggestions/completions": "code-completion.completion.answered",
+        f"PUT /groups/:id/approval_rules{RULE}": "group-approval-rules.update.answers-with-rule",
+        "POST /projects/:id/approval_rules": "project-approval-rules.create.answers-with-rule",
+        "POST /projects/:id/approvals": "project-approval-configuration.change.answer",
+        f"POST {REQUEST}/unapprove": "merge-request-approvals.unapprove.answer",
+        f"GET /groups/:id{SETTING}": "approval-settings.group.read",
+        "POST /groups/:id/export_relations": "group-relations-export.schedule.accepted",
+        "PUT /projects/:id/services/:slug": "integrations.alias.set-up",
+    },
+}
+#: What draws many cases holds of a service that lacks something as of any other.
+_DRAWS = ("--", "-k", "not model and not test_fuzz and not test_coverage")
+
+
+def lacking(keys: Collection[str], error: Callable[[], Exception], service: Service) -> Service:
+    """Let a service know nothing of some operations."""
+    find = service.routes.find
+
+    def found(method: str, raw_path: bytes) -> Match:
+        match = find(method, raw_path)
+        if match.route.key in keys:
+            raise error()
+        return match
+
+    service.routes.find = found  # type: ignore[method-assign]
+    return service
+
+
+@pytest.fixture
+def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path) -> Judge:
+    """Run the suite on a service, and return exit code, words and the verdict of each requirement."""
+
+    def run(service: Service, *arguments: str) -> tuple[int, str, Mapping[str, Any]]:
+        with EmbeddedServer(service) as server:
+            write_profile(service, server.base_url)
+            options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1")
+            outcome = conformance("run", "-q", *options, *arguments)
+        report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+        return outcome.code, outcome.text, {row["id"]: row for row in report["requirements"]}
+
+    return run
+
+
+@pytest.mark.parametrize("error", LACKING, ids=lambda error: error.__name__)
+def test_of_each_operation_that_is_not_there_one_requirement_fails(error: Any, judged: Judge) -> None:
+    lack = LACKING[error]
+    service = lacking(lack, error if error is NoRouteError else partial(error, ()), create_service(version="17.7"))
+    code, text, rows = judged(service, *_DRAWS)
+    failed = {name for name, row in rows.items() if row["verdict"] in ("failed", "unstable")}
+    assert failed == set(lack.values()), text[-3000:]
+    assert code == 1
+    open_ = {row["reason"] for row in rows.values() if row["verdict"] in ("inconclusive", "not tested")}
+    assert open_ <= {"operation absent", "switched off by the operator", "not reached"}, rows_open(rows)
+    assert f"not there: {len(lack)} operations (" in " ".join(text.split())
+    assert rows["conventions.path-prefix"]["verdict"] == "passed"
+
+
+def test_the_bugs_of_two_operations_are_found_where_there_are_no_others(judged: Judge) -> None:
+    service = create_service(version="17.7")
+    own = {f"GET {SCOPE}", f"PATCH {SCOPE}"}
+    others = {route.key for route in service.routes if "job_token" in route.key or "approv" in route.key} - own
+    lacking({*others}, NoRouteError, service)
+    _break(service)
+    code, text, rows = judged(service, "--area", "job-token-scope")
+    assert code == 1
+    failed = {name for name, row in rows.items() if row["verdict"] == "failed"}
+    absent = {name for name in failed if rows[name]["failures"][0]["actual"].startswith("none: ")}
+    assert len(absent) == 6
+    assert failed - absent == {
+        "job-token-scope.switch.no-content",
+        "job-token-scope.switch.off",
+        "job-token-scope.authorization.switching-below-maintainer",
+    }, text[-3000:]
+
+
+def rows_open(rows: Mapping[str, Any]) -> list[str]:
+    return [f"{name}: {row['detail']}" for name, row in rows.items() if row["reason"] == "precondition not met"]
+
+
+def _break(service: Service) -> None:
+    """Let PATCH answer with a body, not switch the limit off, and take it from a developer."""
+    limit = service.job_token_scope.limit_inbound
+
+    def only_on(project: Any, *, enabled: bool) -> None:
+        if enabled:
+            limit(project, enabled=True)
+
+    service.job_token_scope.limit_inbound = only_on  # type: ignore[method-assign]
+    service.routes.change(f"PATCH {SCOPE}", least_role=Role.DEVELOPER)
+    service.transformers.append(_with_body)
+
+
+def _with_body(_: Route, request: Request, response: Response) -> Response:
+    is_patch = request.method == "PATCH" and response.status == 204
+    return ok({"inbound_enabled": True}) if is_patch else response
