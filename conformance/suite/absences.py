@@ -179,7 +179,7 @@ class Absences:
         operation = self._validator.operation_of(call.method, call.path)
         if operation is None or operation.id not in self._suspected - self._answered:
             return
-        if call.actor in list(self._served(operation)):
+        if call.actor is not None:
             self._conclude(operation, exchange)
         self.require_operation(operation.id)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -108,22 +108,28 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     """
     operation = prepared.operation
     is_anonymous = name == ANONYMOUS
-    refused = [requirement, "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"]
-    untouched = [requirement, "errors.refusal.changes-nothing"]
-    untouched += ["authentication.anonymous-changes-nothing"] if is_anonymous else []
+    general = "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"
+    untouched = ["errors.refusal.changes-nothing", *(["authentication.anonymous-changes-nothing"] * is_anonymous)]
     caller = caller_named(name)
     found: list[Answer] = []
-    with ExitStack() as looking:
-        if prepared.request_example.state is not None:
-            looking.enter_context(held_against(untouched if shows_change else [requirement], go_on=True))
-            looking.enter_context(unchanged(prepared.state, "the state"))
+    states: list[object] = []
+    with held_against([requirement], go_on=True):
+        states.append(prepared.state())
         found.append(prepared.sent_by(caller))
         found += [call.sent_by(caller) for call in in_other_forms(prepared)]
-        with held_against(refused, go_on=True):
+        is_served = any(called.is_served for called in found)
+        # Who is served has a right too many: what the text says of refusals is only to blame where one was meant.
+        is_refusal = not is_served or (shows_change and prepared.state() == states[0])
+        with held_against([requirement, *([general] if is_refusal else [])], go_on=True):
             found[0].must_be_refused(beside=control)
             for other in found[1:]:
                 wanted = "a refusal, in whatever form the call is made"
                 must(not other.is_served, wanted, f"status {other.status}", other.exchange)
+        if prepared.request_example.state is not None:
+            states.append(prepared.state())
+            as_refused = untouched if shows_change and not is_served else []
+            with held_against([requirement, *as_refused], go_on=True), unchanged(partial(states.pop, 0), "the state"):
+                pass
     if not found:
         return  # the state could not be read, so nobody called
     answer = found[0]

@@ -98,7 +98,7 @@ def refuse(prepared: Arranged, call: Prepared, requirement: str | None, what: st
     """Expect that a call is refused and changes nothing, beside the right call, which is served."""
     caller = served_caller(prepared.operation)
     (answer,), control = tried(prepared, requirement, lambda: [call.sent_by(caller)])
-    with held_against(shared(requirement, "errors.refusal.is-client-error"), go_on=True):
+    with held_against(shared(requirement, "errors.refusal.is-client-error", [answer]), go_on=True):
         answer.must_be_refused(beside=control if not answer.is_served else None)
     note("errors.refusal.code-of-invalid-input", f"{prepared.operation.id} answers {answer.exchange.status} to {what}")
     prepared.again()
@@ -116,17 +116,23 @@ def tried(prepared: Arranged, requirement: str | None, send: Callable[[], list[A
     after = prepared.state() if has_state else None
     control = prepared.sent_by(served_caller(prepared.operation))
     if has_state:
-        with held_against(shared(requirement, "errors.refusal.changes-nothing"), go_on=True):
+        with held_against(shared(requirement, "errors.refusal.changes-nothing", answers), go_on=True):
             is_served = any(answer.is_served for answer in (control, *answers))
             given(is_served, "the right call is not served either, so that nothing could have changed")
             must(after == before, f"the state as before: {before}"[:400], str(after)[:400])
     return answers, control
 
 
-def shared(requirement: str | None, general: str) -> list[str | None]:
-    """Return a requirement beside the general one that it is a case of, unless a service may read it otherwise."""
+def shared(requirement: str | None, general: str, answers: list[Answer]) -> list[str | None]:
+    """
+    Return a requirement beside the general one that it is a case of, unless a service may read it otherwise.
+
+    What is served was not refused: what the text says of refusals is not to blame for it.
+    """
     found = current_run().contract.requirements.get(requirement or "")
-    return [requirement] if found is not None and found.eased_by else [requirement, general]
+    is_read_otherwise = found is not None and bool(found.eased_by)
+    is_served = any(answer.is_served for answer in answers)
+    return [requirement] if is_read_otherwise or is_served else [requirement, general]
 
 
 def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, value: Any) -> None:
@@ -211,7 +217,7 @@ def test_a_call_that_names_what_does_not_exist_is_refused(operation: Operation) 
             calls = [prepared.call.having(parameter, number) for number in nobodys(prepared, parameter)]
             answers, control = tried(prepared, requirement, partial(sent_each, calls, caller))
             for answer in answers:
-                with held_against([requirement, "errors.refusal.is-client-error"], go_on=True):
+                with held_against(shared(requirement, "errors.refusal.is-client-error", [answer]), go_on=True):
                     answer.must_be_refused(beside=control if not answer.is_served else None)
             note(
                 "errors.refusal.code-of-missing-resource",
