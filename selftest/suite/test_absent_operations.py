@@ -47,7 +47,7 @@ LACKING = {
         f"POST {REQUEST}/unapprove": "merge-request-approvals.unapprove.answer",
         f"GET /groups/:id{SETTING}": "approval-settings.group.read",
         "POST /groups/:id/export_relations": "group-relations-export.schedule.accepted",
-        f"GET {REQUEST}/approval_rules{RULE}": "merge-request-approvals.rules.read-one",
+        f"PUT {REQUEST}/reset_approvals": "merge-request-approvals.reset.answer",
         f"GET {SCOPE}/groups_allowlist": "job-token-scope.groups-allowlist.list",
         "PUT /projects/:id/services/:slug": "integrations.alias.set-up",
     },
