@@ -12,6 +12,7 @@ from conformance.cli.contract import contract, coverage, explain, requirements
 from conformance.cli.prove import prove
 from conformance.cli.report import diff, report
 from conformance.cli.run import run
+from conformance.cli.several import compare
 from conformance.cli.target import serve, target
 from conformance.cli.versions import lint_traffic, readiness
 from conformance.errors import ConformanceError, ExitCode
@@ -32,6 +33,7 @@ for _command in (
     run,
     report,
     diff,
+    compare,
     coverage,
     requirements,
     explain,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 import pytest
 from click.core import ParameterSource
 
+from conformance.cli.several import run_each
 from conformance.contract import Version
 from conformance.errors import ExitCode
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
@@ -17,6 +19,8 @@ from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from conformance.runner.session import Session
 
 
@@ -28,7 +32,13 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
 
 @click.command()
 @click.option("--base-url", help="Address of the service, above /api/v4. Needs a profile too.")
-@click.option("--target", type=click.Path(path_type=Path), help="Target profile. Without one: the embedded reference.")
+@click.option(
+    "--target",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Target profile. Without one: the embedded reference. May be repeated: targets are tested side by side then, "
+    "and compared.",
+)
 @click.option("--target-version", metavar="V", help="Version of the service: 17.7, 'auto' or 'unknown'.")
 @click.option("--area", multiple=True, help="Only this area. May be repeated.")
 @click.option("--requirement", multiple=True, metavar="ID", help="Only tests of this requirement. May be repeated.")
@@ -93,6 +103,7 @@ def run(
     context: click.Context,
     /,
     *,
+    target: tuple[Path, ...],
     ready_for: str | None,
     workers: int,
     pytest_arguments: tuple[str, ...],
@@ -103,6 +114,9 @@ def run(
 
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
+    if len(target) > 1:
+        out = context.params["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        return run_each(target, _as_given(context, without={"target", "out"}), out)
     side_by_side = [f"-n{workers}"] if workers > 1 else []
     options = ["--by-area", *side_by_side, *(flag for name, flag in _FLAGS.items() if context.params[name])]
     for parameter in context.command.params:
@@ -115,6 +129,23 @@ def run(
         given = value if isinstance(value, tuple) else (value,)
         options.extend(f"--{name.replace('_', '-')}={entry}" for entry in given if entry is not None)
     return run_suite(suite_arguments(*options, *pytest_arguments), ready_for=ready_for)
+
+
+def _as_given(context: click.Context, without: Collection[str]) -> list[str]:
+    """Return the arguments with which the command was called, without some options."""
+    arguments: list[str] = []
+    for parameter in context.command.params:
+        name, value = parameter.name or "", context.params.get(parameter.name or "")
+        if name in without or context.get_parameter_source(name) is ParameterSource.DEFAULT:
+            continue
+        values = value if isinstance(value, tuple) else (value,)
+        if isinstance(parameter, click.Argument):
+            arguments += ["--", *map(str, values)]
+        elif isinstance(parameter, click.Option) and parameter.is_flag:
+            arguments += [parameter.opts[-1]] if value else []
+        else:
+            arguments += [f"{parameter.opts[-1]}={entry}" for entry in values]
+    return arguments
 
 
 def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tuple[object, ...] = ()) -> int:

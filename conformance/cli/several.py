@@ -1,0 +1,135 @@
+"""`conformance run` with several targets, and `conformance compare`: runs of several targets beside each other."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.contract import Contract
+from conformance.errors import ExitCode, UsageError
+from conformance.reports.comparison import (
+    compare_targets,
+    comparison_as_html,
+    comparison_as_json,
+    comparison_as_markdown,
+)
+from conformance.reports.facts import Facts
+from conformance.results.trust import record_in, trusted_record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import FrameType
+
+_FORMS = {"json": comparison_as_json, "markdown": comparison_as_markdown, "html": comparison_as_html}
+#: Files of a comparison in the folder of its runs.
+_FILES = {"comparison.html": "html", "comparison.md": "markdown", "comparison.json": "json"}
+#: What several runs come to is what the worst of them came to, in this order.
+_WORST_FIRST = (
+    ExitCode.PYTEST_BROKE,
+    ExitCode.SUITE_BROKE,
+    ExitCode.USAGE,
+    ExitCode.COULD_NOT_RUN,
+    ExitCode.NON_CONFORMANT,
+    ExitCode.INTERRUPTED,
+    ExitCode.INCOMPLETE,
+    ExitCode.NOTHING_RAN,
+    ExitCode.CONFORMANT,
+)
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(list(_FORMS)), default="markdown", show_default=True)
+def compare(runs: tuple[Path, ...], form: str) -> int:
+    """
+    Put the RUNS of several targets beside each other: their folders, or their records.
+
+    Shows the requirements that came to different verdicts, what the targets chose where the specification is silent,
+    and how fast each operation answered. Ends with 0, or with 4 when a record cannot be read.
+    """
+    click.echo(_FORMS[form](compare_targets(_facts({_name(run, runs): run for run in runs}))), nl=False)
+    return int(ExitCode.CONFORMANT)
+
+
+def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> int:
+    """
+    Run the suite against each profile, side by side and each in a process of its own, and compare what came of it.
+
+    `arguments` are those of every run; its folder is OUT/NAME, by the name of the profile. Return the exit code of the
+    worst. What the runs say is printed as it comes, behind the name of the target. Raise UsageError when two profiles
+    have the same name.
+    """
+    names = [target.stem for target in targets]
+    if len(set(names)) < len(names):
+        raise UsageError("Two profiles have the same name, and so would their folders. Rename one of the files.")
+    calls = {
+        name: [sys.executable, "-m", "conformance", "run", f"--target={target}", f"--out={out / name}", *arguments]
+        for name, target in zip(names, targets, strict=True)
+    }
+    started = {name: _start(call) for name, call in calls.items()}
+    ended = signal.signal(signal.SIGTERM, lambda number, _: _pass_on(started, number))
+    try:
+        codes = _wait(started)
+    finally:
+        signal.signal(signal.SIGTERM, ended)
+    _write(out, {name: out / name for name in names})
+    return next((int(code) for code in _WORST_FIRST if code in codes.values()), max(codes.values()))
+
+
+def _start(call: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603 - our own command
+
+
+def _pass_on(started: Mapping[str, subprocess.Popen[str]], number: int, _: FrameType | None = None) -> None:
+    for process in started.values():
+        process.send_signal(number)
+
+
+def _wait(started: Mapping[str, subprocess.Popen[str]]) -> Mapping[str, int]:
+    """Print what the runs say until all ended; an interruption reaches them too, and they end by themselves."""
+    width = max(map(len, started))
+    with ThreadPoolExecutor(len(started)) as readers:
+        waiting = {name: readers.submit(_read, process, f"{name:{width}} | ") for name, process in started.items()}
+        while True:
+            try:
+                return {name: future.result() for name, future in waiting.items()}
+            except KeyboardInterrupt:
+                click.echo("Interrupted: each run puts back what it changed, and writes its report.", err=True)
+
+
+def _read(process: subprocess.Popen[str], prefix: str) -> int:
+    assert process.stdout is not None, "the output of a run goes through here"
+    for line in process.stdout:
+        click.echo(prefix + line, nl=False)
+    return process.wait()
+
+
+def _write(out: Path, runs: Mapping[str, Path]) -> None:
+    """Write the comparison of the runs that have a record; say so where there are too few."""
+    there = {name: run for name, run in runs.items() if (run / "results.jsonl").is_file()}
+    try:
+        comparison = compare_targets(_facts(there))
+    except UsageError as error:
+        click.echo(f"No comparison: {error}", err=True)
+        return
+    for file, form in _FILES.items():
+        (out / file).write_text(_FORMS[form](comparison), encoding="utf-8")
+    click.echo(f"{comparison.summary}: {out / 'comparison.html'}")
+
+
+def _facts(runs: Mapping[str, Path]) -> Mapping[str, Facts]:
+    contract = Contract.load()
+    return {name: Facts.of(trusted_record(record_in(place), contract)) for name, place in runs.items()}
+
+
+def _name(run: Path, runs: Sequence[Path]) -> str:
+    """Return a short name of a run among others: its folder's, or the whole path where that is not enough."""
+    folder = run.parent if run.is_file() else run
+    alike = [other for other in runs if (other.parent if other.is_file() else other).name == folder.name]
+    return folder.name if len(alike) == 1 else str(run)

@@ -1,0 +1,153 @@
+"""Several runs beside each other, each of another target: requirements, observations and speed that are not alike."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from conformance.errors import UsageError
+from conformance.reports.diff import Side
+from conformance.reports.markdown import code, words
+from conformance.reports.pages import template
+from conformance.results.text import one_line, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from conformance.reports.facts import Facts
+    from conformance.results.verdicts import RequirementVerdict
+
+#: Raised whenever the JSON document changes so that its readers must change too.
+COMPARISON_FORM = 1
+_FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing, and what each target made of it, in the order of the targets; empty where it is not in a run."""
+
+    name: str
+    level: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is not alike among several targets."""
+
+    targets: tuple[str, ...]
+    """A name for each, no two alike."""
+    sides: tuple[Side, ...]
+    areas: tuple[Row, ...]
+    """The verdict of each area, alike or not."""
+    requirements: tuple[Row, ...]
+    """Requirements whose verdicts differ."""
+    observations: tuple[Row, ...]
+    """What the targets chose where the specification is silent, as far as they chose otherwise."""
+    speed: tuple[Row, ...]
+    """Milliseconds within which half of the calls of an operation were answered, and 95 of 100."""
+    alike: int
+    """How many requirements came to the same verdict everywhere."""
+
+    @property
+    def summary(self) -> str:
+        """The comparison in one sentence."""
+        differ = plural(len(self.requirements), "requirement")
+        chosen = plural(len(self.observations), "observation")
+        return f"{plural(len(self.sides), 'target')}: {differ} and {chosen} differ, {self.alike} requirements are alike"
+
+
+def compare_targets(runs: Mapping[str, Facts]) -> Comparison:
+    """Compare runs by the name of their target; raise UsageError when there are fewer than two."""
+    if len(runs) < _FEWEST:
+        raise UsageError("A comparison needs the runs of at least two targets.")
+    every = [{row.requirement.id: row for row in facts.result.rows} for facts in runs.values()]
+    levels = {name: row.requirement.level for rows in every for name, row in rows.items()}
+    verdicts, chosen = (
+        [
+            Row(name, level, tuple(show(rows[name]) if name in rows else "" for rows in every))
+            for name, level in levels.items()
+        ]
+        for show in (_verdict, _chosen)
+    )
+    differing = tuple(row for row in verdicts if len(set(row.cells)) > 1)
+    return Comparison(
+        targets=tuple(runs),
+        sides=tuple(Side.of(facts) for facts in runs.values()),
+        areas=_areas(list(runs.values())),
+        requirements=differing,
+        observations=tuple(row for row in chosen if all(row.cells) and len(set(row.cells)) > 1),
+        speed=_speed(list(runs.values())),
+        alike=len(verdicts) - len(differing),
+    )
+
+
+def _verdict(row: RequirementVerdict) -> str:
+    return str(row.verdict)
+
+
+def _chosen(row: RequirementVerdict) -> str:
+    return one_line("; ".join(sorted(set(row.observations))))
+
+
+def _areas(runs: Sequence[Facts]) -> tuple[Row, ...]:
+    every = [{tally.name: f"{tally.verdict}, {tally.score}" for tally in facts.areas} for facts in runs]
+    names = dict.fromkeys(name for areas in every for name in areas)
+    return tuple(Row(name, "", tuple(areas.get(name, "") for areas in every)) for name in names)
+
+
+def _speed(runs: Sequence[Facts]) -> tuple[Row, ...]:
+    every = [
+        {entry.operation: f"{entry.median:g} / {entry.most:g}" for entry in facts.record.latencies} for facts in runs
+    ]
+    names = dict.fromkeys(name for operations in every for name in operations)
+    return tuple(Row(name, "", tuple(operations.get(name, "") for operations in every)) for name in names)
+
+
+# -- the forms of it ---------------------------------------------------------------------------------------------------
+
+
+def comparison_as_json(comparison: Comparison) -> str:
+    """Return the comparison for programs."""
+    return json.dumps({"form": COMPARISON_FORM, **asdict(comparison)}, ensure_ascii=False, indent=2) + "\n"
+
+
+def comparison_as_markdown(comparison: Comparison) -> str:
+    """Return the comparison for people who read text."""
+    heads = [words(target) for target in comparison.targets]
+    lines = [f"## {words(comparison.summary)}", "", "| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+    for label, show in _SHOWN_OF_SIDES.items():
+        lines.append(f"| {label} | " + " | ".join(words(show(side)) for side in comparison.sides) + " |")
+    for heading, rows in _parts(comparison):
+        if rows:
+            lines += ["", f"### {heading}", "", "| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+            lines += [f"| {code(row.name)} | " + " | ".join(words(cell) for cell in row.cells) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def comparison_as_html(comparison: Comparison) -> str:
+    """Return the comparison as a page."""
+    return template("comparison.html.j2").render(
+        comparison=comparison,
+        facts={label: [show(side) for side in comparison.sides] for label, show in _SHOWN_OF_SIDES.items()},
+        parts=_parts(comparison),
+    )
+
+
+_SHOWN_OF_SIDES: Mapping[str, Callable[[Side], str]] = {
+    "verdict": lambda side: side.verdict,
+    "verified": lambda side: side.score,
+    "version": lambda side: side.version,
+    "suite": lambda side: side.suite,
+    "begun": lambda side: side.started,
+}
+
+
+def _parts(comparison: Comparison) -> list[tuple[str, tuple[Row, ...]]]:
+    return [
+        ("Areas", comparison.areas),
+        ("Requirements that differ", comparison.requirements),
+        ("Choices that differ, where the specification is silent", comparison.observations),
+        ("Speed by operation: milliseconds for half of the calls / for 95 of 100", comparison.speed),
+    ]

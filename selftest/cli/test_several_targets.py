@@ -1,0 +1,42 @@
+"""Several targets in one command: side by side, each with its own reports, and compared."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from selftest.conftest import Outcome, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ID = "job-token-scope.settings.inbound-enabled"
+
+
+def test_two_targets_are_tested_and_compared(
+    conformance: Callable[..., Outcome], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "both"
+    with serving() as one, serving() as other:
+        profiles = [write_profile(*one, name="staging.yaml"), write_profile(*other, name="canary.yaml", actors={})]
+        outcome = conformance(
+            "run",
+            *(f"--target={file}" for file in profiles),
+            f"--out={out}",
+            f"--requirement={ID}",
+            "--corpus=none",
+            "-q",
+        )
+    assert outcome.code == 6, outcome.text  # one has no actors, and so nothing could be verified there
+    compared = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+    assert compared["targets"] == ["staging", "canary"]
+    assert [row["cells"] for row in compared["requirements"]] == [["passed", "not tested"]]
+    again = conformance("compare", str(out / "staging"), str(out / "canary"), "--format", "json")
+    assert json.loads(again.text) == compared
+
+
+def test_profiles_of_one_name_are_refused(conformance: Callable[..., Outcome]) -> None:
+    outcome = conformance("run", "--target=a/target.yaml", "--target=b/target.yaml")
+    assert outcome.code == 4
+    assert "the same name" in outcome.text

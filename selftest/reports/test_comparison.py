@@ -1,0 +1,60 @@
+"""Several targets beside each other, in the forms of a comparison."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.reports.comparison import (
+    Comparison,
+    compare_targets,
+    comparison_as_html,
+    comparison_as_json,
+    comparison_as_markdown,
+)
+from conformance.reports.facts import Facts
+from conformance.results.record import Latency, RunRecord
+from selftest.reports.report_samples import failed, observed, passed, planned, record
+
+
+def _run(*checks: object, choice: str, milliseconds: float) -> RunRecord:
+    rows = (planned("scope.reads"), planned("scope.writes"), planned("scope.chosen", level="note"))
+    made = record(*rows, checks=(*checks, observed("scope.chosen", choice)))  # type: ignore[arg-type]
+    return replace(made, latencies=(Latency("GET /things", 10, milliseconds, milliseconds * 2),))
+
+
+SOUND = _run(passed("scope.reads"), passed("scope.writes"), choice="20 | entries", milliseconds=5)
+FAULTY = _run(passed("scope.reads"), failed("scope.writes"), choice="<b>100</b> entries", milliseconds=50)
+
+
+@pytest.fixture
+def comparison() -> Comparison:
+    return compare_targets({"staging": Facts.of(SOUND), "canary": Facts.of(FAULTY)})
+
+
+def test_only_what_is_not_alike_stands_in_a_comparison(comparison: Comparison) -> None:
+    assert [(row.name, row.cells) for row in comparison.requirements] == [("scope.writes", ("passed", "failed"))]
+    assert [row.name for row in comparison.observations] == ["scope.chosen"]
+    assert [row.cells for row in comparison.speed] == [("5 / 10", "50 / 100")]
+    assert comparison.alike == 2
+
+
+def test_runs_that_are_alike_differ_in_nothing() -> None:
+    comparison = compare_targets({"one": Facts.of(SOUND), "other": Facts.of(SOUND)})
+    assert not comparison.requirements
+    assert not comparison.observations
+
+
+def test_every_form_of_a_comparison_names_targets_and_differences(comparison: Comparison) -> None:
+    for text in (comparison_as_html(comparison), comparison_as_markdown(comparison)):
+        assert all(word in text for word in ("staging", "canary", "scope.writes", "scope.chosen", "GET /things"))
+        assert "<b>100</b>" not in text
+    assert json.loads(comparison_as_json(comparison))["requirements"][0]["cells"] == ["passed", "failed"]
+
+
+def test_one_run_is_no_comparison() -> None:
+    with pytest.raises(UsageError, match="at least two"):
+        compare_targets({"one": Facts.of(SOUND)})
