@@ -1,4 +1,4 @@
-"""One cause, one place: which requirements were violated by the same answer to the same sort of call."""
+"""One cause, one place: what failed by the same answer to the same call, and what is open for the same reason."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.results.record import Reason
+from conformance.results.text import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.results.record import Check
+    from conformance.results.record import Check, Evidence
     from conformance.results.verdicts import RequirementVerdict, Verdict
 
 _Key = tuple[str, int | None, str, str]
 
 #: What differs from call to call of one operation: numbers, encoded paths, pages and generated names.
+_OF_ONE_TEST = re.compile(r"\btests/[\w/]+\.py::\w+(?:\[[^\]]*\])?:? ?")
+_SHOWN_IDS = 3
 _OF_ONE_CALL = re.compile(r"(?<=/)(?:\d+|[^/?]*%2F[^/?]*)(?=[/?]|$)|\?.*$|\b\d{2,}\b", re.IGNORECASE)
 
 
@@ -32,6 +37,18 @@ class Cause:
     def head(self) -> RequirementVerdict:
         """The requirement under whose name it is shown."""
         return self.rows[0]
+
+    @property
+    def further(self) -> tuple[Check, ...]:
+        """The other failed checks of all of them, without those that say the same of the same calls."""
+        seen = {(self.check.expected, self.check.actual, self.check.place, self.check.evidence)}
+        found = []
+        for check in (check for row in self.rows for check in row.failures):
+            said = (check.expected, check.actual, check.place, check.evidence)
+            if said not in seen:
+                seen.add(said)
+                found.append(check)
+        return tuple(found)
 
     @property
     def others(self) -> tuple[RequirementVerdict, ...]:
@@ -59,6 +76,18 @@ def causes(rows: Iterable[RequirementVerdict]) -> tuple[Cause, ...]:
     return tuple(Cause(members[0][1], tuple(row for row, _ in members)) for members in groups.values())
 
 
+def to_repeat(check: Check) -> tuple[Evidence, ...]:
+    """
+    Return the calls that somebody repeats to see a failure: the last one.
+
+    Before an answer that was served and shows a wrong state stands the last call that may have changed it.
+    """
+    last = check.evidence[-1:]
+    is_look = bool(last) and last[0].request.startswith("GET ") and str(last[0].status).startswith("2")
+    writes = [entry for entry in check.evidence if not entry.request.startswith("GET ")] if is_look else []
+    return (*writes[-1:], *last)
+
+
 def guilty(check: Check) -> str:
     """Return method and path of the call that shows a failure, without what differs from call to call."""
     return _OF_ONE_CALL.sub("*", check.evidence[-1].request.partition("?")[0]) if check.evidence else ""
@@ -73,3 +102,36 @@ def _key(check: Check) -> _Key:
 
 def _weight(row: RequirementVerdict) -> tuple[bool, Verdict]:
     return row.is_violation, row.verdict
+
+
+# -- what was not verified ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Statements that were left open for the same reason."""
+
+    reason: str
+    detail: str
+    ids: tuple[str, ...]
+    owed: int
+
+    @property
+    def shown(self) -> str:
+        """Some of the ids, and how many more there are."""
+        more = len(self.ids) - _SHOWN_IDS
+        return ", ".join(self.ids[:_SHOWN_IDS]) + (f" and {more} more" if more > 0 else "")
+
+
+def gap_groups(rows: Iterable[RequirementVerdict]) -> tuple[Gap, ...]:
+    """Group requirements that were left open by reason and cause: what the verdict waits for first, most first."""
+    found: dict[tuple[str, str], list[RequirementVerdict]] = {}
+    for row in rows:
+        if row.requirement.selected:
+            reason = str(row.reason or Reason.NOT_REACHED)
+            found.setdefault((reason, one_line(_OF_ONE_TEST.sub("", row.detail or ""), 160)), []).append(row)
+    groups = [
+        Gap(reason, detail, tuple(row.requirement.id for row in rows), sum(row.is_gap for row in rows))
+        for (reason, detail), rows in found.items()
+    ]
+    return tuple(sorted(groups, key=lambda gap: (-gap.owed, -len(gap.ids))))

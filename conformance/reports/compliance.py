@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.reports.facts import is_owed
 from conformance.reports.pages import template
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
@@ -23,10 +21,8 @@ if TYPE_CHECKING:
 # What keeps even a run in which everything failed within six pages.
 _SHOWN_FAILURES = 14
 _SHOWN_GAPS = 22
-_SHOWN_IDS = 3
 _COMMON_ACTORS = 4
 _SIGNS: Mapping[str, str] = {"verified": "", "violated": " ✗", "open": " ?", "not applicable": " -"}
-_OF_ONE_TEST = re.compile(r"\btests/[\w/]+\.py::\w+(?:\[[^\]]*\])?:? ?")
 _SENTENCES: Mapping[RunVerdict, str] = {
     RunVerdict.CONFORMANT: "{target} does what the specification demands of it{scope}: each of the {owed} statements "
     "that apply to it was tried, and held.",
@@ -40,22 +36,6 @@ _SENTENCES: Mapping[RunVerdict, str] = {
     "That is a fault of the suite, not of the service.",
     RunVerdict.COULD_NOT_RUN: "{target} could not be tested, so that nothing is known about it.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Statements that were left open for the same reason."""
-
-    reason: str
-    detail: str
-    ids: tuple[str, ...]
-    owed: int
-
-    @property
-    def shown(self) -> str:
-        """Some of the ids, and how many more there are."""
-        more = len(self.ids) - _SHOWN_IDS
-        return ", ".join(self.ids[:_SHOWN_IDS]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +88,8 @@ def render(facts: Facts) -> str:
         areas=[(tally, levels(facts.result.by_area[tally.name])) for tally in facts.areas],
         causes=facts.causes[:_SHOWN_FAILURES],
         hidden_causes=len(facts.causes) - _SHOWN_FAILURES,
-        gaps=gaps(facts)[:_SHOWN_GAPS],
-        hidden_gaps=len(gaps(facts)) - _SHOWN_GAPS,
+        gaps=facts.gap_groups[:_SHOWN_GAPS],
+        hidden_gaps=len(facts.gap_groups) - _SHOWN_GAPS,
         waived=[row for row in facts.result.rows if row.requirement.known_failure],
         inapplicable=Counter(
             str(row.reason) for row in facts.result.rows_with(Verdict.NOT_APPLICABLE) if row.requirement.level == "must"
@@ -149,25 +129,6 @@ def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
         for row in rows
         if row.requirement.selected
     )
-
-
-def gaps(facts: Facts) -> tuple[Gap, ...]:
-    """Return what was not verified, grouped by reason and cause: what the verdict waits for first, most first."""
-    found: dict[tuple[str, str], list[RequirementVerdict]] = {}
-    for reason, rows in facts.unverified.items():
-        for row in rows:
-            if row.requirement.selected:
-                found.setdefault((str(reason), _without_test(row.detail)), []).append(row)
-    groups = [
-        Gap(reason, detail, tuple(row.requirement.id for row in rows), sum(is_owed(row) for row in rows))
-        for (reason, detail), rows in found.items()
-    ]
-    return tuple(sorted(groups, key=lambda gap: (-gap.owed, -len(gap.ids))))
-
-
-def _without_test(detail: str | None) -> str:
-    """Shorten what left a requirement open to what it has in common with others."""
-    return one_line(_OF_ONE_TEST.sub("", detail or ""), 160)
 
 
 # -- who may call what -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from conformance.reports.causes import Cause, causes
+from conformance.reports.causes import Cause, Gap, causes, gap_groups
 from conformance.results.record import Check, Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
@@ -173,6 +173,11 @@ class Facts:
         for row in self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED):
             found.setdefault(row.reason or Reason.NOT_REACHED, []).append(row)
         return {reason: tuple(rows) for reason, rows in sorted(found.items(), key=lambda item: -len(item[1]))}
+
+    @cached_property
+    def gap_groups(self) -> tuple[Gap, ...]:
+        """What was selected and not verified, grouped by what kept it from being seen."""
+        return gap_groups(self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED))
 
     @cached_property
     def gaps(self) -> Mapping[Reason, int]:

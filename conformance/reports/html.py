@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from conformance.reports.facts import SHOWN_FAILURES, Facts
 from conformance.reports.pages import template
 from conformance.results.verdicts import Verdict
 
+if TYPE_CHECKING:
+    from conformance.reports.causes import Cause
+
 _TEMPLATE = "report.html.j2"
 _SHOWN_BODY = 20_000
+_LEAST_BODY = 200
+#: Characters of bodies in all: a page of many failures stays small enough to be mailed, and to be filtered at once.
+_BODIES = 1_500_000
 
 
 def render(facts: Facts) -> str:
@@ -25,5 +32,22 @@ def render(facts: Facts) -> str:
         profile=json.dumps(header.profile, indent=2, ensure_ascii=False, default=str),
         verdicts=tuple(verdict for verdict in Verdict if facts.result.counts[verdict]),
         shown_failures=SHOWN_FAILURES,
-        shown_body=_SHOWN_BODY,
+        shown_body=_shown_body(facts),
+        causes_by_area=_by_area(facts),
     )
+
+
+def _shown_body(facts: Facts) -> int:
+    """Return how many characters of a body, or of a command, are shown: fewer where there are many."""
+    shown = sum(
+        len(check.evidence) for cause in facts.causes for check in (cause.check, *cause.further[:SHOWN_FAILURES])
+    )
+    return max(_LEAST_BODY, min(_SHOWN_BODY, _BODIES // (3 * shown + 1)))
+
+
+def _by_area(facts: Facts) -> tuple[tuple[str, tuple[Cause, ...]], ...]:
+    """Return the causes area by area, in the order in which they are shown first."""
+    found: dict[str, list[Cause]] = {}
+    for cause in facts.causes:
+        found.setdefault(cause.head.requirement.area, []).append(cause)
+    return tuple((area, tuple(causes)) for area, causes in found.items())

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from conformance.reports.causes import to_repeat
 from conformance.reports.facts import Facts, Tally, weight
 from conformance.results.text import clip, one_line, plural, said, visible
-from conformance.results.verdicts import RequirementVerdict, Verdict
+from conformance.results.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from conformance.reports.causes import Cause
     from conformance.reports.facts import Facts, Tally
     from conformance.results.record import Check
 
@@ -59,25 +61,31 @@ def _head(facts: Facts) -> Iterator[str]:
 def _failed(facts: Facts) -> Iterator[str]:
     if not facts.failed:
         return
-    yield f"### Failed ({len(facts.failed)})"
+    by = f", by {plural(len(facts.causes), 'cause')}" if len(facts.causes) < len(facts.failed) else ""
+    yield f"### Failed ({len(facts.failed)}{by})"
     yield ""
-    for row in facts.failed[:_SHOWN_FAILED]:
-        yield from _failure(row)
-    yield from _more(len(facts.failed) - _SHOWN_FAILED)
+    for cause in facts.causes[:_SHOWN_FAILED]:
+        yield from _cause(cause)
+    yield from _more(len(facts.causes) - _SHOWN_FAILED)
 
 
-def _failure(row: RequirementVerdict) -> Iterator[str]:
-    stated = row.requirement
+def _cause(cause: Cause) -> Iterator[str]:
+    row, stated = cause.head, cause.head.requirement
     weighed = f" ({words(weight(row))})" if weight(row) else ""
     yield f"#### {code(stated.id)}{weighed}"
     yield ""
     yield f"{words(clip(stated.statement, _SHOWN_WORDS))} *{words(stated.section)}*"
     yield ""
-    check = row.failures[0]
-    yield from _block("text", _seen(check))
-    if check.evidence:
-        yield from _block("sh", [clip(check.evidence[-1].curl, _SHOWN_CURL)])
-    others = len(row.failures) - 1
+    yield from _block("text", _seen(cause.check))
+    calls = [clip(entry.curl, _SHOWN_CURL) for entry in to_repeat(cause.check)]
+    if calls:
+        yield from _block("sh", calls)
+    if cause.others:
+        names = ", ".join(code(other.requirement.id) for other in cause.others[:_SHOWN_LINES])
+        more = f" and {len(cause.others) - _SHOWN_LINES} more" if len(cause.others) > _SHOWN_LINES else ""
+        yield f"The same violates {names}{more}."
+        yield ""
+    others = len(cause.further)
     if others:
         yield f"{plural(others, 'more check')} of it failed."
         yield ""

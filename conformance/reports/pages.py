@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from conformance.reports.causes import to_repeat
 from conformance.reports.facts import failure_in_words, standing, weight, why
 from conformance.results.text import clip, one_line, plural, visible
 
@@ -29,6 +30,7 @@ def template(name: str) -> Template:
         failure=failure_in_words,
         one_line=one_line,
         plural=plural,
+        to_repeat=to_repeat,
         slug=lambda words: str(words).replace(" ", "-"),
         standing=lambda row: standing(row).replace(" ", "-"),
         weight=weight,

@@ -6,6 +6,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from conformance.reports.causes import to_repeat
 from conformance.reports.facts import failure_in_words
 from conformance.results.text import one_line, plural, visible
 from conformance.results.verdicts import RunVerdict, Verdict
@@ -90,8 +91,8 @@ def _commands(facts: Facts) -> Iterator[str]:
     for cause in violated[:_SHOWN]:
         also = f" Also violates: {', '.join(row.requirement.id for row in cause.others)}." if cause.others else ""
         text = f"{cause.head.requirement.statement}\n{failure_in_words(cause.check)}{also}"
-        curl = f"\n{cause.check.evidence[-1].curl}" if cause.check.evidence else ""
-        yield _command("error", cause.head.requirement.id, text + curl)
+        calls = [entry.curl for entry in to_repeat(cause.check)]
+        yield _command("error", cause.head.requirement.id, "\n".join((text, *calls)))
     if violated[_SHOWN:]:
         yield _command("error", "more failures", f"{plural(len(violated) - _SHOWN, 'more failure')}, see the report")
     for problem in facts.problems[:_SHOWN]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from conformance.reports.causes import to_repeat
 from conformance.reports.facts import Facts, weight
 from conformance.results.text import clip, one_line, plural, said, visible
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from conformance.reports.causes import Cause
     from conformance.results.record import RunRecord
 
 _SHOWN = 10
@@ -79,26 +81,33 @@ def _failed(facts: Facts, text: _Text) -> Iterator[str]:
     if not facts.failed:
         return
     yield ""
-    yield text.in_colour(_BOLD, f"Failed ({len(facts.failed)})")
-    for row in facts.failed[:_SHOWN]:
-        yield from _failure(row, text)
-    yield from _more(len(facts.failed) - _SHOWN)
+    by = f", by {plural(len(facts.causes), 'cause')}" if len(facts.causes) < len(facts.failed) else ""
+    yield text.in_colour(_BOLD, f"Failed ({len(facts.failed)}{by})")
+    for cause in facts.causes[:_SHOWN]:
+        yield from _cause(cause, text)
+    yield from _more(len(facts.causes) - _SHOWN)
 
 
-def _failure(row: RequirementVerdict, text: _Text) -> Iterator[str]:
-    stated = row.requirement
-    words = f"  ({visible(weight(row))})" if weight(row) else ""
-    yield f"  {text.in_colour(_RED if row.is_violation else _YELLOW, visible(stated.id))}{words}"
+def _cause(cause: Cause, text: _Text) -> Iterator[str]:
+    stated = cause.head.requirement
+    yield _first_line(cause.head, text)
     yield from (f"    {line}" for line in wrap(visible(stated.statement), _WIDTH - 4))
     yield f"    {visible(stated.section)}"
-    check = row.failures[0]
-    for name, value in said(check).items():
+    for name, value in said(cause.check).items():
         yield f"      {name:9} {one_line(value, _SHOWN_WORDS)}"
-    if check.evidence:
-        yield f"      {clip(check.evidence[-1].curl, _SHOWN_WORDS * 2)}"
-    others = len(row.failures) - 1
+    yield from (f"      {clip(entry.curl, _SHOWN_WORDS * 2)}" for entry in to_repeat(cause.check))
+    if cause.others:
+        yield f"      the same violates {plural(len(cause.others), 'more requirement')}:"
+        yield from (f"    {_first_line(row, text)}" for row in cause.others[:_SHOWN])
+        yield from _more(len(cause.others) - _SHOWN)
+    others = len(cause.further)
     if others:
         yield f"      {plural(others, 'more check')} of it failed"
+
+
+def _first_line(row: RequirementVerdict, text: _Text) -> str:
+    weighed = f"  ({visible(weight(row))})" if weight(row) else ""
+    return f"  {text.in_colour(_RED if row.is_violation else _YELLOW, visible(row.requirement.id))}{weighed}"
 
 
 def _gaps(facts: Facts, text: _Text) -> Iterator[str]:

@@ -40,7 +40,7 @@ def evaluated(page: Path, script: str, *, libraries: str = "", width: int = 1400
         f"<script>{libraries}</script><script>addEventListener('load', async () => {{"
         f"const answer = await (async () => {{ {script} }})();"
         "const place = document.createElement('pre'); place.id = 'answer';"
-        "place.textContent = JSON.stringify(answer); document.body.append(place); }});</script></body>"
+        "place.textContent = JSON.stringify(answer); document.body.append(place); });</script></body>"
     )
     copy = page.with_name(f"asked-{page.name}")
     copy.write_text(page.read_text(encoding="utf-8").replace("</body>", asked), encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,3 +23,21 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         folders[name] = tmp_path_factory.mktemp("report") / "made" / "by" / "render"
         render_all(record, folders[name])
     return folders
+
+
+_NPM = shutil.which("npm")
+_TOOLS = ("ctrf@0.3.0", "allure@3.18.0", "axe-core@4.14.1")
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with tools of others, from npm's cache or its registry; skip where there are none."""
+    if _NPM is None:
+        pytest.skip("no npm on this machine")
+    folder = tmp_path_factory.mktemp("tools")
+    command = [_NPM, "install", "--no-audit", "--no-fund", "--prefer-offline", "--prefix", str(folder), *_TOOLS]
+    try:
+        subprocess.run(command, capture_output=True, check=True, timeout=180)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"npm could not install {', '.join(_TOOLS)}: {error}")
+    return folder

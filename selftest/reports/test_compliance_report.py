@@ -126,7 +126,7 @@ def test_gaps_of_the_same_reason_stand_together_the_most_urgent_first() -> None:
             left_open("scope.hint", Reason.VACUOUS),
         ),
     )
-    first, second = compliance.gaps(Facts.of(run))
+    first, second = Facts.of(run).gap_groups
     assert (first.reason, first.owed, first.shown) == (
         "no answer",
         5,
@@ -138,7 +138,7 @@ def test_gaps_of_the_same_reason_stand_together_the_most_urgent_first() -> None:
 def test_what_is_not_begun_or_deselected_is_one_gap_whatever_its_tests() -> None:
     rows = [planned(f"scope.thing-{number}", tests=(f"tests/a/test_b.py::test_c[{number}]",)) for number in range(4)]
     ends = tuple(TestEnd(row.tests[0], TestOutcome.DESELECTED, detail="by an option") for row in rows)
-    (gap,) = compliance.gaps(Facts.of(record(*rows, tests=ends)))
+    (gap,) = Facts.of(record(*rows, tests=ends)).gap_groups
     assert (gap.owed, gap.detail) == (4, "deselected: by an option")
 
 

@@ -13,7 +13,7 @@ from conformance.reports import html
 from conformance.reports.facts import Facts
 from conformance.results.record import Reason
 from conformance.results.verdicts import add_up
-from selftest.reports.report_samples import CURL, INCOMPLETE, SAMPLES, planned, record
+from selftest.reports.report_samples import CURL, INCOMPLETE, SAMPLES, failed, planned, record
 
 if TYPE_CHECKING:
     from conformance.results.record import RunRecord
@@ -131,8 +131,11 @@ def test_a_failure_comes_first_with_everything_to_repeat_it() -> None:
 def test_gaps_stand_by_reason_with_links_to_their_rows() -> None:
     page = _page(INCOMPLETE)
     summaries = [node.text for node in page.nodes if node.tag == "summary" and re.match(r"\d+ ", node.text)]
-    assert summaries[:2] == ["2 no test yet", "1 precondition not met"]
-    assert "export.status no test" in page.by_id("gaps").text
+    assert summaries[:2] == [
+        "2 no test yet: no test",
+        "1 precondition not met: precondition not met in this sample",
+    ]
+    assert "export.status" in page.by_id("gaps").text
     assert page.by_class("score")[0].text == "1 of 7 verified, 6 not verified"
 
 
@@ -166,8 +169,25 @@ def test_huge_bodies_are_cut_and_counted() -> None:
     text = html.render(Facts.of(SAMPLES["odd"]))
     assert text.count("[280000 more characters in report.json]") == 3
     assert "[296000 more characters in report.json]" in text
-    assert "… and 36 more in report.json" in text
+    assert text.count("x" * 1000) == 4  # what says the same of the same calls is shown once: forty times it failed so
     assert len(text) < 500_000
+
+
+def test_failed_checks_beyond_the_first_are_counted() -> None:
+    checks = tuple(failed("scope.read", actual=f"status {number}", place=f"/{number}") for number in range(40))
+    text = html.render(Facts.of(record(planned("scope.read"), checks=checks)))
+    assert "39 more failed checks" in text
+    assert "… and 34 more in report.json" in text
+
+
+def test_what_the_same_answer_violates_stands_below_it() -> None:
+    names = ("scope.read", "scope.switch", "conventions.status")
+    run = record(*map(planned, names), checks=tuple(failed(name, expected=f"what {name} says") for name in names))
+    page = _page(run)
+    (failure,) = page.by_class("failure")
+    assert "The same violates 2 more requirements: scope.switch" in failure.text
+    for name in names[1:]:
+        assert page.by_id(f"failed-{name}")
 
 
 def test_a_thousand_requirements_make_a_page_of_bearable_size() -> None:

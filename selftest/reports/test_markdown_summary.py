@@ -70,7 +70,7 @@ def test_the_worst_run_still_fits_a_comment() -> None:
     plan = [
         planned(f"scope.rule-{number}", statement=long, section="Endpoints > " + "x" * 100) for number in range(500)
     ]
-    checks = [failed(entry.id, expected=long, actual=long, place="/" + "y" * 3_000) for entry in plan]
+    checks = [failed(entry.id, expected=long, actual=long, place=f"/{entry.id}" + "y" * 3_000) for entry in plan]
     text = markdown.render(Facts.of(record(*plan, checks=tuple(checks))))
     assert len(text) < 60_000
     assert "... and 485 more; the report has them all." in text

@@ -52,7 +52,7 @@ def test_it_ends_with_the_report_that_is_there(tmp_path: Path) -> None:
 
 def test_at_most_ten_failures_are_told() -> None:
     plan = tuple(planned(f"scope.rule-{number:02}") for number in range(13))
-    sample = record(*plan, checks=tuple(failed(entry.id) for entry in plan))
+    sample = record(*plan, checks=tuple(failed(entry.id, place=f"/{entry.id}") for entry in plan))
     text = summary(sample, add_up(sample), Path("reports"))
     assert text.count("expected  ") == 10
     assert "scope.rule-09" in text
@@ -73,3 +73,12 @@ def test_nothing_from_the_target_reaches_the_terminal_as_a_command() -> None:
     assert "\\x1b[31mred" in text
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", text)
     assert len(text) < 30_000
+
+
+def test_one_cause_is_told_once_with_all_that_it_violates() -> None:
+    names = ("scope.read", "scope.switch", "errors.status")
+    sample = record(*map(planned, names), checks=tuple(failed(name, expected=f"what {name} says") for name in names))
+    text = summary(sample, add_up(sample), Path("reports"))
+    assert "Failed (3, by 1 cause)\n  scope.read\n" in text
+    assert "      the same violates 2 more requirements:\n      scope.switch\n      errors.status\n" in text
+    assert text.count(CURL) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
@@ -196,33 +195,6 @@ def test_a_format_that_is_printed_needs_no_folder(tmp_path: Path) -> None:
 
 
 # -- the tools of others -----------------------------------------------------------------------------------------------
-
-_NPM = shutil.which("npm")
-
-
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with the tools of Allure and CTRF, from npm's cache or its registry; skip where there are none."""
-    if _NPM is None:
-        pytest.skip("no npm on this machine")
-    folder = tmp_path_factory.mktemp("tools")
-    command = [
-        _NPM,
-        "install",
-        "--no-audit",
-        "--no-fund",
-        "--prefer-offline",
-        "--prefix",
-        str(folder),
-        "ctrf@0.3.0",
-        "allure@3.18.0",
-    ]
-    try:
-        subprocess.run(command, capture_output=True, check=True, timeout=180)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        pytest.skip(f"npm could not install the tools of Allure and CTRF: {error}")
-    return folder
-
 
 _VALIDATE = """
 import { readFileSync } from 'node:fs';

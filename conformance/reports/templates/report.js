@@ -18,6 +18,24 @@
       shown += wanted;
     }
     form.elements.shown.value = `${shown} of ${rows.length}`;
+    return { chosen, area, text: form.elements.text.value };
+  }
+
+  // The fragment keeps what is chosen: a page that was opened from a file may change nothing else of its address.
+  function remember() {
+    const { chosen, area, text } = apply();
+    const state = new URLSearchParams(chosen.map((verdict) => ["verdict", verdict]));
+    if (area) state.set("area", area);
+    if (text) state.set("text", text);
+    history.replaceState(null, "", state.size ? `#?${state}` : "#requirements");
+  }
+
+  function recall(state) {
+    for (const button of verdicts) button.ariaPressed = String(state.getAll("verdict").includes(button.dataset.verdict));
+    form.elements.area.value = state.get("area") ?? "";
+    form.elements.text.value = state.get("text") ?? "";
+    apply();
+    form.scrollIntoView();
   }
 
   function clear() {
@@ -29,6 +47,10 @@
 
   // A link to a row that the filter hides must still lead there.
   function follow() {
+    if (location.hash.startsWith("#?")) {
+      recall(new URLSearchParams(location.hash.slice(2)));
+      return;
+    }
     const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (place && place.hidden) clear();
     for (let outer = place; outer; outer = outer.parentElement) if (outer.tagName === "DETAILS") outer.open = true;
@@ -49,16 +71,16 @@
   }
 
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", apply);
-  form.addEventListener("reset", (event) => { event.preventDefault(); clear(); });
+  form.addEventListener("input", remember);
+  form.addEventListener("reset", (event) => { event.preventDefault(); clear(); remember(); });
   for (const button of verdicts) {
     button.addEventListener("click", () => {
       button.ariaPressed = String(button.ariaPressed !== "true");
-      apply();
+      remember();
     });
   }
   for (const link of document.querySelectorAll("#areas a[data-area]")) {
-    link.addEventListener("click", () => { clear(); form.elements.area.value = link.dataset.area; apply(); });
+    link.addEventListener("click", (event) => { event.preventDefault(); clear(); form.elements.area.value = link.dataset.area; remember(); form.scrollIntoView(); });
   }
   for (const button of document.querySelectorAll(".copy")) {
     button.hidden = false;
