@@ -80,6 +80,15 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
     help="Begin no test after so many minutes. What was not reached then is not tested, and the run is incomplete.",
 )
 @click.option(
+    "--max-requests",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Send so many requests at most. What was not reached then is not tested, and the run is incomplete.",
+)
+@click.option(
+    "--max-rps", type=click.FloatRange(0, min_open=True), metavar="N", help="Send so many requests a second at most."
+)
+@click.option(
     "--known-failures",
     type=click.Path(path_type=Path),
     metavar="FILE",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import hypothesis
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from conformance.http.client import TargetGoneError
+from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.context import Unmet, Violation, current_run, current_test
@@ -48,17 +49,20 @@ def explore(suite: SuiteSession, make: type[Model]) -> None:
         suppress_health_check=list(HealthCheck),
     )
     with test.shrinking():
+        test.on_silence = hypothesis.reject  # the moves so far show nothing; others begin with things arranged anew
         try:
             run_state_machine_as_test(seed(suite.seed)(make), settings=options)
         except Flaky as error:
             raise _told_by(error) from error
+        finally:
+            test.on_silence = None
     test.results.settle(test.declared)
 
 
 def _told_by(error: Flaky) -> Exception:
     """Return what is known when the same moves end in different ways, as those of a target do that falls silent."""
     seen = error.exceptions if isinstance(error, ExceptionGroup) else ()
-    for kind in (TargetGoneError, Violation, Unmet):
+    for kind in (TargetGoneError, RequestsSpentError, Violation, Unmet):
         found = next((one for one in seen if isinstance(one, kind)), None)
         if found is not None:
             return found

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import threading
 import time
-from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http.cookiejar import CookieJar
@@ -19,9 +17,10 @@ import httpx
 from conformance import __version__
 from conformance.http.address import Address, Headers, encoded
 from conformance.http.circuit_breaker import CircuitBreaker
-from conformance.http.exchange import TOO_MANY_REQUESTS, Call, Exchange
+from conformance.http.exchange import TOO_MANY_REQUESTS, Call, Exchange, Trouble
 from conformance.http.redaction import Redaction
-from conformance.http.transport import BrokenOffError, IncompleteAnswerError, Transport
+from conformance.http.retries import Retries
+from conformance.http.transport import BrokenOffError, CutShortError, IncompleteAnswerError, Transport
 from conformance.http.unpacking import BodyError, unpacked
 
 if TYPE_CHECKING:
@@ -42,8 +41,19 @@ _READING = frozenset({"GET", "HEAD"})
 _QUICK_ANSWER = 0.001  # seconds
 _FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
 _NO_AUTHENTICATION = httpx.Auth()
-_BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-_FIRST_PAUSE = 0.25  # seconds
+#: What kept a call from being answered, by what the library raises; the first that fits.
+_TROUBLES: Mapping[type[Exception], Trouble] = {
+    BrokenOffError: Trouble.BROKEN,
+    CutShortError: Trouble.BODY_TIMEOUT,
+    IncompleteAnswerError: Trouble.UNREADABLE,
+    httpx.ConnectTimeout: Trouble.CONNECT_TIMEOUT,
+    httpx.WriteTimeout: Trouble.WRITE_TIMEOUT,
+    httpx.TimeoutException: Trouble.READ_TIMEOUT,
+    httpx.ConnectError: Trouble.REFUSED,
+    httpx.ReadError: Trouble.BROKEN,
+    httpx.WriteError: Trouble.BROKEN,
+    httpx.RemoteProtocolError: Trouble.BROKEN,
+}
 
 
 def _user_agent(test: str) -> tuple[bytes, bytes]:
@@ -55,14 +65,18 @@ class TargetGoneError(Exception):
     """The target takes no connections, or answers nothing any more; nothing more can be learned from it."""
 
 
+class RequestsSpentError(Exception):
+    """A call was to be sent beyond those that the operator allows."""
+
+
 class Client:
     """
     Sends calls to one target.
 
-    Waits when the target answers 429 or a gateway answers in its place, reads again after a broken connection, keeps to
-    a rate, reads at most LARGEST_BODY bytes, follows no redirect unless
-    told so, takes no cookies, ends every call within the timeout, does not wait for the same silence again and again,
-    and hands every exchange to its listeners. Safe to use from several threads.
+    Waits when the target answers 429, cannot be reached or a gateway answers in its place, reads again after a broken
+    connection, keeps to a rate and a number, reads at most LARGEST_BODY bytes, follows no redirect unless told so,
+    takes no cookies, ends every call within the timeout, does not wait for the same silence again and again, and hands
+    every exchange to its listeners. Safe to use from several threads.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -70,15 +84,18 @@ class Client:
         self.settings = settings
         self.redaction = Redaction(settings.secrets)
         self.requests = 0
-        self.retries: Counter[str] = Counter()
-        """How often a call was sent again, by the reason."""
+        self.retries = Retries(settings.call_wait_seconds, settings.run_wait_seconds)
+        self.most_requests: float | None = None
+        """How many requests are sent at most, but for those that put something back."""
+        self._spent_in: set[str] = set()
+        self._arranging: set[str] = set()
         self._under_way = threading.BoundedSemaphore(settings.at_once)
         self._speaker = _Speaker()
         self._listeners: list[Callable[[Exchange], None]] = []
         self._pace = _Pace(settings.requests_per_second)
         self._lock = threading.Lock()
         self._refused_in_a_row = 0
-        self._waited = 0.0
+        self._was_answered = False
         self._settled_at = 0.0
         self._quickest_seconds = 0.0
         self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, _method_and_path)
@@ -111,6 +128,22 @@ class Client:
     def test(self, test: str) -> None:
         self._speaker.test, self._speaker.user_agent = test, _user_agent(test)
 
+    @contextmanager
+    def arranging(self) -> Iterator[None]:
+        """While the context lasts, the test of this thread arranges or puts back: what may be done twice is sent again."""
+        test = self.test
+        self._arranging.add(test)
+        try:
+            yield
+        finally:
+            self._arranging.discard(test)
+
+    def await_answers(self) -> None:
+        """Wait until the target answers what it answered before, within the budget for one call; else go on as well."""
+        for witness in self._circuit_breaker.witnesses():
+            if self._persistently(witness).status is not None:
+                break
+
     def on_exchange(self, listener: Callable[[Exchange], None]) -> None:
         """Hand every exchange from now on to a listener."""
         self._listeners.append(listener)
@@ -137,7 +170,8 @@ class Client:
 
         `raw` wants the bytes of the body as they were sent; without `patient` a 429 is an answer like any other.
         Raise TargetGoneError when the target has refused several connections in a row, or has left several calls
-        without an answer and then also one that it answered before.
+        without an answer and then also one that it answered before; RequestsSpentError, once in a test, beyond the
+        requests that are allowed.
         """
         sent = dict(headers or {})
         body = content
@@ -186,31 +220,41 @@ class Client:
         return exchange
 
     def _repeated(self, call: Call) -> Exchange:
-        """Send a call again while that may bring an answer; what a gateway answers in the end is none."""
-        exchange, throttled, tries = self._once(call), False, 0
-        while (pause := self._pause(exchange, tries)) is not None and self._may_wait(pause):
+        """Send a call, again while that may bring an answer; what a gateway answers in the end is none."""
+        if self._gone is not None:
+            raise TargetGoneError(self._gone)
+        refusal = self._circuit_breaker.refuses(call, self.test)
+        if refusal is not None:
+            self.retries.miss(Trouble.NOT_SENT)
+            return Exchange.unanswered(call, refusal, 0.0, Trouble.NOT_SENT)
+        begun = time.monotonic()
+        exchange = self._persistently(call)
+        if exchange.status is not None:
+            self._circuit_breaker.heard(call)
+            return exchange
+        self.retries.miss(exchange.trouble)
+        if exchange.trouble is Trouble.REFUSED and not call.is_elsewhere:
+            self._see_whether_anybody_is_there(exchange)
+        elif self._circuit_breaker.missed(call, self.test, exchange.problem or "", begun, time.monotonic()):
+            self._see_who_answers(exchange)
+        return exchange
+
+    def _persistently(self, call: Call) -> Exchange:
+        begun, throttled, tries = time.monotonic(), False, 0
+        exchange = self._sent(call)
+        while self.retries.wait(
+            exchange, begun, tries, calm=self._is_calm(exchange), arranging=self.test in self._arranging
+        ):
             throttled, tries = throttled or exchange.status == TOO_MANY_REQUESTS, tries + 1
-            with self._lock:
-                self.retries[f"status {exchange.status}"] += 1
-            time.sleep(pause)
-            exchange = self._once(call)
+            exchange = self._sent(call)
         if exchange.is_of_gateway:
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"
-            exchange = Exchange.unanswered(call, problem, exchange.seconds)
+            exchange = Exchange.unanswered(call, problem, exchange.seconds, Trouble.GATEWAY)
         return replace(exchange, throttled=True) if throttled else exchange
 
-    def _pause(self, exchange: Exchange, tries: int) -> float | None:
-        """
-        Return how long to wait before the same call is sent again; None where that is of no use.
-
-        A call that is too much has not been made. One that a gateway answered may have been, so only reads are safe.
-        """
-        call = exchange.call
-        if exchange.status == TOO_MANY_REQUESTS and call.patient:
-            return _retry_after(exchange)
-        if exchange.is_of_gateway and call.method in _READING and tries < self.settings.retries_per_call:
-            return _retry_after(exchange) if "retry-after" in exchange.headers else _FIRST_PAUSE * 2**tries
-        return None
+    def _is_calm(self, exchange: Exchange) -> bool:
+        """Tell whether calls were answered before, so that one without an answer may be an accident that passes."""
+        return self._was_answered if exchange.trouble is Trouble.REFUSED else self._circuit_breaker.is_calm
 
     def worth_sending_at_once(self) -> int:
         """
@@ -220,31 +264,6 @@ class Client:
         way: measured with answers within half a millisecond, two threads send less than one.
         """
         return 1 + int(self._quickest_seconds / _QUICK_ANSWER)
-
-    def _may_wait(self, pause: float) -> bool:
-        with self._lock:
-            if self._waited + pause > self.settings.back_pressure_seconds:
-                return False
-            self._waited += pause
-            return True
-
-    def _once(self, call: Call) -> Exchange:
-        if self._gone is not None:
-            raise TargetGoneError(self._gone)
-        refusal = self._circuit_breaker.refuses(call, self.test)
-        if refusal is not None:
-            return Exchange.unanswered(call, refusal, 0.0)
-        begun = time.monotonic()
-        exchange = self._sent(call)
-        if exchange.broke_off and call.method in _READING and self._circuit_breaker.is_calm:
-            with self._lock:
-                self.retries["broken connection"] += 1
-            exchange = self._sent(call)
-        if exchange.status is not None:
-            self._circuit_breaker.heard(call)
-        elif self._circuit_breaker.missed(call, self.test, exchange.problem or "", begun, time.monotonic()):
-            self._see_who_answers(exchange)
-        return exchange
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -269,6 +288,7 @@ class Client:
 
     def _answered(self, call: Call) -> Exchange:
         with self._lock:
+            self._require_requests()
             self.requests += 1
         most = LARGEST_FILE if call.raw else LARGEST_BODY
         started = time.perf_counter()
@@ -281,12 +301,20 @@ class Client:
         headers, body = _headers_of(response), b"".join(response.iter_raw())
         seconds = time.perf_counter() - started
         self._quickest_seconds = min(seconds, self._quickest_seconds * _FORGETTING or seconds)
-        self._refused_in_a_row = 0
+        self._refused_in_a_row, self._was_answered = 0, True
         try:
             body = body if call.raw else unpacked(body, headers.get("content-encoding", ""), most)
         except BodyError as error:
-            return Exchange.unanswered(call, f"status {response.status_code}, but the body {error}", seconds)
+            problem = f"status {response.status_code}, but the body {error}"
+            return Exchange.unanswered(call, problem, seconds, Trouble.UNREADABLE)
         return Exchange(call, response.status_code, MappingProxyType(headers), body, seconds)
+
+    def _require_requests(self) -> None:
+        """Raise RequestsSpentError beyond the requests that are allowed, once in a test: it may put things back."""
+        most = self.most_requests
+        if most is not None and self.requests >= most and self.test not in self._spent_in:
+            self._spent_in.add(self.test)
+            raise RequestsSpentError(f"the {most:g} requests of --max-requests were spent")
 
     def _place(self, call: Call) -> tuple[Address, str]:
         """Return the server of a call, and what lies below it; who is shown no token is shown no other header."""
@@ -305,7 +333,7 @@ class Client:
         """Ask for what was answered before; raise TargetGoneError when that is not answered any more either."""
         with self._asking:
             for witness in self._circuit_breaker.witnesses() if self._gone is None else ():
-                if self._sent(witness).status is not None:
+                if self._persistently(witness).status is not None:
                     self._circuit_breaker.heard(witness)
                     return
             self._gone = self._gone or (
@@ -314,22 +342,19 @@ class Client:
             )
             raise TargetGoneError(self._gone)
 
+    def _see_whether_anybody_is_there(self, exchange: Exchange) -> None:
+        """Raise TargetGoneError when connections were refused for long, or from the beginning."""
+        with self._lock:
+            self._refused_in_a_row += 1
+            if self._refused_in_a_row >= (1 if self._was_answered else _REFUSED_IN_A_ROW):
+                self._gone = f"{self.settings.shown_base_url} takes no connections any more: {exchange.problem}"
+                raise TargetGoneError(self._gone)
+
     def _no_answer(self, call: Call, error: Exception, seconds: float) -> Exchange:
-        if isinstance(error, IncompleteAnswerError):
-            self._refused_in_a_row = 0
-        if isinstance(error, httpx.ConnectError) and not call.is_elsewhere:
-            with self._lock:
-                self._refused_in_a_row += 1
-                if self._refused_in_a_row >= _REFUSED_IN_A_ROW:
-                    self._gone = (
-                        f"{self.settings.shown_base_url} refused {self._refused_in_a_row} connections in a row: {error}"
-                    )
-                    raise TargetGoneError(self._gone) from error
+        trouble = next((known for kind, known in _TROUBLES.items() if isinstance(error, kind)), Trouble.OTHER)
         if isinstance(error, httpx.TimeoutException):
-            return Exchange.unanswered(call, f"no answer within {self.settings.timeout_seconds:g} s", seconds)
-        is_whole = isinstance(error, IncompleteAnswerError) and not isinstance(error, BrokenOffError)
-        broke_off = isinstance(error, _BROKEN) and not is_whole
-        return Exchange.unanswered(call, str(error), seconds, broke_off=broke_off)
+            return Exchange.unanswered(call, f"no answer within {self.settings.timeout_seconds:g} s", seconds, trouble)
+        return Exchange.unanswered(call, str(error), seconds, trouble)
 
 
 class _NoCookies(CookieJar):
@@ -384,12 +409,3 @@ def _text(value: bytes) -> str:
 
 def _method_and_path(call: Call) -> str:
     return f"{call.method} {call.path}"
-
-
-def _retry_after(exchange: Exchange) -> float:
-    """Return how many seconds the target asks to wait; one second when it does not say."""
-    try:
-        asked = float(exchange.headers.get("retry-after", "1"))
-    except ValueError:
-        return 1.0
-    return 1.0 if math.isnan(asked) else min(max(asked, 0.1), 60.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 from urllib.parse import urlencode
@@ -14,6 +15,22 @@ _SERVER_ERROR = 500
 
 #: A parameter with a tuple of values is sent once for each.
 Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
+
+
+class Trouble(StrEnum):
+    """What keeps a call from being answered."""
+
+    REFUSED = "connection refused"
+    """Nobody answered at the address, or the name was not found: the call was not made."""
+    BROKEN = "connection broken"
+    CONNECT_TIMEOUT = "timeout while connecting"
+    WRITE_TIMEOUT = "timeout while sending"
+    READ_TIMEOUT = "timeout while waiting for the answer"
+    BODY_TIMEOUT = "timeout in the middle of the answer"
+    UNREADABLE = "an answer that cannot be read, or is out of bounds"
+    GATEWAY = "a gateway answered in the place of the service"
+    NOT_SENT = "not sent, for calls like it go unanswered"
+    OTHER = "something else"
 
 
 class Credentials(Protocol):
@@ -80,13 +97,13 @@ class Exchange:
     """Why no answer came, or why it is not whole."""
     throttled: bool = False
     """Whether the target answered 429 before it answered this."""
-    broke_off: bool = False
-    """Whether there is no answer because the connection broke."""
+    trouble: Trouble | None = None
+    """What kept the call from being answered, where nothing came."""
 
     @classmethod
-    def unanswered(cls, call: Call, problem: str, seconds: float, *, broke_off: bool = False) -> Exchange:
+    def unanswered(cls, call: Call, problem: str, seconds: float, trouble: Trouble) -> Exchange:
         """Return the exchange of a call without an answer, with the reason."""
-        return cls(call, None, MappingProxyType({}), b"", seconds, problem, broke_off=broke_off)
+        return cls(call, None, MappingProxyType({}), b"", seconds, problem, trouble=trouble)
 
     @property
     def is_success(self) -> bool:

@@ -34,10 +34,10 @@ class ClientSettings:
     timeout_seconds: float = 30
     """For the whole of one call, from connecting to the last byte."""
     requests_per_second: float | None = None
-    back_pressure_seconds: float = 120
-    """How long a run waits altogether for a target that answers 429, or whose gateway answers in its place."""
-    retries_per_call: int = 3
-    """How often a read is repeated when a gateway answered in the place of the service."""
+    call_wait_seconds: float = 60
+    """How long one call is waited for and sent again, where a network or a gateway keeps it from being answered."""
+    run_wait_seconds: float = 600
+    """How long all of them together."""
     settle_seconds: float = 0
     """How long after a write a read waits."""
     at_once: int = AT_ONCE

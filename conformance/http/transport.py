@@ -49,6 +49,10 @@ class BrokenOffError(IncompleteAnswerError):
     """The connection broke in the middle of an answer."""
 
 
+class CutShortError(IncompleteAnswerError):
+    """The time for the call was over in the middle of an answer."""
+
+
 class _Answer(httpx.Response):
     @property
     def has_redirect_location(self) -> bool:
@@ -190,7 +194,7 @@ def _whole_body(request: httpcore.Request, response: httpcore.Response, most: in
     except BodyError as error:
         raise IncompleteAnswerError(f"{begun} {error}") from error
     except httpcore.TimeoutException as error:
-        raise IncompleteAnswerError(f"{begun} did not end in time") from error
+        raise CutShortError(f"{begun} did not end in time") from error
     except tuple(_ERRORS) as error:
         raise BrokenOffError(f"{begun} broke off: {in_short(error)}") from error
 

@@ -148,12 +148,25 @@ class Facts:
             shown = [f"{plural(number, 'test')} ({cause})" for cause, number in causes.most_common(_SHOWN_CAUSES)]
             if shown:
                 found[str(outcome)] = ", ".join(shown) + (", and others" if len(causes) > _SHOWN_CAUSES else "")
-        retries = self.record.footer.retries if self.record.footer else None
-        if retries:
-            found["sent again"] = ", ".join(f"{number} after {what}" for what, number in sorted(retries.items()))
+        if self.network:
+            found["network"] = "; ".join(f"{words} {number}" for words, number in self.network)
         if header.command:
             found["to repeat"] = header.command
         return found
+
+    @cached_property
+    def network(self) -> tuple[tuple[str, str], ...]:
+        """What the network did to the run and what the run did about it, a row each; empty where all went well."""
+        seen = self.record.footer.network if self.record.footer else None
+        if seen is None or not (seen.retries or seen.unanswered):
+            return ()
+        allowed = self.record.header.allowed.get("run_seconds")
+        rows = [(f"sent again after {what}:", f"{number}") for what, number in sorted(seen.retries.items())]
+        rows += [(f"unanswered, {what}:", f"{number}") for what, number in sorted(seen.unanswered.items())]
+        bound = f" of {allowed:g} s at most" if allowed is not None else ""
+        rows.append(("waited:", f"{seen.waited_seconds:g} s{bound}"))
+        rows.append(("tests begun anew:", f"{seen.tests_begun_anew}"))
+        return tuple(rows)
 
     @cached_property
     def failed(self) -> tuple[RequirementVerdict, ...]:

@@ -73,6 +73,7 @@ def _run(header: Header, facts: Facts) -> dict[str, Any]:
         "seconds": footer.seconds if footer else None,
         "requests": footer.requests if footer else sum(end.requests or 0 for end in facts.record.tests),
         "tests": _tests(facts),
+        "network": asdict(footer.network) if footer and footer.network else None,
         "drawn": facts.drawn,
     }
 

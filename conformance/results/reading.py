@@ -16,6 +16,7 @@ from conformance.results.record import (
     Header,
     ItemSeen,
     ItemState,
+    NetworkUse,
     Notice,
     Outcome,
     PlannedRequirement,
@@ -108,7 +109,7 @@ def _record(by_kind: Mapping[str, list[Row]], damage: tuple[str, ...]) -> RunRec
         plan=tuple(_planned(entry) for row in by_kind.get("plan", ()) for entry in row["requirements"]),
         checks=tuple(_check(row) for row in by_kind.get("check", ())),
         tests=tuple(TestEnd(**{**row, "outcome": TestOutcome(row["outcome"])}) for row in by_kind.get("test", ())),
-        footer=next((Footer(**{"verdict": "", **row}) for row in by_kind.get("footer", ())), None),
+        footer=next(map(_footer, by_kind.get("footer", ())), None),
         warnings=tuple(row["text"] for row in by_kind.get("notice", ())),
         table=tuple(TableItem(**entry) for row in by_kind.get("table", ()) for entry in row["items"]),
         access=tuple(AccessRule(**entry) for row in by_kind.get("access", ()) for entry in row["operations"]),
@@ -149,6 +150,11 @@ def digest_of(lines: Iterable[str]) -> str:
 def _header(row: Row) -> Header:
     several = ("arguments", "warnings", "scope", "undeclared", "selection", "subjects")
     return Header(**{**row, "profile": row.get("profile", {}), **{name: tuple(row.get(name, ())) for name in several}})
+
+
+def _footer(row: Row) -> Footer:
+    network = NetworkUse(**row["network"]) if "network" in row else None
+    return Footer(**{"verdict": "", **row, "network": network})
 
 
 def _planned(row: Row) -> PlannedRequirement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
@@ -287,6 +288,31 @@ class Header:
     """What the operator selected with `--area` and `--requirement`; empty for everything."""
     subjects: tuple[str, ...] = ()
     """What exactly was tested, each as `name=algorithm:digest`: a build, an image or a commit."""
+    allowed: Mapping[str, float] = field(default_factory=dict)
+    """How long the run may wait and how often it may begin a test anew, and what the command bounds it by."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkUse:
+    """What the network did to a run, and what the run did about it."""
+
+    retries: Mapping[str, int] = field(default_factory=dict)
+    """How many calls were sent again, by the reason."""
+    unanswered: Mapping[str, int] = field(default_factory=dict)
+    """How many calls came to nothing in the end, by what kept them from being answered."""
+    waited_seconds: float = 0.0
+    """How long calls waited before they were sent again."""
+    tests_begun_anew: int = 0
+    """How often a test began anew because a call of it was not answered."""
+
+    def __add__(self, other: NetworkUse) -> NetworkUse:
+        """Return both together; of waiting at the same time the longer one."""
+        return NetworkUse(
+            dict(Counter(self.retries) + Counter(other.retries)),
+            dict(Counter(self.unanswered) + Counter(other.unanswered)),
+            max(self.waited_seconds, other.waited_seconds),
+            self.tests_begun_anew + other.tests_begun_anew,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +328,8 @@ class Footer:
     """Why the run stopped early, if it did."""
     drawn: Mapping[str, int] | None = None
     """How many cases were `coverage` of the schemas, drawn `fresh`, or `replayed`, and of these `failed_before`."""
-    retries: Mapping[str, int] | None = None
-    """How many calls were sent again, by what their first answer was."""
+    network: NetworkUse | None = None
+    """What the network did to the run."""
     could_not_run: bool = False
     """Whether the target could not be tested at all: no connection, a wrong token, or not this API."""
     lines: int = 0

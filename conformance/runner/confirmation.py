@@ -1,8 +1,13 @@
-"""A test that failed runs once more: what comes again is a failure, and what does not is unstable."""
+"""
+A test that failed runs once more: what comes again is a failure, and what does not is unstable.
+
+One that the network spoiled begins anew, for it shows nothing: a call was not answered, and what it did is not known.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from conformance.results.record import Check, Outcome, TestEnd, TestOutcome
@@ -11,6 +16,71 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.results.recorder import Line
+    from conformance.suite.context import TestContext
+
+#: How often the same call may be the first without an answer, until that is no accident.
+_ACCIDENTS = 3
+_SPOILED = frozenset({TestOutcome.FAILED, TestOutcome.INCONCLUSIVE, TestOutcome.BROKEN})
+
+
+@dataclass
+class Attempts:
+    """How often a test ran, and what of that counts."""
+
+    most: int
+    """How often at most it begins anew because the network spoiled it."""
+    confirms: bool
+    """Whether it runs once more when it failed."""
+    is_wanted: bool = False
+    """Whether it is to run again."""
+    anew: int = 0
+    """How often it began anew."""
+    _first: Sequence[Line] | None = None
+    """What it wrote when it failed for the first time."""
+    _spoiled_by: Counter[str] = field(default_factory=Counter)
+    """How often which call was the first one without an answer."""
+    _requests: int = 0
+    _seconds: float = 0.0
+
+    def counts(self, test: TestContext, outcome: TestOutcome) -> bool:
+        """Tell whether what a test came to in this attempt is its last word, as far as that is known by now."""
+        if outcome in _SPOILED and self._is_spoiled(test):
+            return False
+        return outcome is not TestOutcome.FAILED or self._first is not None or not self.confirms
+
+    def lines_of(self, lines: Sequence[Line], test: TestContext) -> Sequence[Line] | None:
+        """Return the lines that count when an attempt has ended; None where the test is to run again."""
+        if test.spoiled_by is not None and self._is_spoiled(test) and any(map(_is_open, lines)):
+            self._spoiled_by[test.spoiled_by] += 1
+            self.is_wanted, self.anew = True, self.anew + 1
+            self._requests += sum(line.requests for line in lines if isinstance(line, TestEnd))
+            self._seconds += sum(line.seconds for line in lines if isinstance(line, TestEnd))
+            return None
+        if self._first is None and self.confirms and has_failed(lines):
+            self._first, self.is_wanted = lines, True
+            return None
+        return self.all_of(lines)
+
+    def all_of(self, lines: Sequence[Line]) -> list[Line]:
+        """Return what counts when these are the lines of the last attempt."""
+        found = list(lines) if self._first is None else list(confirmed(self._first, lines))
+        return [_with(line, self._requests, self._seconds) if isinstance(line, TestEnd) else line for line in found]
+
+    def _is_spoiled(self, test: TestContext) -> bool:
+        """Tell whether the test is to begin anew; what one call never answers is no accident of the network."""
+        cause = test.spoiled_by
+        return cause is not None and self._spoiled_by[cause] < _ACCIDENTS and self.anew < self.most
+
+
+def _with(end: TestEnd, requests: int, seconds: float) -> TestEnd:
+    return replace(end, requests=end.requests + requests, seconds=round(end.seconds + seconds, 3))
+
+
+def _is_open(line: Line) -> bool:
+    """Tell whether a line says that something failed or could not be seen."""
+    if isinstance(line, TestEnd):
+        return line.outcome in _SPOILED
+    return isinstance(line, Check) and line.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE)
 
 
 def has_failed(lines: Iterable[Line]) -> bool:
@@ -39,7 +109,7 @@ def confirmed(first: Sequence[Line], second: Sequence[Line]) -> Iterator[Line]:
             continue
         yield from unstable
         ended = _end(line, steady=bool(failed_first & failed_again), unstable=bool(unstable))
-        yield replace(ended, requests=line.requests + requests, seconds=round(line.seconds + seconds, 3))
+        yield _with(ended, requests, seconds)
 
 
 def _failed(lines: Iterable[Line]) -> set[str]:

@@ -39,6 +39,10 @@ class Options:
     concurrency: int = AT_ONCE
     minutes: float | None = None
     """After which no test is begun any more."""
+    max_requests: int | None = None
+    """How many requests are sent at most."""
+    max_rps: float | None = None
+    """How many of them in a second."""
     corpus: str | None = None
     """Folder of the cases that are kept from run to run; `none` keeps nothing, None is the default folder."""
     known_failures: Path | None = None
@@ -97,6 +101,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--fuzz-seconds", type=float, default=10.0, help="time limit for the drawn cases of one operation")
     group.addoption("--concurrency", type=int, default=AT_ONCE, help="how many calls may be under way at once")
     group.addoption("--minutes", type=float, help="begin no test after so many minutes")
+    group.addoption("--max-requests", type=int, help="send so many requests at most")
+    group.addoption("--max-rps", type=float, help="send so many requests a second at most")
     group.addoption("--known-failures", type=Path, help="list of requirements that are known to fail, with reasons")
     group.addoption("--subject", action="append", default=[], help="what exactly is tested, as NAME=DIGEST")
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
@@ -120,6 +126,8 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
         fuzz_seconds=option("--fuzz-seconds"),
         concurrency=option("--concurrency"),
         minutes=option("--minutes"),
+        max_requests=option("--max-requests"),
+        max_rps=option("--max-rps"),
         corpus=option("--corpus"),
         known_failures=option("--known-failures"),
         read_only=option("--read-only"),
@@ -151,6 +159,8 @@ _OF_THE_SUITE = (
     "fuzz-seconds",
     "concurrency",
     "minutes",
+    "max-requests",
+    "max-rps",
     "known-failures",
     "subject",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.http.client import TargetGoneError
+from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.runner.session import TimeIsUpError
 from conformance.suite.evidence import evidence_of
@@ -59,7 +59,8 @@ class Running:
 
 def setup_phase(running: Running, session: Session) -> Generator[None, object, object]:
     """Let a test be set up; turn what keeps it from starting into a reason."""
-    return (yield from _judged(running, session, "setup"))
+    with running.test.run.client.arranging():
+        return (yield from _judged(running, session, "setup"))
 
 
 def call_phase(running: Running, session: Session) -> Generator[None, object, object]:
@@ -75,7 +76,8 @@ def call_phase(running: Running, session: Session) -> Generator[None, object, ob
 def teardown_phase(running: Running) -> Generator[None, object, object]:
     """Let a test clean up; a target that can no longer be put in order spoils no result."""
     try:
-        return (yield)
+        with running.test.run.client.arranging():
+            return (yield)
     except Exception as error:  # noqa: BLE001 - told apart below, and raised again
         if not all(_is_of_target(running, one) for one in _each(error)):
             running.broke("teardown", error)
@@ -94,7 +96,7 @@ def _each(error: Exception) -> Iterator[Exception]:
 
 
 def _is_of_target(running: Running, error: Exception) -> bool:
-    is_known = isinstance(error, NotTested | MissingFieldError | Violation | TargetGoneError)
+    is_known = isinstance(error, NotTested | MissingFieldError | Violation | TargetGoneError | RequestsSpentError)
     return is_known or running.test.unmet_by(error) is not None
 
 
@@ -109,7 +111,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         running.say(TestOutcome.INCONCLUSIVE, "the operator interrupted the run")
         test.results.leave_open(Reason.INTERRUPTED, "the operator interrupted the run")
         raise
-    except (TargetGoneError, TimeIsUpError) as end:
+    except (TargetGoneError, TimeIsUpError, RequestsSpentError) as end:
         raise running.tell(_last(running, session, end)) from None
     except (NotTested, MissingFieldError) as error:
         missing = error if isinstance(error, NotTested) else NotTested(Reason.PREREQUISITE_MISSING, str(error))
@@ -130,14 +132,15 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         raise running.tell(pytest.skip.Exception(f"{unmet.outcome}: {unmet.detail}")) from None
 
 
-def _last(running: Running, session: Session, end: TargetGoneError | TimeIsUpError) -> BaseException:
+def _last(running: Running, session: Session, end: Exception) -> BaseException:
     """Let a test be the last one of the run; return what pytest is told of it."""
     if isinstance(end, TargetGoneError):
         running.say(TestOutcome.INCONCLUSIVE, str(end))
         running.test.results.leave_open(Reason.NO_ANSWER, str(end))
         session.stopped = f"the target stopped answering: {end}"
     else:
-        running.say(TestOutcome.NOT_BEGUN, str(end))
+        is_begun = isinstance(end, RequestsSpentError)
+        running.say(TestOutcome.NOT_TESTED if is_begun else TestOutcome.NOT_BEGUN, str(end))
         running.test.results.leave_open(Reason.NOT_REACHED, str(end), Outcome.NOT_TESTED)
         session.stopped = str(end)
     return pytest.skip.Exception(str(end))

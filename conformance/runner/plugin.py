@@ -12,10 +12,10 @@ import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.reports.terminal import summary
-from conformance.results.record import Reason, TestOutcome
+from conformance.results.record import Reason
 from conformance.runner import outcomes, workers
 from conformance.runner.collection import ONLY_ASKS, all_tests, id_in, id_of, is_suite, suite_tests
-from conformance.runner.confirmation import confirmed, has_failed
+from conformance.runner.confirmation import Attempts
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
 from conformance.runner.progress import ByArea
@@ -23,22 +23,19 @@ from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from xdist.workermanage import WorkerController
 
     from conformance.contract import Contract, Operation
     from conformance.results.plan import SuiteTest
-    from conformance.results.recorder import Line
 
 # Actors and fixtures of the profile, as arguments of tests.
 pytest_plugins = ["conformance.suite.fixtures"]
 
 SESSION = pytest.StashKey[Session]()
 _RUNNING = pytest.StashKey[Running]()
-_FIRST_TIME: pytest.StashKey[Sequence[Line]] = pytest.StashKey()
-"""What a test that failed wrote when it ran for the first time."""
-_AGAIN = pytest.StashKey[bool]()
+_ATTEMPTS = pytest.StashKey[Attempts]()
 _TRIED_AGAIN = "tried again"
 _AREA = pytest.StashKey[str]()
 _EXIT = pytest.StashKey[ExitCode]()
@@ -282,7 +279,7 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
         if running is not None and id_of(item) not in state.ended:
             running.test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
             running.end()
-            _ended(item, state)
+            _ended(item, state, running.test, is_last=True)
     enter(None)
 
 
@@ -337,33 +334,35 @@ def _within_time(request: pytest.FixtureRequest) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Let this thread work for a test from before its first fixture until after its last; try again what failed."""
+    """Let this thread work for a test from before its first fixture until after its last; run it again where needed."""
     session = item.config.stash[SESSION]
     if not is_suite(item) or session.run is None or session.plan is None:
         return (yield)
     requirements = session.plan.tests[id_of(item)].requirements
     item.stash[_RUNNING] = Running(TestContext.begin(session.run, id_of(item), requirements))
     enter(item.stash[_RUNNING].test)
+    is_first = _ATTEMPTS not in item.stash
+    attempts = item.stash.setdefault(_ATTEMPTS, session.attempts())
     session.hold()
     # When the run is interrupted the test stays the one of this thread: its fixtures still have to put things back.
     result = yield
     enter(None)
-    if _FIRST_TIME in item.stash and _AGAIN not in item.stash:
-        item.stash[_AGAIN] = True
+    while is_first and attempts.is_wanted:
+        attempts.is_wanted = False
+        session.await_answers()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
-        del item.stash[_AGAIN], item.stash[_FIRST_TIME]
+    if is_first:
+        session.begun_anew += attempts.anew
+        del item.stash[_ATTEMPTS]
     return result
 
 
-def _ended(item: pytest.Item, session: Session) -> None:
+def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_last: bool = False) -> None:
     """Write what a test came to, or keep it where the test is to run once more."""
-    lines = session.release()
-    if _FIRST_TIME in item.stash:
-        lines = list(confirmed(item.stash[_FIRST_TIME], lines))
-    elif session.confirms and session.stopped is None and has_failed(lines):
-        item.stash[_FIRST_TIME] = lines
-        return
-    for line in lines:
+    attempts, lines = item.stash[_ATTEMPTS], session.release()
+    is_last = is_last or session.stopped is not None
+    counting = attempts.all_of(lines) if is_last else attempts.lines_of(lines, test)
+    for line in counting or ():
         session.write(line)
 
 
@@ -422,13 +421,16 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and call.excinfo.value is not running.told:
         running.broke(call.when, call.excinfo.value)
     session = item.config.stash[SESSION]
-    is_first = session.confirms and _FIRST_TIME not in item.stash
-    if report.failed and is_first and running.outcome is TestOutcome.FAILED and session.stopped is None:
+    if (
+        not report.passed
+        and session.stopped is None
+        and not item.stash[_ATTEMPTS].counts(running.test, running.outcome)
+    ):
         report.outcome = _TRIED_AGAIN  # type: ignore[assignment]  # a category of our own, as plugins may have
     if call.when == "teardown":
         running.end()
         del item.stash[_RUNNING]
-        _ended(item, session)
+        _ended(item, session, running.test)
         if workers.is_worker(item.config):
             workers.hand_over(session, report)
     return report

@@ -7,8 +7,8 @@ import random
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from conformance import __version__
 from conformance.contract import Contract, Version
 from conformance.errors import ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
+from conformance.http.client import RequestsSpentError
 from conformance.reports import render_all
 from conformance.results.known_failures import load_known_failures
 from conformance.results.plan import Plan, access, make_plan, table
@@ -26,6 +27,7 @@ from conformance.results.record import (
     Check,
     Footer,
     Header,
+    NetworkUse,
     Notice,
     Outcome,
     Reason,
@@ -35,6 +37,7 @@ from conformance.results.record import (
 )
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict, add_up
+from conformance.runner.confirmation import Attempts
 from conformance.suite.context import Run
 from conformance.suite.evidence import evidence_of
 from conformance.target import Profile, load_profile
@@ -87,6 +90,8 @@ class Session:
     """Whether no test is begun any more when the target has fallen silent."""
     confirms: bool = True
     """Whether a test that failed runs once more, before its failure counts."""
+    begun_anew: int = 0
+    """How often a test began anew because the network had spoiled it."""
     target: Profile | None = None
     """The profile of the target as this run has it; None before the plan is made."""
     run: Run | None = None
@@ -106,8 +111,9 @@ class Session:
     corpora: dict[Version | None, Corpus] = field(default_factory=dict)
     """The cases that this run draws and replays, by the version of their target."""
     drawn_by_workers: Counter[str] = field(default_factory=Counter)
-    retries_by_workers: Counter[str] = field(default_factory=Counter)
     """How many cases of which sort other processes drew for this run."""
+    network_of_workers: list[NetworkUse] = field(default_factory=list)
+    """What the network did to other processes of this run."""
     ended: set[str] = field(default_factory=set)
     """The tests that have a line in the record."""
     lines: list[Line] = field(default_factory=list)
@@ -181,9 +187,40 @@ class Session:
         return self.corpora[version]
 
     @property
-    def retries(self) -> Counter[str]:
-        """How many calls of this process were sent again, by what their first answer was."""
-        return Counter(self.run.client.retries) if self.run is not None else Counter()
+    def network(self) -> NetworkUse:
+        """What the network did to this process, and what that did about it."""
+        if self.run is None:
+            return NetworkUse()
+        seen = self.run.client.retries
+        return NetworkUse(dict(seen.counts), dict(seen.unanswered), round(seen.waited, 1), self.begun_anew)
+
+    def _allowed(self, profile: Profile) -> dict[str, float]:
+        """Return what the run is allowed, by what the profile or the command calls it."""
+        options = self.options
+        given = {"max-requests": options.max_requests, "max-rps": options.max_rps, "minutes": options.minutes}
+        return {**asdict(profile.retries), **{name: value for name, value in given.items() if value is not None}}
+
+    def _paced(self, profile: Profile) -> Profile:
+        """Return a profile by which this process calls no faster than the operator allows."""
+        share, own = self._share(self.options.max_rps), profile.limits.requests_per_second
+        if share is None or (own is not None and own <= share):
+            return profile
+        return replace(profile, limits=replace(profile.limits, requests_per_second=share))
+
+    def _share(self, number: float | None) -> float | None:
+        """Return what of a number for the whole run falls to this process."""
+        return None if number is None else number / self.options.workers
+
+    def attempts(self) -> Attempts:
+        """Return how often a test of this session may run."""
+        most = self.run.profile.retries.tests if self.run is not None and self.confirms else 0
+        return Attempts(most, self.confirms)
+
+    def await_answers(self) -> None:
+        """Wait until the target answers again, as far as the budget for it goes."""
+        if self.run is not None:
+            with suppress(RequestsSpentError):
+                self.run.client.await_answers()
 
     @property
     def drawn(self) -> Counter[str]:
@@ -260,11 +297,12 @@ class Session:
             self.recorder.write_access(access(self.contract, self.target.version))
         self.run = Run(
             self.contract,
-            self.target,
+            self._paced(self.target),
             self.write,
             at_once=self.options.concurrency,
             only_reads=self.options.read_only,
         )
+        self.run.client.most_requests = self._share(self.options.max_requests)
         self._stack.callback(self.run.close)
         try:
             if self.keeps_record:
@@ -362,6 +400,7 @@ class Session:
             undeclared=self._undeclared(profile),
             selection=self.options.selection.words,
             subjects=tuple(subject.words for subject in self.options.subjects),
+            allowed=self._allowed(profile),
         )
 
     def _undeclared(self, profile: Profile) -> tuple[str, ...]:
@@ -426,7 +465,7 @@ class Session:
             seconds=round(time.monotonic() - self._clock, 3),
             detail=self.stopped,
             drawn=dict(self.drawn + self.drawn_by_workers),
-            retries=dict(self.retries + self.retries_by_workers) or None,
+            network=sum(self.network_of_workers, self.network),
             could_not_run=self.could_not_run,
         )
         result = add_up(replace(recorder.read_back(), footer=footer))

@@ -7,11 +7,12 @@ wrote along with pytest's report of it.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import UsageError
-from conformance.results.record import Notice
+from conformance.results.record import NetworkUse, Notice
 from conformance.results.recorder import encoded
 from conformance.runner.location import SUITE_FOLDER
 
@@ -27,7 +28,7 @@ _WORLD = "conformance_world"
 #: The name of what a report takes along, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
-_RETRIES = "conformance_retries"
+_NETWORK = "conformance_network"
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -95,13 +96,13 @@ def take_over(session: Session, report: pytest.TestReport) -> None:
 def leave(session: Session, output: dict[str, Any]) -> None:
     """Leave behind what a worker knows of all of its tests together."""
     output[_DRAWN] = dict(session.drawn)
-    output[_RETRIES] = dict(session.retries)
+    output[_NETWORK] = asdict(session.network)
     output[_SAID] = list(session.corpus_warnings)
 
 
 def take_leave(session: Session, output: Mapping[str, Any]) -> None:
     """Take what a worker left behind; one that crashed leaves nothing."""
     session.drawn_by_workers.update(output.get(_DRAWN, {}))
-    session.retries_by_workers.update(output.get(_RETRIES, {}))
+    session.network_of_workers.append(NetworkUse(**output.get(_NETWORK, {})))
     for warning in output.get(_SAID, ()):
         session.write(Notice(warning))

@@ -36,6 +36,8 @@ class CheckCollector:
         self.declared = declared
         self.distrusted: str | None = None
         """The first answer of the test that was not the documented record at all: nothing after it is believed."""
+        self.failures = 0
+        """How many violations it recorded."""
         self._test = test
         self._write = write
         self._not_owed = not_owed
@@ -75,6 +77,7 @@ class CheckCollector:
             if self._pending is not None:
                 self._pending[requirement] = check
                 return
+            self.failures += 1
             self._settled.add(requirement)
             if self._count(requirement, violation.expected) <= _FAILURES_PER_EXPECTATION:
                 self._write(check)

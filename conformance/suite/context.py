@@ -132,6 +132,10 @@ class TestContext:
     """How many expectations were looked at; a block that looks at none verifies nothing."""
     soft_failures: list[str] = field(default_factory=list)
     """Failures after which the test went on; it fails at its end."""
+    on_silence: Callable[[], None] | None = None
+    """What is done when a call was not answered, before its check is inconclusive: who draws moves draws others."""
+    failed_before_silence: bool = False
+    """Whether a violation was recorded before the first call that was not answered."""
     is_unjudged: bool = False
     """While many calls are under way at once: whoever sends them validates them, in an order of their own."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -179,6 +183,11 @@ class TestContext:
             self.results.open_question(requirement, Outcome.INCONCLUSIVE, Reason.VERSION, detail)
         return detail
 
+    @property
+    def spoiled_by(self) -> str | None:
+        """The call whose missing answer may have spoiled the test; None where none did, or a violation came before."""
+        return None if self.failed_before_silence else self.history.unanswered
+
     def saw_item(self, item: str, state: ItemState, detail: str) -> None:
         """Record how the target stands to an item of the version table."""
         self.run.write(ItemSeen(item, state, detail, self.id))
@@ -197,7 +206,10 @@ class TestContext:
         """Remember an exchange of this test, and hold its answer against the contract."""
         undone = self.run.deletions.contradicted_by(exchange)
         with self._lock:
+            was_answered = self.history.unanswered is None
             self.history.add(exchange, keep=not self.is_unjudged)
+            if was_answered and self.history.unanswered is not None:
+                self.failed_before_silence = self.results.failures > 0
             if self.is_unjudged:
                 return
             seen = self.run.validator.seen(exchange)

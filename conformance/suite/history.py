@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from conformance.http.exchange import TOO_MANY_REQUESTS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,6 +22,8 @@ class CallHistory:
     """The last calls of a test, or all of the current example while a state machine is explored."""
 
     requests: int = 0
+    unanswered: str | None = None
+    """The first call that was not answered, whatever it was: nothing since then is sure."""
     unanswered_write: str | None = None
     """The first call that may have changed something and was not answered."""
     _recent: list[Exchange] = field(default_factory=list)
@@ -29,6 +33,9 @@ class CallHistory:
     def add(self, exchange: Exchange, *, keep: bool) -> None:
         """Count an exchange, and keep it as one that may have led to the next failure."""
         self.requests += 1
+        is_refused = exchange.status == TOO_MANY_REQUESTS and exchange.call.patient
+        if (is_refused or exchange.status is None) and self.unanswered is None:
+            self.unanswered = f"{exchange.call.method} {exchange.call.path}"
         if not keep:
             return
         if exchange.call.method != "GET":

@@ -88,10 +88,20 @@ class Limits:
     timeout_seconds: float = 30
     deadline_seconds: float = 60
     requests_per_second: float | None = None
-    back_pressure_seconds: float = 120
-    retries_per_call: int = 3
     settle_seconds: float = 0
     page_walk: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBudget:
+    """How long a run puts up with a network that fails."""
+
+    call_seconds: float = 60
+    """How long one call is waited for and sent again."""
+    run_seconds: float = 600
+    """How long all of them together."""
+    tests: int = 5
+    """How often one test begins anew because a call of it was not answered."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,7 @@ class Profile:
     """By singular name; a single fixture is a tuple of one."""
     features: Mapping[str, bool] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    retries: RetryBudget = field(default_factory=RetryBudget)
     name: str = ""
     certificates: str | bool = True
     """What an https target's certificate is held against: the usual authorities, a file with one, or nothing."""
@@ -170,8 +181,8 @@ class Profile:
             base_url=self.base_url,
             timeout_seconds=limits.timeout_seconds,
             requests_per_second=limits.requests_per_second,
-            back_pressure_seconds=limits.back_pressure_seconds,
-            retries_per_call=limits.retries_per_call,
+            call_wait_seconds=self.retries.call_seconds,
+            run_wait_seconds=self.retries.run_seconds,
             settle_seconds=limits.settle_seconds,
             at_once=at_once,
             certificates=self.certificates,
@@ -317,6 +328,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         worlds=tuple(_world(entry, source) for entry in data.get("worlds", ())),
         features=dict(data.get("features", {})),
         limits=Limits(**data.get("limits", {})),
+        retries=RetryBudget(**data.get("retries", {})),
         certificates=certificates_from(data.get("certificates", True), source),
         client_certificate=client_certificate_from(data.get("client_certificate"), source),
         proxy=data.get("proxy"),

@@ -60,7 +60,7 @@ def server(reply: Callable[[http.server.BaseHTTPRequestHandler], Reply]) -> Iter
 @contextmanager
 def run_against(base_url: str) -> Iterator[Run]:
     data = {"base_url": base_url, "version": "17.7", "actors": {"owner": {"token": "secret-token"}}}
-    data = {**data, "fixtures": {}, "limits": {"retries_per_call": 0}}
+    data = {**data, "fixtures": {}, "retries": {"call_seconds": 0}}
     run = Run(Contract.load(), profile_from(data, "test"), lambda _: None)
     with closing(run), testing(run, "test", frozenset()):
         yield run

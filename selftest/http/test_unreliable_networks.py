@@ -37,15 +37,17 @@ class Turns:
         return (self.answers.pop(0) if self.answers else good)(line, call)
 
 
-def client_of(base_url: str, **limits: Any) -> Client:
-    data = {"base_url": base_url, "actors": {}, "fixtures": {}, "limits": {"timeout_seconds": 10, **limits}}
+def client_of(base_url: str, **retries: Any) -> Client:
+    data = {"base_url": base_url, "actors": {}, "fixtures": {}, "limits": {"timeout_seconds": 10}, "retries": retries}
     return Client(profile_from(data, "target.yaml").client_settings())
 
 
-def asked(turns: Turns, method: str = "GET", *, patient: bool = True, **limits: Any) -> tuple[Exchange, dict[str, int]]:
+def asked(
+    turns: Turns, method: str = "GET", *, patient: bool = True, **retries: Any
+) -> tuple[Exchange, dict[str, int]]:
     """Return what came of one call to a target that is otherwise well, and what was repeated."""
-    with serving(turns) as server, client_of(server.base_url, **limits) as client:
-        return client.send(MAINTAINER, method, "/version", patient=patient), dict(client.retries)
+    with serving(turns) as server, client_of(server.base_url, **retries) as client:
+        return client.send(MAINTAINER, method, "/version", patient=patient), dict(client.retries.counts)
 
 
 CUT = says(b"HTTP/1.1 200 OK\r\nContent-Length: 48\r\n\r\n" + GOOD[:20])
@@ -100,7 +102,7 @@ def test_what_a_gateway_answers_is_waited_for_and_asked_again(status: bytes, hea
 
 def test_what_a_gateway_keeps_answering_is_no_answer_of_the_service() -> None:
     turns = Turns(*[failing(b"503 Service Unavailable")] * 9)
-    exchange, _ = asked(turns, retries_per_call=2)
+    exchange, _ = asked(turns, call_seconds=1)
     assert exchange.status is None
     assert exchange.problem == "status 503, which a gateway answers in the place of the service"
     assert exchange.body == b""
@@ -111,9 +113,9 @@ def test_all_waiting_of_a_run_comes_from_one_budget() -> None:
     slow = failing(b"503 Service Unavailable", b"Retry-After: 1\r\n")
     turns = Turns(*[slow] * 9)
     started = time.monotonic()
-    with serving(turns) as server, client_of(server.base_url, back_pressure_seconds=1) as client:
+    with serving(turns) as server, client_of(server.base_url, run_seconds=1) as client:
         assert [client.send(MAINTAINER, "GET", "/version").status for _ in range(4)] == [None] * 4
-        assert client.retries == {"status 503": 1}
+        assert client.retries.counts == {"status 503": 1}
     assert turns.calls == 5
     assert time.monotonic() - started < 9
 

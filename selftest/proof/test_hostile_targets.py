@@ -70,7 +70,8 @@ def profile_of(base_url: str, timeout: float = LONG) -> Profile:
         "version": "17.7",
         "actors": {MAINTAINER.name: {"token": MAINTAINER.token}},
         "fixtures": {"project": {"id": 1}},
-        "limits": {"timeout_seconds": timeout, "back_pressure_seconds": 1},
+        "limits": {"timeout_seconds": timeout},
+        "retries": {"run_seconds": 1},
     }
     return profile_from(data, "test")
 

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from conformance.http.exchange import TOO_MANY_REQUESTS
 from conformance.results.record import Reason
-from conformance.suite.context import Unmet, Violation, current_run
+from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.words import looked
 
@@ -28,9 +29,12 @@ class Answer:
         """The status code; the check is inconclusive when no answer came or the target was too busy."""
         status = self.exchange.status
         if status is None:
+            on_silence = current_test().on_silence
+            if on_silence is not None:
+                on_silence()
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: {self.exchange.problem}")
-        if status == 429:  # noqa: PLR2004 - back-pressure, never a verdict
-            raise Unmet(Reason.PRECONDITION, f"{self._what()}: the target kept answering 429, too many requests")
+        if status == TOO_MANY_REQUESTS:  # back-pressure, never a verdict
+            raise Unmet(Reason.NO_ANSWER, f"{self._what()}: the target kept answering 429, too many requests")
         if current_run().validator.is_gateway_error(self.exchange):
             raise Unmet(Reason.PRECONDITION, f"{self._what()}: the gateway behind the service answered {status}")
         return status
@@ -47,8 +51,10 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The body as JSON; a violation when it is none."""
+        """The body as JSON; a violation when it is none, or when the status says that nobody was served."""
         looked()
+        if not 200 <= self.status < 300:  # noqa: PLR2004 - HTTP's own numbers
+            raise Violation("any 2xx", f"status {self.status}", self.exchange)
         try:
             return parsed(self.exchange.body)
         except (ValueError, RecursionError):
@@ -101,7 +107,7 @@ class Answer:
     def without_body(self) -> Self:
         """Expect not a byte of body."""
         looked()
-        if self.exchange.body:
+        if self.status and self.exchange.body:
             raise Violation("no body", f"{len(self.exchange.body)} bytes", self.exchange)
         return self
 

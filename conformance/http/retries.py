@@ -1,0 +1,99 @@
+"""When a call is sent again, how long that may take, and what came of it in numbers."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from conformance.http.exchange import TOO_MANY_REQUESTS, Trouble
+
+if TYPE_CHECKING:
+    from conformance.http.exchange import Exchange
+
+_READING = frozenset({"GET", "HEAD"})
+#: What the same call brings about once more when it is made twice.
+_SAFE_TWICE = _READING | {"PUT", "PATCH", "DELETE"}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 2.0  # seconds
+_LONGEST_ASKED_FOR = 60.0
+#: How long nobody answers at an address before the target is taken for gone: a name that is not found, a restart.
+_LONGEST_OUTAGE = 30.0
+
+
+@dataclass
+class Retries:
+    """
+    Decides whether a call is sent again, within a budget for the call and one for the run. Used by several threads.
+
+    A call that was one too many, or that reached nobody, was not made, and is safe to send again. One that a gateway
+    answered, or whose connection broke, may have been made: only reads are sent again, and while something is arranged
+    or put back also what may be done twice.
+    """
+
+    call_seconds: float
+    run_seconds: float
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often a call was sent again, by the reason."""
+    unanswered: Counter[str] = field(default_factory=Counter)
+    """How many calls came to nothing in the end, by what kept them from being answered."""
+    waited: float = 0.0
+    """Seconds that were spent in waiting; what several threads wait at once counts once."""
+    _waited_until: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, arranging: bool) -> bool:
+        """
+        Wait until a call is to be sent again, and return whether it is.
+
+        `begun` is when it was first sent, by the monotonic clock, and `tries` how often it was sent again. `calm` says
+        that calls before it were answered, `arranging` that it is not held against the target.
+        """
+        safe = exchange.call.method in (_SAFE_TWICE if arranging else _READING)
+        pause = self._pause(exchange, tries, safe=safe, calm=calm)
+        if pause is None or not self._may(pause, begun, exchange.trouble):
+            return False
+        with self._lock:
+            self.counts[exchange.trouble or f"status {exchange.status}"] += 1
+        time.sleep(pause)
+        return True
+
+    def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool) -> float | None:
+        """Return how long to wait before the same call is sent again; None where that is of no use."""
+        growing = min(_FIRST_PAUSE * 2**tries, _LONGEST_PAUSE)
+        if exchange.status == TOO_MANY_REQUESTS:
+            return _asked_for(exchange) if exchange.call.patient else None
+        if exchange.trouble is Trouble.REFUSED:
+            return growing if calm else None
+        if exchange.is_of_gateway and safe:
+            return _asked_for(exchange) if "retry-after" in exchange.headers else growing
+        if exchange.trouble is Trouble.BROKEN and safe and calm and tries == 0:
+            return 0.0
+        return None
+
+    def _may(self, pause: float, begun: float, trouble: Trouble | None) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            most = min(self.call_seconds, _LONGEST_OUTAGE) if trouble is Trouble.REFUSED else self.call_seconds
+            more = max(0.0, now + pause - max(now, self._waited_until))
+            if now + pause - begun > most or self.waited + more > self.run_seconds:
+                return False
+            self.waited += more
+            self._waited_until = max(self._waited_until, now + pause)
+            return True
+
+    def miss(self, trouble: Trouble | None) -> None:
+        """Count a call without an answer."""
+        with self._lock:
+            self.unanswered[trouble or Trouble.OTHER] += 1
+
+
+def _asked_for(exchange: Exchange) -> float:
+    """Return how many seconds the target asks to wait; one second when it does not say."""
+    try:
+        asked = float(exchange.headers.get("retry-after", "1"))
+    except ValueError:
+        return 1.0
+    return 1.0 if math.isnan(asked) else min(max(asked, 0.1), _LONGEST_ASKED_FOR)

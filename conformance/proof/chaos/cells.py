@@ -1,0 +1,253 @@
+"""Sessions of the whole suite through a disturbed network, and what each came to."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from conformance.contract import Contract, Version
+from conformance.errors import ContractError
+from conformance.proof.chaos.kinds import OF_A_TIME, Disturbed
+from conformance.proof.chaos.proxy import Outages, Proxy
+from conformance.reference import Choices, EmbeddedServer, create_service
+from conformance.results.reading import read_record
+from conformance.results.verdicts import Verdict, add_up
+from conformance.runner.location import suite_arguments
+from conformance.runner.plugin import SESSION
+from conformance.target.embedded import DEFAULT_VERSION, profile_data
+from conformance.target.profile import profile_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from conformance.reference import Service
+    from conformance.results.verdicts import RequirementVerdict
+    from conformance.target import Profile
+
+_PAGE = 100
+_NUMBERS = frozenset({"id", "merge_request_iid"})
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The service behind the network."""
+
+    name: str = "reference"
+    choices: Choices = field(default_factory=Choices)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """What its profile says of patience."""
+    alter: tuple[Callable[[Service], None], ...] = ()
+    """What is put on the service: alterations that are legal, or a fault."""
+    version: str = DEFAULT_VERSION
+
+    def made(self) -> Service:
+        """Return the service as it is when it is first started."""
+        service = create_service(version=self.version, choices=self.choices)
+        for alter in self.alter:
+            alter(service)
+        return service
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One session of the suite, through one kind of network at one rate."""
+
+    kind: str
+    rate: float
+    """Of so many calls one is disturbed, as a share; 0 for what comes by the clock."""
+    subject: Subject = field(default_factory=Subject)
+    options: tuple[str, ...] = ()
+    """For the suite, such as `--area`."""
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """What became of one cell."""
+
+    kind: str
+    rate: float
+    subject: str
+    options: tuple[str, ...]
+    seed: int
+    verdict: str
+    exit_code: int
+    failures: tuple[str, ...]
+    """The requirements that failed; of a service that is well each is a false one."""
+    unstable: tuple[str, ...]
+    verified: int
+    owed: int
+    leftovers: tuple[str, ...]
+    """What reads differently after the run."""
+    disturbed: Mapping[str, int]
+    """How many calls passed, and to how many which thing was done."""
+    network: Mapping[str, Any]
+    """What the run says of the network."""
+    requests: int
+    seconds: float
+    open: tuple[str, ...]
+    """What was not verified, and why."""
+    explanation: str
+
+    @property
+    def share(self) -> float:
+        """How much of what is owed was verified."""
+        return round(self.verified / self.owed, 4) if self.owed else 0.0
+
+
+def run_cell(cell: Cell) -> CellResult:
+    """Run the suite through a network; raise ContractError when it cannot be run."""
+    output = io.StringIO()
+    with TemporaryDirectory() as folder:
+        out = Path(folder)
+        given = ("-q", f"--seed={cell.seed}", "--corpus=none", f"--out={out}", *cell.options)
+        serving = _Serving(cell)
+        started = time.perf_counter()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            code = pytest.main(suite_arguments(*given), plugins=[serving])
+        if not (out / "results.jsonl").is_file():
+            raise ContractError(f"The suite cannot be run ({cell.kind}):\n{output.getvalue().strip()[-2000:]}")
+        record = read_record(out / "results.jsonl")
+    result = add_up(record)
+    owed = [row for row in result.rows if _is_owed(row)]
+    return CellResult(
+        kind=cell.kind,
+        rate=cell.rate,
+        subject=cell.subject.name,
+        options=cell.options,
+        seed=cell.seed,
+        verdict=str(result.verdict),
+        exit_code=int(code),
+        failures=tuple(_told(row) for row in result.rows_with(Verdict.FAILED)),
+        unstable=tuple(_told(row) for row in result.rows_with(Verdict.UNSTABLE)),
+        verified=sum(row.verdict is Verdict.PASSED for row in owed),
+        owed=len(owed),
+        leftovers=tuple(serving.leftovers),
+        disturbed=dict(serving.disturbed),
+        network=asdict(record.footer.network) if record.footer and record.footer.network else {},
+        requests=record.footer.requests if record.footer else 0,
+        seconds=round(time.perf_counter() - started, 1),
+        open=tuple(f"{row.requirement.id}: {row.reason}: {row.detail}" for row in owed if row.is_gap),
+        explanation=result.explanation,
+    )
+
+
+def _is_owed(row: RequirementVerdict) -> bool:
+    stated = row.requirement
+    return stated.level == "must" and stated.selected and row.verdict is not Verdict.NOT_APPLICABLE
+
+
+def _told(row: RequirementVerdict) -> str:
+    check = row.failures[0]
+    shown = "; ".join(f"{one.status} {one.request} {one.request_body or ''}" for one in check.evidence)
+    return f"{row.requirement.id} in {check.test}: expected {check.expected}; got {check.actual}: {shown}"
+
+
+class _Serving:
+    """A pytest plugin that puts a service of ours, behind a network, in the place of the session's target."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        self.leftovers: list[str] = []
+        self.disturbed: Mapping[str, int] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Name what serves the target."""
+        config.stash[SESSION].serve = self._served
+
+    @contextlib.contextmanager
+    def _served(self) -> Iterator[Profile]:
+        cell, subject = self.cell, self.cell.subject
+        service = subject.made()
+        with EmbeddedServer(service) as server:
+            before = readings(service, server.base_url)
+            with (
+                Proxy(server.port, Disturbed(cell.kind, cell.rate), cell.seed) as proxy,
+                self._outages(proxy, server),
+            ):
+                data = profile_data(service.world, proxy.base_url, subject.version)
+                data["limits"] = {**data["limits"], **subject.limits}
+                yield profile_from(data, cell.kind)
+            self.disturbed = proxy.done
+            after = readings(server.service, server.base_url)
+            self.leftovers = sorted(path for path in before if before[path] != after[path])
+
+    def _outages(self, proxy: Proxy, server: EmbeddedServer) -> contextlib.AbstractContextManager[object]:
+        span = OF_A_TIME.get(self.cell.kind)
+        if span is None or not span.is_refused:
+            return contextlib.nullcontext()
+
+        def come_back() -> None:
+            if span.forgets:
+                server.serve(self.cell.subject.made())
+
+        return Outages(proxy, span.every, span.lasting, come_back)
+
+
+def readings(service: Service, base_url: str) -> dict[str, Any]:
+    """Return what an administrator reads of every project, group and merge request of the service's world, by path."""
+    data = profile_data(service.world, base_url, DEFAULT_VERSION)
+    token = data["actors"]["admin"]["token"]
+    with httpx.Client(base_url=f"{base_url}/api/v4", headers={"PRIVATE-TOKEN": token}, trust_env=False) as client:
+        return {path: _read(client, path) for path in sorted(_paths(data["fixtures"]))}
+
+
+def _read(client: httpx.Client, path: str) -> Any:
+    """Return status and body, entries of lists in no order: where something stands in a list is left open."""
+    found: list[Any] = []
+    for page in range(1, _PAGE):
+        answer = client.get(path, params={"page": page, "per_page": _PAGE})
+        body = answer.json() if answer.headers.get("content-type", "").startswith("application/json") else answer.text
+        if not isinstance(body, list):
+            return answer.status_code, body
+        found += body
+        if len(body) < _PAGE:
+            break
+    return answer.status_code, sorted(json.dumps(entry, sort_keys=True) for entry in found)
+
+
+def _paths(fixtures: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what can be read of the fixtures with nothing but their numbers."""
+    contract = Contract.load()
+    reads = [
+        operation.path
+        for operation in contract.operations(Version.parse(DEFAULT_VERSION))
+        if operation.method == "GET"
+        and {part.name for part in operation.parameters if part.place == "path"} <= _NUMBERS
+    ]
+    for level, number, iid in set(_things(fixtures)):
+        for path in reads:
+            if path.startswith(f"/{level}/") and ("{merge_request_iid}" in path) == (iid is not None):
+                yield path.replace("{id}", quote(str(number), safe="")).replace("{merge_request_iid}", str(iid))
+
+
+def _things(fixtures: Mapping[str, Any]) -> Iterator[tuple[str, int, int | None]]:
+    around = {"fuzz_merge_request": "fuzz_project"}
+    for name, value in fixtures.items():
+        for entry in value if isinstance(value, list) else [value]:
+            if name.endswith("merge_request") and "iid" in entry:
+                number = entry.get("project_id") or fixtures[around.get(name, "project")]["id"]
+                yield "projects", number, entry["iid"]
+            for level in ("project", "group"):
+                if name.rstrip("s").endswith(level) and "id" in entry:
+                    yield f"{level}s", entry["id"], None
+
+
+def run_each(cells: Sequence[Cell], progress: Callable[[CellResult], None]) -> list[CellResult]:
+    """Run one cell after the other; `progress` is told of each."""
+    found = []
+    for cell in cells:
+        found.append(run_cell(cell))
+        progress(found[-1])
+    return found

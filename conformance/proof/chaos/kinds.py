@@ -1,0 +1,128 @@
+"""What networks and gateways do to calls, as data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from conformance.proof.chaos.proxy import Passage
+
+Act = Callable[[Passage], None]
+
+_GATEWAY_STATUSES = ("502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout")
+
+
+def resets_before(call: Passage) -> None:
+    """Break the connection before the service hears of the call."""
+    call.reset()
+
+
+def resets_after(call: Passage) -> None:
+    """Break the connection when the work is done."""
+    call.answer()
+    call.reset()
+
+
+def answers_for_the_service(call: Passage) -> None:
+    """Answer as a gateway, with a page for people; of every two such calls one was made."""
+    if call.chance.random() < 0.5:  # noqa: PLR2004 - every second one
+        call.answer()
+    call.say(_of_gateway(call.chance.choice(_GATEWAY_STATUSES)))
+
+
+def throttles(call: Passage) -> None:
+    """Refuse the call as one too many."""
+    call.say(_whole("429 Too Many Requests", "text/plain", "Retry later\n", "Retry-After: 1\r\n"))
+
+
+def truncates(call: Passage) -> None:
+    """Break off in the middle of the body; where there is none, in the head."""
+    answer = call.answer()
+    call.say(answer.head + answer.body[: len(answer.body) // 2] if answer.body else answer.head[:-2])
+    call.reset()
+
+
+def drips(call: Passage) -> None:
+    """Bring the body in ten parts, within two seconds."""
+    answer = call.answer()
+    call.say(answer.head)
+    step = len(answer.body) // 10 + 1
+    for start in range(0, len(answer.body), step):
+        time.sleep(0.2 * call.chance.random())
+        call.say(answer.body[start : start + step])
+
+
+def comes_late(call: Passage) -> None:
+    """Bring the answer after 500 ms, 100 more or less."""
+    time.sleep(call.chance.uniform(0.4, 0.6))
+    call.say(call.answer().whole)
+
+
+#: What may become of one call among many, by name.
+OF_A_CALL: Mapping[str, Act] = {
+    "reset-before": resets_before,
+    "reset-after": resets_after,
+    "gateway": answers_for_the_service,
+    "throttled": throttles,
+    "truncated": truncates,
+    "slow-body": drips,
+    "late": comes_late,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What becomes of the service for some seconds, again and again."""
+
+    every: float
+    lasting: float
+    is_refused: bool = True
+    """Whether there are no connections meanwhile; a gateway answers 503 otherwise."""
+    forgets: bool = False
+    """Whether the service begins anew afterwards, as it was when it was first started."""
+
+
+#: By name.
+OF_A_TIME: Mapping[str, Span] = {
+    "unavailable": Span(10, 2, is_refused=False),
+    "refused": Span(60, 10),
+    "restart-kept": Span(15, 1),
+    "restart-lost": Span(15, 1, forgets=True),
+}
+
+
+@dataclass
+class Disturbed:
+    """A network that does one thing to calls, at a rate, and may be away for some seconds again and again."""
+
+    kind: str
+    rate: float = 0.0
+    """Of how many calls one is disturbed, as a share."""
+    _begun: float = field(default_factory=time.monotonic)
+
+    def passes(self, call: Passage) -> str | None:
+        """Disturb a call, or let it pass."""
+        span = OF_A_TIME.get(self.kind)
+        if span is not None and not span.is_refused and self._is_away(span):
+            call.say(_of_gateway(_GATEWAY_STATUSES[1]))
+            return self.kind
+        act = OF_A_CALL.get(self.kind)
+        if act is None or call.chance.random() >= self.rate:
+            call.say(call.answer().whole)
+            return None
+        act(call)
+        return self.kind
+
+    def _is_away(self, span: Span) -> bool:
+        return (time.monotonic() - self._begun) % span.every >= span.every - span.lasting
+
+
+def _of_gateway(status: str) -> bytes:
+    page = f"<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>\n"
+    return _whole(status, "text/html", page)
+
+
+def _whole(status: str, media_type: str, body: str, more: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+    return f"{head}{body}".encode()
