@@ -130,7 +130,7 @@ class Client:
 
     @contextmanager
     def arranging(self) -> Iterator[None]:
-        """While the context lasts, the test of this thread arranges or puts back: what may be done twice is sent again."""
+        """While the context lasts, the test of this thread arranges: what may be done twice is sent again."""
         test = self.test
         self._arranging.add(test)
         try:
