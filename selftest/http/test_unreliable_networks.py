@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.http.client import Client
+from conformance.http.client import Client, RequestsSpentError, TargetGoneError
+from conformance.proof.chaos.kinds import Disturbed
+from conformance.proof.chaos.proxy import Proxy
+from conformance.reference import EmbeddedServer, create_service
 from conformance.target.profile import Actor, profile_from
 from selftest.proof.hostile import GOOD, Answer, Call, Line, resets, says, serving, whole
 
@@ -58,7 +62,7 @@ def test_a_read_is_repeated_once_after_a_broken_connection(breaks: Answer) -> No
     turns = Turns(breaks)
     exchange, retries = asked(turns)
     assert exchange.body == GOOD, exchange.problem
-    assert retries == {"broken connection": 1}
+    assert retries == {"connection broken": 1}
 
 
 def test_a_read_whose_repetition_breaks_too_is_unanswered() -> None:
@@ -102,11 +106,71 @@ def test_what_a_gateway_answers_is_waited_for_and_asked_again(status: bytes, hea
 
 def test_what_a_gateway_keeps_answering_is_no_answer_of_the_service() -> None:
     turns = Turns(*[failing(b"503 Service Unavailable")] * 9)
-    exchange, _ = asked(turns, call_seconds=1)
+    exchange, _ = asked(turns, call_seconds=0.25)
     assert exchange.status is None
     assert exchange.problem == "status 503, which a gateway answers in the place of the service"
     assert exchange.body == b""
     assert turns.calls == 3
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("fails", [resets, failing(b"503 Service Unavailable")], ids=["reset", "503"])
+def test_what_may_be_done_twice_is_sent_again_while_arranging(fails: Answer, method: str) -> None:
+    turns = Turns(fails)
+    with serving(turns) as server, client_of(server.base_url) as client, client.arranging():
+        assert client.send(MAINTAINER, method, "/version").status == 200
+        assert client.send(MAINTAINER, "POST", "/version").status == 200
+    assert turns.calls == 3
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_who_cannot_be_reached_for_a_while_is_waited_for(method: str) -> None:
+    with (
+        EmbeddedServer(create_service()) as server,
+        Proxy(server.port, Disturbed("none")) as proxy,
+        client_of(proxy.base_url) as client,
+    ):
+        assert client.send(None, "GET", "/version").status is not None
+        proxy.down()
+        returning = threading.Timer(0.4, proxy.up)
+        returning.start()
+        assert client.send(None, method, "/version").status is not None
+        returning.join()
+        assert client.retries.counts["connection refused"] > 0
+        assert not client.retries.unanswered
+
+
+def test_who_cannot_be_reached_any_more_is_gone_when_the_time_is_over() -> None:
+    with serving(good) as server, client_of(server.base_url, call_seconds=0.3) as client:
+        assert client.send(MAINTAINER, "GET", "/version").status == 200
+        server.close()
+        with pytest.raises(TargetGoneError, match="takes no connections"):
+            client.send(MAINTAINER, "GET", "/version")
+
+
+def test_beyond_the_requests_that_are_allowed_a_test_may_only_clean_up() -> None:
+    with serving(good) as server, client_of(server.base_url) as client:
+        client.most_requests, client.test = 1, "the last"
+        assert client.send(MAINTAINER, "GET", "/version").status == 200
+        with pytest.raises(RequestsSpentError, match="the 1 requests of --max-requests"):
+            client.send(MAINTAINER, "GET", "/version")
+        assert client.send(MAINTAINER, "PUT", "/version").status == 200
+        client.test = "one more"
+        with pytest.raises(RequestsSpentError):
+            client.send(MAINTAINER, "GET", "/version")
+
+
+def test_what_came_to_nothing_is_counted_by_its_cause() -> None:
+    turns = Turns(resets, failing(b"502 Bad Gateway"), says(whole(b"x", headers=b"Content-Encoding: gzip\r\n")))
+    with serving(turns) as server, client_of(server.base_url) as client:
+        for _ in range(3):
+            client.send(MAINTAINER, "POST", "/version")
+    found = {str(trouble): number for trouble, number in client.retries.unanswered.items()}
+    assert found == {
+        "connection broken": 1,
+        "a gateway answered in the place of the service": 1,
+        "an answer that cannot be read, or is out of bounds": 1,
+    }
 
 
 def test_all_waiting_of_a_run_comes_from_one_budget() -> None:

@@ -126,10 +126,10 @@ def test_a_refusal_beside_a_call_that_nobody_is_served_is_inconclusive(maintaine
 
 def test_too_many_requests_is_never_a_verdict(maintainer: Any, lines: list[Line]) -> None:
     caller = maintainer(429, {})
-    caller._run.client._waited = 1e9  # noqa: SLF001 - as if all waiting had been done
+    caller._run.client.retries.waited = 1e9  # noqa: SLF001 - as if all waiting had been done
     with pytest.raises(Unmet, match="429"), verifies(ON):
         caller.get(SCOPE).must_be_refused(beside=None)
-    assert checks(lines)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
+    assert checks(lines)[ON] == [(Outcome.INCONCLUSIVE, Reason.NO_ANSWER)]
 
 
 def test_an_absence_proves_nothing_when_the_thing_was_never_there(maintainer: Any) -> None:
