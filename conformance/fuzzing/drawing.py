@@ -8,7 +8,6 @@ import os
 import tempfile
 import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,13 @@ import hypothesis
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import HypothesisException
-from hypothesis.internal.conjecture import providers
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core import NotSet
 from schemathesis.generation import GenerationMode
 from schemathesis.generation.feedback import NO_FEEDBACK
 
 from conformance.fuzzing.cases import DrawnCase, Pairs, leads_elsewhere
+from conformance.fuzzing.choices import seeded
 from conformance.suite.arrange import ABSENT
 
 if TYPE_CHECKING:
@@ -124,15 +123,16 @@ def _examples(
 
     strategy = view.as_strategy(generation_mode=mode, feedback=NO_FEEDBACK, path_parameters=_given(view))
     drawing = hypothesis.seed(number)(hypothesis.given(case=strategy)(remember))
-    limits = settings(
-        max_examples=share,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    with warnings.catch_warnings(), _no_constants_of_loaded_modules():
+    with warnings.catch_warnings(), seeded(number) as backend:
         warnings.simplefilter("ignore")
+        limits = settings(
+            max_examples=share,
+            backend=backend,
+            deadline=None,
+            database=None,
+            phases=(Phase.generate,),
+            suppress_health_check=list(HealthCheck),
+        )
         try:
             limits(drawing)()
         except (_TimeIsUpError, HypothesisException):
@@ -151,29 +151,6 @@ def _given(view: APIOperation[Any, Any, Any, Any]) -> dict[str, str]:
 def _takes_any_text(schema: Mapping[str, Any]) -> bool:
     own = schema.get("type") == "string" and not schema.keys() & {"enum", "pattern", "format"}
     return own or any(map(_takes_any_text, schema.get("anyOf", ())))
-
-
-@contextmanager
-def _no_constants_of_loaded_modules() -> Iterator[None]:
-    """
-    Draw only from the document.
-
-    Hypothesis also draws constants from the source of whichever modules are loaded, so that the same seed would draw
-    other cases in another environment. It has no switch for that.
-    """
-    found = getattr(providers, "_get_local_constants", None)
-    cache = getattr(providers, "CONSTANTS_CACHE", None)
-    if found is None or cache is None:
-        yield
-        return
-    nothing = type(found())()
-    cache.cache.clear()
-    providers._get_local_constants = lambda: nothing  # noqa: SLF001 - see above
-    try:
-        yield
-    finally:
-        providers._get_local_constants = found  # noqa: SLF001 - see above
-        cache.cache.clear()
 
 
 def _mixed(seed: int, *parts: str) -> int:

@@ -6,7 +6,7 @@ import gzip
 import re
 import threading
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx
@@ -15,16 +15,34 @@ import pytest
 from conformance.proof.foreign import ForeignFault, faults
 from conformance.reference import EmbeddedServer, Service, create_service
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _MOMENT = re.compile(r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z")
 _FEBRUARY = re.compile(r"-02-30")
 
 
-class Story:
-    """Everything that happens, in order, to a service; `told` are the answers."""
+class ToldOtherwiseError(Exception):
+    """A service answers otherwise than a healthy one."""
 
-    def __init__(self, service: Service, client: httpx.Client) -> None:
+
+class Story:
+    """
+    Everything that happens, in order, to a service; `told` are the answers.
+
+    With the answers of a healthy service it ends at the first that differs.
+    """
+
+    def __init__(self, service: Service, client: httpx.Client, healthy: Sequence[str] | None = None) -> None:
         self.world, self.client, self.service = service.world, client, service
         self.told: list[str] = []
+        self._healthy = healthy
+
+    def _tell(self, answer: str) -> None:
+        place = len(self.told)
+        self.told.append(answer)
+        if self._healthy is not None and self._healthy[place : place + 1] != [answer]:
+            raise ToldOtherwiseError(answer)
 
     def call(self, actor: str, method: str, path: str, body: Any = None, *, token: str | None = None) -> Any:
         """Send one call, by an actor or with a token, and remember the answer."""
@@ -39,7 +57,7 @@ class Story:
             text = _MOMENT.sub("MOMENT", text)
         text = re.sub(r'"created":(\d{10})\b', '"created":SECONDS', text)
         name = answer.headers.get("content-disposition", "")
-        self.told.append(f"{actor} {method} {path} {body or ''} -> {answer.status_code} {name} {text}")
+        self._tell(f"{actor} {method} {path} {body or ''} -> {answer.status_code} {name} {text}")
         try:
             return answer.json()
         except ValueError:
@@ -425,16 +443,20 @@ class Story:
         if isinstance(found, dict) and "approved_by" in found:
             found = found["approved_by"]
         values = list(found.values()) if isinstance(found, dict) else len(found)
-        self.told.append(f"{path}: {values}")
+        self._tell(f"{path}: {values}")
 
 
-def told_by(version: str, fault: ForeignFault | None = None) -> list[str]:
-    """Return what a service of that version answers to the story, with a fault or without."""
+def told_by(version: str, fault: ForeignFault | None = None, healthy: Sequence[str] | None = None) -> list[str]:
+    """
+    Return what a service of that version answers to the story, with a fault or without.
+
+    Raise ToldOtherwiseError at the first answer that is not that of a healthy one.
+    """
     service = create_service(version=version, choices=fault.choices if fault else None)
     if fault is not None:
         fault.apply(service)
     with EmbeddedServer(service) as server, httpx.Client(base_url=f"{server.base_url}/api/v4") as client:
-        return Story(service, client).tell()
+        return Story(service, client, healthy).tell()
 
 
 @cache
@@ -449,4 +471,5 @@ def test_the_story_is_the_same_each_time() -> None:
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
 def test_a_foreign_fault_shows_in_plain_calls(fault: ForeignFault) -> None:
-    assert told_by(fault.version, fault) != healthy(fault.version)
+    with pytest.raises(ToldOtherwiseError):
+        told_by(fault.version, fault, healthy(fault.version))
