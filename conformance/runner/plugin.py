@@ -169,7 +169,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if is_suite(item) and id_of(item) in plan.left_out]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        unwanted = set(left_out)
+        items[:] = [item for item in items if item not in unwanted]
 
 
 def _once_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:

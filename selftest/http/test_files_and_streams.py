@@ -49,7 +49,7 @@ def server(reply: Callable[[http.server.BaseHTTPRequestHandler], Reply]) -> Iter
             pass
 
     httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=httpd.serve_forever, daemon=True).start()
+    threading.Thread(target=httpd.serve_forever, args=[0.01], daemon=True).start()
     try:
         yield f"http://127.0.0.1:{httpd.server_port}", seen
     finally:

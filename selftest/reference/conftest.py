@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from conformance.reference import Choices, EmbeddedServer, Service, create_service
+from selftest.conftest import NO_AUTHORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +26,8 @@ class Served:
 
     def anonymous(self) -> httpx.Client:
         """Give a client without a token."""
-        return self.clients.enter_context(httpx.Client(base_url=f"{self.server.base_url}/api/v4", timeout=10))
+        client = httpx.Client(base_url=f"{self.server.base_url}/api/v4", timeout=10, verify=NO_AUTHORITIES)
+        return self.clients.enter_context(client)
 
     def acting_as(self, actor: str) -> httpx.Client:
         """Give a client with the actor's token."""
