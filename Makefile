@@ -33,7 +33,7 @@ conformance: $(READY) ## hold the embedded reference against the specification
 	@$(BIN)/conformance run
 
 test: $(READY) ## run all tests of the engine, the reference and the suite
-	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup selftest
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder selftest
 
 check: $(READY) ## lint, format, types, layers, private names, and the contract's own consistency
 	@$(BIN)/ruff check .

@@ -35,8 +35,15 @@ VERSION = "17.7"
 #: For clients that speak plain HTTP: httpx would read all authorities anew for each of them, which takes 30 ms.
 NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
-_INDEPENDENT = frozenset({"cli", "http", "proof", "suite", "target"})
-_LONG = frozenset({"test_every_version", "test_variants"})
+#: Folders and files whose tests have all they need, each for itself.
+_INDEPENDENT = frozenset({"cli", "http", "proof", "suite", "target", "test_foreign_faults"})
+#: Files whose tests share runs.
+_SHARING = frozenset({"test_every_version", "test_variants"})
+#: What takes longest is begun first, so that no worker is busy long after the others.
+_LONGEST_FIRST = (
+    *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_hostile_targets"),
+    *("test_bad_input", "test_foreign_faults", "test_legal_targets", "test_order", "test_attempts", "test_wheel"),
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the groups
@@ -44,11 +51,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     Tell several workers what to share out: single tests where each has all it needs, otherwise whole files.
 
-    A file's tests often share a costly start, which each worker would make anew. The longest files come first.
+    A file's tests often share a costly start, which each worker would make anew.
     """
-    items.sort(key=lambda item: item.path.stem not in _LONG)
+    items.sort(key=lambda item: [*_LONGEST_FIRST, item.path.stem].index(item.path.stem))
     for item in items:
-        if item.path.stem in _LONG or item.path.parent.name not in _INDEPENDENT:
+        if item.path.stem in _SHARING or not _INDEPENDENT & {item.path.stem, item.path.parent.name}:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -17,8 +18,28 @@ from conformance.cli.target import serve, target
 from conformance.cli.versions import lint_traffic, readiness
 from conformance.errors import ConformanceError, ExitCode
 
+#: What a shell calls a command that was ended by a reader who went away: no verdict, and none of ours.
+_READER_GONE = 141
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Commands(click.Group):
+    """The commands; whoever reads their output may go away, as `head` does, which changes no verdict."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Let a command run, and return its exit code; click itself would end with 1."""
+        try:
+            code = super().invoke(ctx)
+        except BrokenPipeError:
+            code = _READER_GONE
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python would try once more at its end, and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="conformance")
 def commands() -> None:
     """
@@ -60,10 +81,6 @@ def main() -> None:
     except ConformanceError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # Whoever reads the output has seen enough.
-        sys.stderr.close()
-        sys.exit(0)
     except OSError as error:
         where = f" ({Path(str(error.filename))})" if error.filename else ""
         click.echo(f"Error: {error.strerror or error}{where}.", err=True)

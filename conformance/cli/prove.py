@@ -14,6 +14,7 @@ from conformance.errors import ExitCode, UsageError
 from conformance.proof import Fault, all_faults, faults_named
 from conformance.proof.coverage import Coverage, coverage
 from conformance.proof.report import Proof, write_proof
+from conformance.results.plan import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--fault", "names", multiple=True, help="Only this fault. May be repeated.")
-@click.option("--area", help="Only faults of this area.")
-@click.option("--requirement", help="Only faults of this requirement.")
+@click.option("--area", "areas", multiple=True, help="Only faults of this area. May be repeated.")
+@click.option("--requirement", "requirements", multiple=True, help="Only faults of this requirement. May be repeated.")
 @click.option(
     "--version",
     metavar="V",
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 def prove(  # noqa: PLR0913 - the options of a command
     *,
     names: tuple[str, ...],
-    area: str | None,
-    requirement: str | None,
+    areas: tuple[str, ...],
+    requirements: tuple[str, ...],
     version: str | None,
     jobs: int,
     out: Path,
@@ -56,8 +57,9 @@ def prove(  # noqa: PLR0913 - the options of a command
     if version is not None:
         version = str(Version.parse_known(version) or version)
     known = faults_named(contract, names, version) if names else all_faults(contract, version)
-    faults = _selected(known, contract, area, requirement)
-    reach = _reach(contract, known, version, area, requirement) if not names else None
+    selection = Selection(areas, requirements)
+    faults = _selected(known, contract, selection)
+    reach = _reach(contract, known, version, selection) if not names else None
     journal = Journal(out / "proof.jsonl", contract, resume=resume)
     left = [fault for fault in faults if not journal.has(fault)]
     started = time.monotonic()
@@ -80,37 +82,16 @@ def prove(  # noqa: PLR0913 - the options of a command
     return said(proof, out)
 
 
-def _selected(
-    faults: Sequence[Fault],
-    contract: Contract,
-    area: str | None,
-    requirement: str | None,
-) -> list[Fault]:
-    chosen = [
-        fault
-        for fault in faults
-        if (area is None or contract.requirements[fault.requirement].area == area)
-        and (requirement is None or fault.requirement == requirement)
-    ]
+def _selected(faults: Sequence[Fault], contract: Contract, selection: Selection) -> list[Fault]:
+    chosen = [fault for fault in faults if selection.has(contract.requirements[fault.requirement])]
     if not chosen:
         raise UsageError("No fault is selected. `conformance prove` without options tries all, and names them.")
     return chosen
 
 
-def _reach(
-    contract: Contract,
-    faults: Sequence[Fault],
-    version: str | None,
-    area: str | None,
-    requirement: str | None,
-) -> Coverage:
+def _reach(contract: Contract, faults: Sequence[Fault], version: str | None, selection: Selection) -> Coverage:
     """Return which of the selected requirements have a fault."""
-    return coverage(
-        contract,
-        {fault.requirement for fault in faults},
-        version,
-        lambda entry: (area is None or entry.area == area) and (requirement is None or entry.id == requirement),
-    )
+    return coverage(contract, {fault.requirement for fault in faults}, version, selection.has)
 
 
 def said(proof: Proof, out: Path) -> ExitCode:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
+from conformance.runner.progress import forgiving
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -166,7 +169,8 @@ def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tu
     if ready_for is not None:
         Version.parse_known(ready_for)
     watcher = _Watcher()
-    code = int(pytest.main(arguments, plugins=[*plugins, watcher]))
+    with contextlib.redirect_stdout(forgiving(sys.stdout)):  # a reader that goes away takes no verdict along
+        code = int(pytest.main(arguments, plugins=[*plugins, watcher]))
     if ready_for is not None and watcher.session is not None:
         from conformance.cli.versions import after_run  # noqa: PLC0415 - only this way of running needs it
 

@@ -112,8 +112,7 @@ class _Sending:
     def judged(self, case: DrawnCase, exchange: Exchange) -> Iterator[Failure]:
         """Yield what no reading of the text allows about one answer."""
         status, operation = exchange.status, self.arranged.operation
-        run = current_run()
-        if status is None or status == _TOO_MANY_REQUESTS or run.validator.is_gateway_error(exchange):
+        if status is None or status == _TOO_MANY_REQUESTS:
             return
         if operation.alias_of and 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
             return  # an older name may send its callers to the newer one, which is judged by itself

@@ -145,8 +145,8 @@ class _Serving:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Name what serves the target."""
-        config.stash[SESSION].serve = self._served
+        """Name what serves the target; the record is all that is read of the run."""
+        config.stash[SESSION].serve, config.stash[SESSION].renders = self._served, False
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -62,9 +61,9 @@ class _Server(uvicorn.Server):
             listener.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
-        deadline = time.monotonic() + _SECONDS_TO_ANSWER
-        while (self.server_state.connections or self.server_state.tasks) and time.monotonic() < deadline:
-            await asyncio.sleep(_TICK_SECONDS / 20)
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=_SECONDS_TO_ANSWER)
+        await asyncio.sleep(0)
 
 
 class EmbeddedServer:

@@ -46,11 +46,6 @@ class Selection:
     includes_slow: bool = False
 
     @property
-    def is_everything(self) -> bool:
-        """Whether no area and no requirement was named."""
-        return not self.areas and not self.requirements
-
-    @property
     def words(self) -> tuple[str, ...]:
         """The options by which it was selected, as the operator wrote them."""
         areas = (f"--area {name}" for name in self.areas)

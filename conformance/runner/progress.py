@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 import pytest
 from rich.console import Console
@@ -330,9 +330,14 @@ class _Forgiving(io.TextIOBase):
         return not self._stream.closed and self._stream.isatty()
 
 
+def forgiving(stream: TextIO) -> TextIO:
+    """Return a stream that writes on another as long as somebody reads that, and into nothing afterwards."""
+    return cast("TextIO", _Forgiving(stream))
+
+
 def screen_on(stream: TextIO, *, colour: bool, may_move: bool) -> Live | Log:
     """Return what shows progress on a stream: one that moves only where somebody watches a terminal."""
-    file = _Forgiving(stream)
+    file = forgiving(stream)
     plain = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
     console = Console(file=file, no_color=not colour, **plain)  # type: ignore[arg-type]
     if may_move and file.isatty() and console.is_interactive:

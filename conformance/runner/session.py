@@ -103,7 +103,8 @@ class Session:
     """Whether it ended before its first test, for the target could not be tested."""
     result: RunResult | None = None
     record: RunRecord | None = None
-    reports: tuple[Path, ...] = ()
+    renders: bool = True
+    """Whether reports are made of the record."""
     reports_problem: str | None = None
     """Why not all reports could be written."""
     corpus_folder: Path | None = None
@@ -472,8 +473,10 @@ class Session:
         recorder.close_with(replace(footer, verdict=result.verdict, exit_code=result.exit_code))
         self.record = recorder.read_back()
         self.result = add_up(self.record)
+        if not self.renders:
+            return
         try:
-            self.reports = render_all(self.record, recorder.file.parent)
+            render_all(self.record, recorder.file.parent)
         except Exception as error:  # noqa: BLE001 - whatever a renderer stumbles over, the record is not lost
             self.reports_problem = f"Reports could not be written: {error} The record is kept: {recorder.file}"
             print(self.reports_problem, file=sys.stderr)  # noqa: T201 - it must reach the operator in any case

@@ -19,7 +19,6 @@ __all__ = ["Finding", "ResponseValidator", "Seen"]
 _REMEMBERED_PATHS = 4096
 
 #: What a gateway answers when the service behind it, or in front of it, cannot be reached.
-_GATEWAY_ERRORS = (502, 503, 504)
 
 
 class ResponseValidator:
@@ -49,13 +48,6 @@ class ResponseValidator:
         """Return the id of the operation that a call is of, or method and path where the contract has none."""
         operation = self.operation_of(call.method, call.path)
         return operation.id if operation else f"{call.method} {call.path}"
-
-    def is_gateway_error(self, exchange: Exchange) -> bool:
-        """Tell whether a gateway behind the service failed, which says nothing about the service itself."""
-        if exchange.status not in _GATEWAY_ERRORS:
-            return False
-        operation = self.operation_of(exchange.call.method, exchange.call.path)
-        return operation is not None and operation.has_gateway
 
     def seen(self, exchange: Exchange) -> Seen:
         """

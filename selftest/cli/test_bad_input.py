@@ -175,6 +175,19 @@ def test_a_killed_run_leaves_a_record_from_which_the_report_is_made(
     assert "cut off" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(("run", "-q", "--requirement", "job-token-scope.switch.on", "--out", "out"), 0), (("requirements",), 141)],
+    ids=["a run", "a list"],
+)
+def test_a_reader_who_goes_away_turns_no_verdict(tmp_path: Path, command: tuple[str, ...], code: int) -> None:
+    process = started(*command, cwd=tmp_path)
+    process.stdout.close()  # type: ignore[union-attr]  # it is a pipe
+    process.stdout = None
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (code, "")
+
+
 def test_a_target_that_dies_in_mid_run_leaves_an_incomplete_report(
     write_profile: Callable[..., Path],
     slow_reference: Any,

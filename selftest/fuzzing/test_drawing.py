@@ -8,9 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
+from hypothesis.internal.conjecture.provider_conformance import run_conformance_test
 
 from conformance.contract import Contract, Operation, Version
 from conformance.fuzzing import Budget, Corpus, DrawnCase, draw
+from conformance.fuzzing.choices import SeededChoices
 from conformance.suite.arrange import ABSENT, Place
 from conformance.target.profile import Profile, profile_from
 
@@ -75,6 +78,10 @@ def test_another_process_with_other_modules_draws_the_same_cases(contract: Contr
     assert elsewhere.stdout.strip() == str([case.wire for case in here])
     assert not (tmp_path / ".hypothesis").exists()
     assert not (tmp_path / ".schemathesis").exists()
+
+
+def test_the_choices_of_drawn_cases_are_all_that_hypothesis_asks_of_a_backend() -> None:
+    run_conformance_test(SeededChoices, settings=settings(max_examples=50, database=None))
 
 
 def test_another_seed_draws_other_cases(corpus: Corpus, contract: Contract) -> None:

@@ -21,13 +21,6 @@ OWNERS = ("self", "cls")
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr", "attrgetter"})
 #: Public names of the standard library and of Starlette that begin with an underscore all the same.
 PUBLIC = frozenset({"_replace", "_asdict", "_fields", "_make", "_value_"})
-#: Where a private name is used in spite of all this, with the reason.
-EXCEPTIONS = {
-    "conformance/fuzzing/drawing.py": (
-        "Hypothesis also draws constants out of whichever modules are loaded and has no switch for that: with them the "
-        "same seed would draw other cases from a checkout than from a wheel."
-    ),
-}
 #: What the tests of the suite may import: its words, the drawn calls, and what they are written in.
 SPOKEN = frozenset({"conformance.suite", "conformance.fuzzing", "pytest", "hypothesis"})
 
@@ -111,8 +104,7 @@ def test_no_private_name_of_another_library_is_used(folder: str) -> None:
     found = {
         name: [f"line {line}: {text}" for line, text in _private_names(_tree(file))] for name, file in files.items()
     }
-    assert {name: names for name, names in found.items() if names and name not in EXCEPTIONS} == {}
-    assert [name for name in EXCEPTIONS if name in found and not found[name]] == []
+    assert {name: names for name, names in found.items() if names} == {}
 
 
 @pytest.mark.parametrize(

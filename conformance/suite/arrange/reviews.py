@@ -179,13 +179,16 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
 
     Where the list cannot be read, it is the rules that the test is known to have created.
     """
-    before = _listed(writer, rules)
-    _CREATED[rules] = set()
+    before, around = _listed(writer, rules), _CREATED.get(rules)
+    created_here = _CREATED[rules] = set()
     with _overriding_put_back(writer, rules):
         try:
             yield
         finally:
-            now, created_here = _listed(writer, rules), _CREATED.pop(rules)
+            now = _listed(writer, rules)
+            _CREATED.pop(rules)
+            if around is not None:  # the test put the same list back around this
+                _CREATED[rules] = around
             writer.delete_each(rules, created_here if before is None or now is None else now - before)
 
 

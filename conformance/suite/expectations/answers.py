@@ -35,8 +35,6 @@ class Answer:
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: {self.exchange.problem}")
         if status == TOO_MANY_REQUESTS:  # back-pressure, never a verdict
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: the target kept answering 429, too many requests")
-        if current_run().validator.is_gateway_error(self.exchange):
-            raise Unmet(Reason.PRECONDITION, f"{self._what()}: the gateway behind the service answered {status}")
         return status
 
     @property
