@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conformance.results.record import RunRecord
 
 
-#: Texts by their path below the folder of the run.
-Files = Mapping[str, str]
+#: Texts by their path below the folder of the run; a long one piece by piece.
+Files = Mapping[str, str | Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Format:
     """Pattern of the files of an earlier rendering that must not stay beside those of this one."""
 
 
-def _in_one_file(name: str, file: str, render: Callable[[Facts], str]) -> Format:
+def _in_one_file(name: str, file: str, render: Callable[[Facts], str | Iterable[str]]) -> Format:
     return Format(name, file, lambda facts, _: {file: render(facts)})
 
 
@@ -77,7 +77,7 @@ def render_all(record: RunRecord, folder: Path) -> tuple[Path, ...]:
 
 def printed(record: RunRecord, format_: str) -> str:
     """Return the text of a format that is printed and not written."""
-    return "".join(FORMATS[format_].render(Facts.of(record), {}).values())
+    return "".join("".join(text) for text in FORMATS[format_].render(Facts.of(record), {}).values())
 
 
 def render(
@@ -119,10 +119,14 @@ def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
         for name, text in texts.items():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            # Half a surrogate pair, which JSON may hold, has no bytes of its own; its escape has.
-            content = text.encode("utf-8", "backslashreplace")
-            file.write_bytes(content)
-            digests[name] = hashlib.sha256(content).hexdigest()
+            digest = hashlib.sha256()
+            with file.open("wb") as stream:
+                for piece in (text,) if isinstance(text, str) else text:
+                    # Half a surrogate pair, which JSON may hold, has no bytes of its own; its escape has.
+                    content = piece.encode("utf-8", "backslashreplace")
+                    stream.write(content)
+                    digest.update(content)
+            digests[name] = digest.hexdigest()
     except OSError as error:
         raise UsageError(
             f"Cannot write the {form.name} report to {folder}: {error.strerror or error}. "

@@ -6,11 +6,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import TestOutcome
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.reports.facts import Facts, Tally
     from conformance.results.record import Check, Header
     from conformance.results.verdicts import RequirementVerdict
@@ -20,13 +23,28 @@ if TYPE_CHECKING:
 REPORT_FORM = 2
 
 
-def render(facts: Facts) -> str:
-    """Return the report as JSON text: nothing shortened, nothing left out."""
-    return json.dumps(document(facts), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+def render(facts: Facts) -> Iterator[str]:
+    """Yield the report as JSON text, piece by piece: of a large record it would not fit into memory as one."""
+    head, _, end = _text({**_about(facts), "requirements": []}).rpartition("[]")
+    yield head
+    mark = "[\n"
+    for row in facts.result.rows:
+        yield f"{mark}{indent(_text(_plain(_requirement(row))), '    ')}"
+        mark = ",\n"
+    yield ("\n  ]" if facts.result.rows else "[]") + end + "\n"
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def document(facts: Facts) -> dict[str, Any]:
-    """Return the report as plain JSON data."""
+    """Return the report as plain JSON data: nothing shortened, nothing left out."""
+    return {**_about(facts), "requirements": [_plain(_requirement(row)) for row in facts.result.rows]}
+
+
+def _about(facts: Facts) -> dict[str, Any]:
+    """Return all but the requirements as plain JSON data."""
     result, footer = facts.result, facts.record.footer
     data = {
         "form": REPORT_FORM,
@@ -44,7 +62,6 @@ def document(facts: Facts) -> dict[str, Any]:
         "readiness": facts.record.readiness,
         "warnings": facts.warnings,
         "problems": [asdict(problem) for problem in facts.problems],
-        "requirements": [_requirement(row) for row in result.rows],
     }
     plain: dict[str, Any] = _plain(data)
     return plain

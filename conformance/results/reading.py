@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TextIO
 
 from conformance.errors import UsageError
 from conformance.results.record import (
@@ -16,6 +19,7 @@ from conformance.results.record import (
     Header,
     ItemSeen,
     ItemState,
+    Latency,
     NetworkUse,
     Notice,
     Outcome,
@@ -26,9 +30,10 @@ from conformance.results.record import (
     TestEnd,
     TestOutcome,
 )
+from conformance.results.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 #: The first form had no line for a test that was planned and did not run, and no digest.
@@ -44,7 +49,12 @@ LINE_KINDS: Mapping[type, str] = {
 }
 
 #: Lines of which a record has one at most.
-_ONCE = ("header", "plan", "table", "access", "footer")
+_ONCE = ("header", "plan", "table", "access", "latencies", "footer")
+#: Characters of bodies that are kept whole: a report of more is read by nobody, and has to fit into memory.
+_BODIES = 20_000_000
+_SHORT_BODY = 200
+#: No line of a record comes near: the longest is the plan.
+_LONGEST_LINE = 50_000_000
 
 Row = dict[str, Any]
 #: What a line leaves out of an exchange where there is none.
@@ -60,83 +70,174 @@ def read_record(file: Path) -> RunRecord:
     """
     try:
         with file.open(encoding="utf-8", errors="replace", newline="") as stream:
-            lines = stream.readlines()
+            return parse(_lines(stream, str(file)), str(file))
     except OSError as error:
         raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
-    return parse(lines, str(file))
 
 
-def parse(lines: Sequence[str], name: str) -> RunRecord:
+def _lines(stream: TextIO, name: str) -> Iterator[str]:
+    """Yield line after line: neither a record of a whole night nor a file of another sort needs to fit into memory."""
+    while line := stream.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise UsageError(f"{name} is not the record of a run: it has a line of {_LONGEST_LINE} characters.")
+        yield line
+
+
+def parse(lines: Iterable[str], name: str) -> RunRecord:
     """Return the record that some lines hold; `name` says in messages where they are from. See `read_record`."""
-    rows, damage = _rows(lines)
-    if not rows or rows[0].get("kind") != "header" or not isinstance(rows[0].get("form"), int):
-        raise UsageError(f"{name} is not the record of a run: its first line is no header.")
-    form = rows[0]["form"]
-    if form not in (FIRST_FORM, RECORD_FORM):
-        raise UsageError(f"{name} has form {form}; this version reads forms {FIRST_FORM} and {RECORD_FORM}.")
-    by_kind: dict[str, list[Row]] = {}
-    for row in rows:
-        by_kind.setdefault(str(row.pop("kind")), []).append(row)
-    try:
-        record = _record(by_kind, damage)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{name} is damaged: {type(error).__name__}: {error}.") from error
-    problem = _contradiction(record, by_kind, lines)
-    if problem and not damage:
-        raise UsageError(f"{name} contradicts itself: {problem}. It was changed after the run, and shows nothing.")
-    return record
-
-
-def _rows(lines: Sequence[str]) -> tuple[list[Row], tuple[str, ...]]:
-    """Return the lines that can be read, and a sentence for each that cannot; a last one that is cut off is passed."""
-    rows: list[Row] = []
-    damage: list[str] = []
+    reading = _Reading(name)
     for number, line in enumerate(lines, start=1):
+        reading.take(number, line)
+    return reading.record()
+
+
+class _Reading:
+    """A record while it is read: each line becomes what it stands for at once, and bodies are kept once."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._by_kind: dict[str, list[Any]] = {}
+        self._damage: list[str] = []
+        self._texts: dict[str, str] = {}
+        self._space = _BODIES
+        self._shortened = 0
+        self._digest = hashlib.sha256()
+        self._before_footer: tuple[int, str] | None = None
+        self._behind: set[str] = set()
+
+    def take(self, number: int, line: str) -> None:
+        """Read one line; raise UsageError when it is the first and no header, or what it says cannot be understood."""
+        row = _row(line)
+        if number == 1:
+            self._require_header(row)
+        kind = str(row.pop("kind")) if row is not None else ""
+        if self._before_footer is not None:
+            self._behind.add(kind)
+        elif kind == "footer":
+            self._before_footer = (number - 1, self._digest.hexdigest())
+        self._digest.update(line.encode("utf-8", "backslashreplace"))
+        if row is not None:
+            self._keep(kind, row)
+        elif line.endswith("\n"):  # without one the run was cut off in the middle of it
+            self._damage.append(f"line {number} of the record cannot be read")
+
+    def _require_header(self, row: Row | None) -> None:
+        if row is None or row["kind"] != "header" or not isinstance(row.get("form"), int):
+            raise UsageError(f"{self._name} is not the record of a run: its first line is no header.")
+        form = row["form"]
+        if form not in (FIRST_FORM, RECORD_FORM):
+            raise UsageError(
+                f"{self._name} has form {form}; this version reads forms {FIRST_FORM} and {RECORD_FORM}. "
+                f"It was written by suite {one_line(row.get('suite'), 40) or 'unknown'}: read it with that one."
+            )
+
+    def _keep(self, kind: str, row: Row) -> None:
+        make = self._makers().get(kind)
         try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if isinstance(row, dict) and "kind" in row:
-            rows.append(row)
-        elif number < len(lines) or line.endswith("\n"):
-            damage.append(f"line {number} of the record cannot be read")
-    return rows, tuple(damage)
+            self._by_kind.setdefault(kind, []).append(row if make is None else make(row))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"{self._name} is damaged: {type(error).__name__}: {error}.") from error
+
+    def _makers(self) -> Mapping[str, Callable[[Row], Any]]:
+        return {
+            "header": _header,
+            "plan": lambda row: [_planned(entry) for entry in row["requirements"]],
+            "table": lambda row: [TableItem(**_known(TableItem, entry)) for entry in row["items"]],
+            "access": lambda row: [AccessRule(**_known(AccessRule, entry)) for entry in row["operations"]],
+            "latencies": lambda row: [Latency(**_known(Latency, entry)) for entry in row["operations"]],
+            "check": self._check,
+            "test": lambda row: TestEnd(**{**_known(TestEnd, row), "outcome": TestOutcome(row["outcome"])}),
+            "item": lambda row: ItemSeen(**{**_known(ItemSeen, row), "state": ItemState(row["state"])}),
+            "notice": lambda row: str(row["text"]),
+            "footer": _footer,
+        }
+
+    def _check(self, row: Row) -> Check:
+        evidence = tuple(self._evidence(entry) for entry in row.get("evidence", ()))
+        kept = {key: self._once(value) if isinstance(value, str) else value for key, value in row.items()}
+        found = {**kept, "outcome": Outcome(row["outcome"]), "reason": _reason(row), "evidence": evidence}
+        return Check(**_known(Check, found))
+
+    def _evidence(self, row: Row) -> Evidence:
+        bodies = {name: self._body(row.get(name)) for name in ("request_body", "response_body")}
+        texts = {name: self._once(str(row.get(name, ""))) for name in ("actor", "request", "curl")}
+        return Evidence(**{**_ABSENT, **_known(Evidence, row), **texts, **bodies})
+
+    def _body(self, text: str | None) -> str | None:
+        if text is None or text in self._texts:
+            return None if text is None else self._texts[text]
+        if len(text) > _SHORT_BODY and len(text) > self._space:
+            self._shortened += 1
+            text = f"{text[:_SHORT_BODY]} ... ({len(text)} characters, see results.jsonl)"
+        self._space -= len(text)
+        return self._once(text)
+
+    def _once(self, text: str) -> str:
+        return self._texts.setdefault(text, text)
+
+    def record(self) -> RunRecord:
+        """Return the record; raise UsageError when there was none, or when it contradicts itself."""
+        kinds = self._by_kind
+        if "header" not in kinds:
+            raise UsageError(f"{self._name} is not the record of a run: its first line is no header.")
+        shortened = (
+            f"The record is so large that {self._shortened} bodies are shortened in the reports; it has them whole."
+        )
+        record = RunRecord(
+            header=kinds["header"][0],
+            plan=tuple(chain.from_iterable(kinds.get("plan", ()))),
+            checks=tuple(kinds.get("check", ())),
+            tests=tuple(kinds.get("test", ())),
+            footer=next(iter(kinds.get("footer", ())), None),
+            warnings=(*kinds.get("notice", ()), *([shortened] if self._shortened else [])),
+            table=tuple(chain.from_iterable(kinds.get("table", ()))),
+            access=tuple(chain.from_iterable(kinds.get("access", ()))),
+            items=tuple(kinds.get("item", ())),
+            latencies=tuple(chain.from_iterable(kinds.get("latencies", ()))),
+            readiness=next(reversed(kinds.get("readiness", [])), None),
+            damage=tuple(self._damage),
+        )
+        problem = self._contradiction(record)
+        if problem and not self._damage:
+            raise UsageError(
+                f"{self._name} contradicts itself: {problem}. It was changed after the run, and shows nothing."
+            )
+        return record
+
+    def _contradiction(self, record: RunRecord) -> str | None:
+        """Say in a few words how the record contradicts itself; None when it does not."""
+        several = next((kind for kind in _ONCE if len(self._by_kind.get(kind, ())) > 1), None)
+        if several is not None:
+            return f"it has more than one {several}"
+        ends = [end.test for end in record.tests]
+        if len(set(ends)) < len(ends):
+            return "a test ended twice"
+        footer = record.footer
+        if footer is None or self._before_footer is None or record.header.form == FIRST_FORM:
+            return None
+        lines, digest = self._before_footer
+        if lines != footer.lines or self._behind - {"readiness"}:
+            return f"its footer counts {footer.lines} lines, and other lines stand before it"
+        return "its lines do not have the digest that its footer names" if digest != footer.digest else None
 
 
-def _record(by_kind: Mapping[str, list[Row]], damage: tuple[str, ...]) -> RunRecord:
-    return RunRecord(
-        header=_header(by_kind["header"][0]),
-        plan=tuple(_planned(entry) for row in by_kind.get("plan", ()) for entry in row["requirements"]),
-        checks=tuple(_check(row) for row in by_kind.get("check", ())),
-        tests=tuple(TestEnd(**{**row, "outcome": TestOutcome(row["outcome"])}) for row in by_kind.get("test", ())),
-        footer=next(map(_footer, by_kind.get("footer", ())), None),
-        warnings=tuple(row["text"] for row in by_kind.get("notice", ())),
-        table=tuple(TableItem(**entry) for row in by_kind.get("table", ()) for entry in row["items"]),
-        access=tuple(AccessRule(**entry) for row in by_kind.get("access", ()) for entry in row["operations"]),
-        items=tuple(ItemSeen(**{**row, "state": ItemState(row["state"])}) for row in by_kind.get("item", ())),
-        readiness=next(reversed(by_kind.get("readiness", [])), None),
-        damage=damage,
-    )
-
-
-def _contradiction(record: RunRecord, by_kind: Mapping[str, list[Row]], lines: Sequence[str]) -> str | None:
-    """Say in a few words how a record contradicts itself; None when it does not."""
-    several = next((kind for kind in _ONCE if len(by_kind.get(kind, ())) > 1), None)
-    if several is not None:
-        return f"it has more than one {several}"
-    ends = [end.test for end in record.tests]
-    if len(set(ends)) < len(ends):
-        return "a test ended twice"
-    footer = record.footer
-    if footer is None or record.header.form == FIRST_FORM:
+def _row(line: str) -> Row | None:
+    """Return what a line holds; None when it cannot be read."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
         return None
-    before = lines[: footer.lines]
-    behind = [json.loads(line).get("kind") for line in lines[footer.lines :]]
-    if behind[:1] != ["footer"] or set(behind[1:]) - {"readiness"}:
-        return f"its footer counts {footer.lines} lines, and other lines stand before it"
-    if digest_of(before) != footer.digest:
-        return "its lines do not have the digest that its footer names"
-    return None
+    return row if isinstance(row, dict) and "kind" in row else None
+
+
+@cache
+def _names(kind: type) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))
+
+
+def _known(kind: type, row: Row) -> Row:
+    """Leave out what a newer suite says beyond what this one knows."""
+    return {name: value for name, value in row.items() if name in _names(kind)}
 
 
 def digest_of(lines: Iterable[str]) -> str:
@@ -149,26 +250,24 @@ def digest_of(lines: Iterable[str]) -> str:
 
 def _header(row: Row) -> Header:
     several = ("arguments", "warnings", "scope", "undeclared", "selection", "subjects")
-    return Header(**{**row, "profile": row.get("profile", {}), **{name: tuple(row.get(name, ())) for name in several}})
+    return Header(
+        **{
+            **_known(Header, row),
+            "profile": row.get("profile", {}),
+            **{name: tuple(row.get(name, ())) for name in several},
+        }
+    )
 
 
 def _footer(row: Row) -> Footer:
-    network = NetworkUse(**row["network"]) if "network" in row else None
-    return Footer(**{"verdict": "", **row, "network": network})
+    network = NetworkUse(**_known(NetworkUse, row["network"])) if "network" in row else None
+    return Footer(**{"verdict": "", **_known(Footer, row), "network": network})
 
 
 def _planned(row: Row) -> PlannedRequirement:
-    return PlannedRequirement(**{**row, "reason": _reason(row), "tests": tuple(row.get("tests", ()))})
-
-
-def _check(row: Row) -> Check:
-    evidence = tuple(_evidence(row.get("evidence", ())))
-    return Check(**{**row, "outcome": Outcome(row["outcome"]), "reason": _reason(row), "evidence": evidence})
-
-
-def _evidence(entries: Iterable[Row]) -> Iterator[Evidence]:
-    for entry in entries:
-        yield Evidence(**{**_ABSENT, **entry})
+    return PlannedRequirement(
+        **{**_known(PlannedRequirement, row), "reason": _reason(row), "tests": tuple(row.get("tests", ()))}
+    )
 
 
 def _reason(row: Row) -> Reason | None:

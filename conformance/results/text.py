@@ -31,10 +31,13 @@ def _escaped(match: re.Match[str]) -> str:
 
 def clip(text: object, limit: int) -> str:
     """Return a visible text of at most `limit` characters, and after those a note of how many were left out."""
-    shown = visible(text)
-    if len(shown) <= limit:
+    # What is far too long need not be looked through to its end: an escape makes a text longer, never shorter by half.
+    whole = text if isinstance(text, str) else visible(text)
+    shown = visible(whole[: 3 * limit])
+    left_out = max(0, len(whole) - 3 * limit)
+    if not left_out and len(shown) <= limit:
         return shown
-    return f"{shown[:limit]}… [{len(shown) - limit} more characters in report.json]"
+    return f"{shown[:limit]}… [{len(shown) - limit + left_out} more characters in report.json]"
 
 
 def one_line(text: object, limit: int = 300) -> str:
