@@ -37,11 +37,9 @@ def target(*, example: bool, check: Path | None) -> int:
 
 def _check(file: Path) -> int:
     """Print what each actor shows of its role; 0 when nothing contradicts, 4 when something does, 6 without answer."""
-    profile = load_profile(file)
-    if profile.asks_version:
-        profile, warnings = resolved(profile)
-        for warning in warnings:
-            click.echo(f"Warning: {warning}", err=True)
+    profile, warnings = resolved(load_profile(file))
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
     click.echo(
         f"{file} is a valid profile of {profile.base_url}, version {profile.version or 'unknown'} "
         f"({profile.version_source})."

@@ -62,6 +62,19 @@ class Version:
             )
         return version
 
+    @classmethod
+    def parse_declared(cls, text: str) -> tuple[Self | None, str]:
+        """
+        Read the version that an operator says a target has, and what there is to warn of.
+
+        What is newer than the specification is judged as the newest version it speaks of. Raise UsageError for what is
+        older than it, and for what is no version.
+        """
+        if text.strip().lower() != "unknown" and cls.parse(text) > NEWEST:
+            known = f"{NEWEST}, the last one that the specification speaks of"
+            return cls(NEWEST.major, NEWEST.minor), f"Version {text} is newer than {known}; it is judged as that."
+        return cls.parse_known(text), ""
+
     def __str__(self) -> str:
         """Write it as the version table does."""
         return f"{self.major}.{self.minor}"

@@ -132,8 +132,6 @@ class Session:
                 raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(contract.areas)}.")
         for requirement in options.requirements:
             contract.requirement(requirement)
-        if options.version is not None and options.version != AUTO:
-            Version.parse_known(options.version)
         if options.as_of is not None:
             Version.parse_known(options.as_of)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
@@ -142,6 +140,8 @@ class Session:
         profile, warnings = _profile(options)
         if profile is not None:
             profile.in_world(options.workers - 1)  # before any worker starts: it raises where there are too few
+        elif options.version is not None and options.version != AUTO:
+            Version.parse_known(options.version)  # the reference has no version that the specification does not know
         return cls(options, contract, profile, seed, warnings, known, corpus_folder=folder)
 
     @property
@@ -501,7 +501,7 @@ def _profile(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
         return None, ()
     if options.as_of is not None:
         return replace(profile, version=Version.parse_known(options.as_of), version_source="--as-of"), ()
-    return resolved(profile) if profile.asks_version else (profile, ())
+    return resolved(profile)
 
 
 def _declared_profile(options: Options) -> Profile | None:
@@ -521,5 +521,7 @@ def _declared_profile(options: Options) -> Profile | None:
     if options.version is None:
         return profile
     asked = options.version == AUTO
-    version = None if asked else Version.parse_known(options.version)
-    return replace(profile, version=version, version_source="--target-version", asks_version=asked)
+    version, warning = (None, "") if asked else Version.parse_declared(options.version)
+    return replace(
+        profile, version=version, version_warning=warning, version_source="--target-version", asks_version=asked
+    )

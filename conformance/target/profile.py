@@ -137,6 +137,8 @@ class Profile:
     http2: bool = False
     version_source: str = "declared in the profile"
     """Where the version is from."""
+    version_warning: str = ""
+    """Where it is not the version that was declared: how it is judged instead."""
     asks_version: bool = False
     """Whether the target itself is to be asked for its version."""
     scope: tuple[str, ...] = ()
@@ -279,7 +281,7 @@ def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Pro
     Read a target profile.
 
     Raise UsageError when it cannot be read, names an unset environment variable, an unknown actor or fixture,
-    a version outside the specification, or breaks the profile's schema.
+    a version older than the specification, or breaks the profile's schema.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -316,10 +318,12 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     _refuse_unknown("feature", data.get("features", {}), FEATURES, source)
     version = str(data.get("version", "unknown")).strip()
     asks_version = version.lower() == AUTO
+    judged_by, warning = (None, "") if asks_version else Version.parse_declared(version)
     return Profile(
         name=data.get("name", ""),
         base_url=base_url_from(data["base_url"], f"The target profile {source} is not valid at base_url"),
-        version=None if asks_version else Version.parse_known(version),
+        version=judged_by,
+        version_warning=warning,
         asks_version=asks_version,
         edition=data.get("edition", "unknown"),
         actors=_actors(data["actors"]),

@@ -64,11 +64,13 @@ def ask_version(profile: Profile, client: Client) -> Reported | str:
 
 def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
     """
-    Return a profile of version `auto` with the version that its target reports, and what there is to warn of.
+    Return a profile with the version to judge by, which for `auto` its target reports, and what there is to warn of.
 
     Never raises: of a target that does not say, the version is unknown, and whether it can be tested at all is for
     the preflight to find out.
     """
+    if not profile.asks_version:
+        return profile, (profile.version_warning,) if profile.version_warning else ()
     with Client(profile.client_settings()) as client:
         answer = ask_version(profile, client)
     if isinstance(answer, str):

@@ -112,6 +112,19 @@ def test_a_newer_version_is_judged_by_the_last_row_and_an_older_one_is_unknown(
     assert [text in warning for warning in warnings] == ([] if text.startswith("19.0") else [True])
 
 
+@pytest.mark.parametrize("declared", ["19.5", "20.0.1-pre"])
+def test_a_declared_version_beyond_the_last_row_is_judged_by_that_with_a_warning(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path, declared: str
+) -> None:
+    with serving(create_service(version="19.0")) as (service, base_url):
+        write_profile(service, base_url, version=declared)
+        outcome = conformance("run", "--target", "target.yaml", *ONE_TEST)
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
+    report = run_of(tmp_path)
+    assert report["run"]["version"] == "19.0"
+    assert [declared in warning for warning in report["warnings"]] == [True]
+
+
 @pytest.mark.parametrize("declared", ["17.7", "17.7.9", "unknown"])
 def test_a_declared_version_that_fits_is_no_warning(reference: Any, declared: str) -> None:
     service, base_url = reference
