@@ -384,9 +384,10 @@ ALTERATIONS: dict[str, Alteration] = {
         area_alterations.manages_entries_only_while_limited,
         area_alterations.lists_the_own_group,
         area_alterations.finishes_relations_one_by_one,
-        area_alterations.begins_exports_later,
         area_alterations.lists_batches_as_they_come,
         area_alterations.has_no_status_before_the_first_export,
+        # After what looks at exports, so that one begins before anything else looks at it.
+        area_alterations.begins_exports_later,
         area_alterations.shows_settings_as_pairs,
         area_alterations.replaces_settings,
         area_alterations.refuses_empty_settings,

@@ -64,6 +64,8 @@ class Run:
         self.client = Client(profile.client_settings(at_once))
         self.client.tell_apart(self.validator.place)
         self.client.on_exchange(_see)
+        self.served_writes: dict[tuple[str, str], list[float]] = {}
+        """By method and path: when the target served it, in seconds of the monotonic clock."""
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
@@ -204,9 +206,11 @@ class TestContext:
 
     def see(self, exchange: Exchange) -> None:
         """Remember an exchange of this test, and hold its answer against the contract."""
-        undone = self.run.deletions.contradicted_by(exchange)
+        undone, call = self.run.deletions.contradicted_by(exchange), exchange.call
         with self._lock:
             was_answered = self.history.unanswered is None
+            if exchange.is_success and call.method != "GET":
+                self.run.served_writes.setdefault((call.method, call.path), []).append(time.monotonic())
             self.history.add(exchange, keep=not self.is_unjudged)
             if was_answered and self.history.unanswered is not None:
                 self.failed_before_silence = self.results.failures > 0

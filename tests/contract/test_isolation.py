@@ -90,7 +90,7 @@ def of_a_copy(prepared: Arranged) -> Prepared:
         return prepared.call
     with suppress(Unmet, Violation):
         sources = prepared.keeper.list(f"{project}/approval_rules").having(rule_type="regular")
-        body = {"name": "conformance-copy", "approvals_required": 3}
+        body = {"name": "conformance-copy", "approvals_required": 21}
         for source in sources[-1:]:
             copy = prepared.keeper.post(rules, {**body, "approval_project_rule_id": source.get("id")})
             if copy.is_served and isinstance(copy.json, dict) and isinstance(copy.json.get("id"), int):

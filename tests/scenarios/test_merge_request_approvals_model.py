@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
 
 #: How many approvals a rule asks for.
-NUMBERS = (1, 2, 3)
+NUMBERS = (20, 21, 22)
 #: How many rules a merge request is given at most.
 MOST_RULES = 4
 #: How long a reset may take until it shows.

@@ -149,14 +149,14 @@ def test_every_operation_refuses_a_project_that_does_not_exist(
 ) -> None:
     """Deleting a rule where there is no project may succeed as well: there is none afterwards."""
     rule = created(maintainer, approved / "approval_rules", user_ids=[user_id(approver)])
-    new = {"name": fresh_name(), "approvals_required": 2, "user_ids": [user_id(approver)]}
+    new = {"name": fresh_name(), "approvals_required": 20, "user_ids": [user_id(approver)]}
     calls = (
         (maintainer, "GET", "approvals", None),
         (maintainer, "GET", "approval_state", None),
         (maintainer, "GET", "approval_rules", None),
         (maintainer, "GET", f"approval_rules/{rule['id']}", None),
         (maintainer, "POST", "approval_rules", new),
-        (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 3}),
+        (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 21}),
         (approver, "POST", "unapprove", None),
         (approver, "POST", "approve", None),
         (project_bot, "PUT", "reset_approvals", None),

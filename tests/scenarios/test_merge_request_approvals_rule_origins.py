@@ -62,7 +62,7 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     """What changes the copy must not change the rule that every other merge request follows."""
     source = project_path(project) / "approval_rules" / project_rule["id"]
     original = essence(maintainer.read(source))
-    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 2}
+    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 20}
     copy = rule_in(maintainer.post(merge_request_rules, sent))
     copied = essence(maintainer.read(merge_request_rules / copy["id"]))
     with verifies("merge-request-approvals.rules.copy.name", go_on=True):
@@ -72,8 +72,8 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     with verifies("merge-request-approvals.rules.copy.groups", go_on=True):
         must(copied["groups"] == [approver_group.id], f"groups = {[approver_group.id]}", str(copied["groups"]))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
-        must(copied["approvals_required"] == 2, "approvals_required = 2", str(copied["approvals_required"]))
-    change = {"name": fresh_name(), "approvals_required": 3, "user_ids": [user_id(second_approver)], "group_ids": []}
+        must(copied["approvals_required"] == 20, "approvals_required = 20", str(copied["approvals_required"]))
+    change = {"name": fresh_name(), "approvals_required": 21, "user_ids": [user_id(second_approver)], "group_ids": []}
     maintainer.put(merge_request_rules / copy["id"], change).given_served()
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule"):
         now = essence(maintainer.read(source))
@@ -88,7 +88,7 @@ def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Ru
     ):
         refused = maintainer.post(merge_request_rules, sent)
         still_there = maintainer.list(merge_request_rules).ids()
-        control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 2})
+        control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 20})
         maintainer.delete(merge_request_rules / rule_in(control)["id"]).given_served()
         refused.must_be_refused(beside=control)
         must(rule_in(control)["id"] not in still_there, "no rule from the refused call", str(still_there))
@@ -98,7 +98,7 @@ def test_how_a_copy_without_a_name_is_answered(
     merge_request_rules: Path, project_rule: Rule, maintainer: Caller
 ) -> None:
     answer = maintainer.post(
-        merge_request_rules, {"approval_project_rule_id": project_rule["id"], "approvals_required": 2}
+        merge_request_rules, {"approval_project_rule_id": project_rule["id"], "approvals_required": 20}
     )
     observe(
         "merge-request-approvals.rules.copy.without-name",
@@ -111,7 +111,7 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
     project_rule: Rule,
     maintainer: Caller,
 ) -> None:
-    sent = {"name": fresh_name(), "approvals_required": 2}
+    sent = {"name": fresh_name(), "approvals_required": 20}
     with verifies("merge-request-approvals.rules.copy.unknown-project-rule"):
         maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
         unknown = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": UNUSED_ID}).must_not_break()
@@ -138,7 +138,7 @@ def test_rules_of_one_merge_request_leave_those_of_another(
         unchanged(lambda: essences(maintainer, other_merge_request_rules), "the rules of the other merge request"),
     ):
         rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-        change = {"approvals_required": 3, "user_ids": [user_id(second_approver)], "group_ids": []}
+        change = {"approvals_required": 21, "user_ids": [user_id(second_approver)], "group_ids": []}
         maintainer.put(merge_request_rules / rule["id"], change).given_served()
         maintainer.delete(merge_request_rules / rule["id"]).given_served()
 
@@ -152,14 +152,14 @@ def test_a_rule_works_under_its_own_merge_request_only(
     rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     controls = (
         maintainer.get(merge_request_rules / rule["id"]),
-        maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 3}),
+        maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 21}),
     )
     with (
         verifies("merge-request-approvals.rules.belong-to-their-merge-request"),
         unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
     ):
         read = maintainer.get(other_merge_request_rules / rule["id"])
-        updated = maintainer.put(other_merge_request_rules / rule["id"], {"approvals_required": 4})
+        updated = maintainer.put(other_merge_request_rules / rule["id"], {"approvals_required": 22})
         maintainer.delete(other_merge_request_rules / rule["id"]).must_not_break()
         read.must_be_refused(beside=controls[0])
         updated.must_be_refused(beside=controls[1])
@@ -178,7 +178,7 @@ def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
     with verifies("merge-request-approvals.unknown-merge-request.reading", go_on=True):
         for below in ("approvals", "approval_state", "approval_rules", f"approval_rules/{rule['id']}"):
             maintainer.get(nowhere / below).must_be_refused(beside=maintainer.get(here / below))
-    values: Rule = {"approvals_required": 3, "user_ids": [user_id(approver)], "group_ids": []}
+    values: Rule = {"approvals_required": 21, "user_ids": [user_id(approver)], "group_ids": []}
     new, change = {**values, "name": fresh_name()}, {**values, "name": fresh_name()}
     with verifies("merge-request-approvals.unknown-merge-request.changing-rules"):
         control = maintainer.post(merge_request_rules, new)
@@ -222,7 +222,7 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
     with rules_put_back(maintainer, path):
         own = created(maintainer, path, user_ids=[user_id(approver)])
         system = maintainer.list(path).the(rule_type=rule_type)
-        change = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)], "group_ids": []}
+        change = {"name": fresh_name(), "approvals_required": 22, "user_ids": [user_id(approver)], "group_ids": []}
 
         def rule() -> Rule | None:
             return essences(maintainer, path).get(system["id"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,7 @@ from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
+from conformance.suite.expectations.words import settles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,9 +28,25 @@ _scheduled: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
 _in_vain: WeakKeyDictionary[Run, set[str]] = WeakKeyDictionary()
 
 _MOST_RESTARTS = 3
+#: How long at least is waited, in seconds, until what was scheduled shows: times may be told in whole seconds.
+_SOON_SECONDS = 1.2
 
 Entry = dict[str, Any]
 Marks = dict[str, tuple[Any, Any]]
+
+
+@dataclass
+class _Pace:
+    """What a run has seen of the exports of a group."""
+
+    marks: Marks = field(default_factory=dict)
+    """As they were last read, with nothing running."""
+    read_at: float = 0.0
+    delay: float = 0.0
+    """The longest that it took an accepted export to show, in seconds."""
+
+
+_paces: WeakKeyDictionary[Run, dict[str, _Pace]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -90,9 +108,29 @@ class Export:
         return next((entry for entry in self.entries() if entry.get("relation") == self.relation), {})
 
     def marks(self) -> Marks:
-        """Wait until no export is running, and return by relation what a new export will make different."""
-        self._wait(lambda: all(_has_ended(entry) for entry in self.entries()), "the end of an export")
-        return marks_in(self.entries())
+        """
+        Wait until no export is running or yet to begin, and return by relation what a new export will make different.
+
+        What was accepted may begin later, and nothing shows it until then: each export that the run has scheduled since
+        marks were last read gets as long as such a one ever took.
+        """
+        pace = _paces.setdefault(current_run(), {}).setdefault(self.path, _Pace())
+        accepted = [at for at in current_run().served_writes.get(("POST", self.path), ()) if at > pace.read_at]
+        if accepted:
+            if settles(lambda: self._is_anew(pace.marks), max(_SOON_SECONDS, 2 * pace.delay)):
+                pace.delay = max(pace.delay, time.monotonic() - accepted[0])
+            accepted[-1] += pace.delay
+
+        def is_quiet() -> bool:
+            return time.monotonic() >= max(accepted, default=0) and all(_has_ended(entry) for entry in self.entries())
+
+        self._wait(is_quiet, "the end of an export")
+        pace.marks, pace.read_at = marks_in(self.entries()), time.monotonic()
+        return pace.marks
+
+    def _is_anew(self, before: Marks) -> bool:
+        now = marks_in(self.entries())
+        return bool(now) and all(now.get(relation) != mark for relation, mark in before.items())
 
     def _wait(self, holds: Callable[[], bool], expected: str, sort: str = "") -> None:
         """

@@ -10,16 +10,18 @@ from weakref import WeakKeyDictionary
 from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
 from conformance.suite.arrange.reviews import (
+    MANY,
     approvers_of,
     created,
     essences,
     fresh_name,
     merge_request_path,
+    own_values,
     rule_in,
     user_id,
 )
 from conformance.suite.context import Run, Unmet, current_run
-from conformance.suite.expectations import Answer, Caller, Path, given
+from conformance.suite.expectations import Answer, Caller, Path, given, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +63,7 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     if rules in _overridable.setdefault(run, set()):
         return {}
     users = [user_id(caller) for caller in _approvers(place)]
-    answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": 1, "user_ids": users})
+    answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": MANY, "user_ids": users})
     if answer.is_served:
         if not _made_overridable.get(run):  # otherwise it is served for as long as somebody around lets it
             _overridable[run].add(rules)
@@ -72,6 +74,9 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     forbidden = False
     with suppress(Unmet):
         forbidden = not settings.values()[OVERRIDES]
+    around = essences(keeper, project_path(place.fixture("project")) / "approval_rules").values()
+    most = max((rule["approvals_required"] or 0 for rule in around), default=0)
+    given(most <= MANY, f"a rule of the project requires {most} approvals, and one of a merge request may have to, too")
     if forbidden:
         given(OVERRIDES in settings.free(), "the settings of the project let no merge request have rules of its own")
         settings.change(**{OVERRIDES: True}).given_served()
@@ -84,7 +89,7 @@ def _own_rule(keeper: Caller, place: Place) -> Values:
     _overriding(keeper, place)
     users = [user_id(caller) for caller in _approvers(place)]
     groups = [place.value("approver_group")] if "approver_group" in place.profile.fixtures else []
-    rule = created(keeper, _rules(place), approvals_required=1, user_ids=users, group_ids=groups)
+    rule = created(keeper, _rules(place), user_ids=users, group_ids=groups)
     return {"approval_rule_id": rule["id"]}
 
 
@@ -170,7 +175,7 @@ def _rule_is_stored(move: str, sent: Mapping[str, Any]) -> str:
 
 def _stored(move: str, path: Any) -> ReadBack:
     shows = {"name": "name", "approvals_required": "approvals_required"}
-    return ReadBack(requirement=partial(_rule_is_stored, move), path=path, shows=shows)
+    return ReadBack(requirement=partial(_rule_is_stored, move), path=path, shows=shows, free=own_values)
 
 
 def _unknown() -> Mapping[str, str]:
@@ -209,11 +214,17 @@ AREA = Area(
         "getMergeRequestApprovalState": RequestExample(before=_approved),
         "listMergeRequestApprovalRules": RequestExample(before=_own_rule, fill=_several_rules),
         "createMergeRequestApprovalRule": RequestExample(
-            before=_overriding, state=_rules_state, read_back=_stored("create", _new_rule_path)
+            before=_overriding,
+            instead={"approvals_required": MANY},
+            state=_rules_state,
+            read_back=_stored("create", _new_rule_path),
         ),
         "getMergeRequestApprovalRule": RequestExample(before=_own_rule),
         "updateMergeRequestApprovalRule": RequestExample(
-            before=_own_rule, state=_rules_state, read_back=_stored("update", _same_path)
+            before=_own_rule,
+            instead={"approvals_required": MANY + 1},
+            state=_rules_state,
+            read_back=_stored("update", _same_path),
         ),
         "deleteMergeRequestApprovalRule": RequestExample(before=_own_rule, state=_rules_state),
         "approveMergeRequest": RequestExample(before=_not_approved, body=_sha_and_no_password, state=_approvals),

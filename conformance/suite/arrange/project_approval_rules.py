@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules_path, standings
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
-from conformance.suite.arrange.reviews import created, fresh_name, rule_in
+from conformance.suite.arrange.reviews import created, fresh_name, own_values, rule_in
 
 if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
@@ -69,6 +69,10 @@ def _same(call: Prepared, _: Answer) -> str:
     return call.path
 
 
+def _read_back(requirement: str, path: Any) -> ReadBack:
+    return ReadBack(lambda _: f"project-approval-rules.{requirement}", path=path, shows=_SHOWS, free=own_values)
+
+
 AREA = Area(
     keeper="maintainer",
     remember=_remember,
@@ -86,14 +90,14 @@ AREA = Area(
         "createProjectApprovalRule": RequestExample(
             body=_new,
             state=_state,
-            read_back=ReadBack(lambda _: "project-approval-rules.create.readable", path=_made, shows=_SHOWS),
+            read_back=_read_back("create.readable", _made),
         ),
         "getProjectApprovalRule": RequestExample(before=_with_rule),
         "updateProjectApprovalRule": RequestExample(
             before=_with_rule,
             body=_change,
             state=_state,
-            read_back=ReadBack(lambda _: "project-approval-rules.update.stored", path=_same, shows=_SHOWS),
+            read_back=_read_back("update.stored", _same),
         ),
         "deleteProjectApprovalRule": RequestExample(before=_with_rule, state=_state),
     },

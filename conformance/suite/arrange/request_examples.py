@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -35,6 +35,10 @@ def _nothing_is_held(_: Caller, __: Place) -> bool:
     return False
 
 
+def _nothing_is_free(_: Mapping[str, Any]) -> Collection[str]:
+    return ()
+
+
 def _nobody_else(caller: Caller, _: Place) -> Caller:
     return caller
 
@@ -53,6 +57,8 @@ class ReadBack:
     """Property sent -> property of the list entry that then holds the same value."""
     apart: tuple[tuple[str, str], ...] = ()
     """Pairs of switches that cannot both be on: of one that is sent, nothing is owed while the other is on or sent."""
+    free: Callable[[Mapping[str, Any]], Collection[str]] = _nothing_is_free
+    """Which properties of the resource, as it is shown, may hold something else than was sent."""
     is_held: Callable[[Caller, Place], bool] = _nothing_is_held
     """Whether something else, such as a lock of a group, may keep what was sent from being stored."""
 
@@ -66,6 +72,7 @@ class ReadBack:
             shown: sent[name]
             for name, shown in self.shows.items()
             if name in sent
+            and shown not in self.free(found)
             and not (sent[name] is True and any(other in sent or found.get(other) for other in partners.get(name, ())))
         }
 
@@ -84,6 +91,8 @@ class RequestExample:
     number of what it created."""
     body: Callable[[Place], Any] | None = None
     """The body to send, where example and fixtures do not make it."""
+    instead: Values = field(default_factory=dict)
+    """Values of the body that take the place of those of the example."""
     query: Callable[[Place], Values] | None = None
     """The query to send, where example and fixtures do not make it."""
     state: Callable[[Caller, Place], Any] | None = None
@@ -175,6 +184,8 @@ def prepare(operation: Operation, request_example: RequestExample, place: Place,
     }
     query = request_example.query(place) if request_example.query else _required_query(operation, place)
     body = request_example.body(place) if request_example.body else _body(operation, place)
+    if request_example.instead:
+        body = {**body, **request_example.instead}
     return Prepared(operation, path_values, query, body)
 
 

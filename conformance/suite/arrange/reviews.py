@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 #: A number that nothing has.
 UNUSED_ID = 2_000_000_001
+#: How many approvals a rule of a merge request asks for where the number means nothing: more than any rule that the
+#: suite makes around it, for it may have to ask for no less than its project does.
+MANY = 20
 
 Rule = dict[str, Any]
 T = TypeVar("T")
@@ -247,11 +250,15 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     Name and approvals_required are filled in, and so is somebody who approves where nobody is named.
     """
     named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
-    wanted = {"name": fresh_name(), "approvals_required": 2, **named, **body}
+    wanted = {"name": fresh_name(), "approvals_required": _usual_number(rules), **named, **body}
     answer = writer.post(rules, wanted)
     if answer.exchange.is_refusal and rules in _CREATED and let_override(writer, rules):
         answer = writer.post(rules, wanted)
     return rule_in(answer)
+
+
+def _usual_number(rules: Path) -> int:
+    return MANY if "/merge_requests/" in rules else 2
 
 
 def naming(caller: Caller) -> dict[str, list[int]]:
@@ -283,7 +290,8 @@ def must_be_created_unless_it_is_the_second(writer: Caller, rules: Path, answer:
     rule with an approver is served.
     """
     if answer.exchange.is_refusal and writer.list(rules).having(rule_type="any_approver"):
-        named = writer.post(rules, {"name": fresh_name(), "approvals_required": 1, **naming(writer)})
+        body = {"name": fresh_name(), "approvals_required": _usual_number(rules), **naming(writer)}
+        named = writer.post(rules, body)
         given(not named.is_served, "beside the rule for any approver another one without approvers may be refused")
     return rule_in(answer.must_be_served())
 
@@ -295,6 +303,11 @@ def rule_in(answer: Answer) -> Rule:
     if answer.exchange.call.method == "POST" and answer.exchange.call.path in _CREATED:
         _CREATED[answer.exchange.call.path].add(body["id"])
     return dict(body)
+
+
+def own_values(rule: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a rule may hold whatever was sent: the one for any approver may have a name of its own."""
+    return ("name",) if rule.get("rule_type") == "any_approver" else ()
 
 
 def approvers_named(rule: Rule) -> tuple[list[int], list[int]]:

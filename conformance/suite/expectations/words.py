@@ -197,7 +197,7 @@ def must_settle(holds: Callable[[], bool], expected: str, actual: Callable[[], s
 
 
 def settles(holds: Callable[[], bool], within: float = 0) -> bool:
-    """Ask again until something holds or the target has had its time to settle."""
+    """Ask again until something holds or the target has had its time to settle, which is at least `within` seconds."""
     deadline = time.monotonic() + max(within, current_run().profile.limits.settle_seconds)
     pauses = _pauses()
     while time.monotonic() < deadline:
