@@ -174,7 +174,7 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
 
 _DRAWN_FOR_ONE = 4
 #: Alterations of which a service has at most one.
-_EXCLUSIVE = (
+EXCLUSIVE = (
     ("encodes-downloads", "keeps-downloads-in-a-storage", "writes-headers-in-capitals"),
     ("finishes-relations-one-by-one", "begins-exports-later", "serves-older-exports-meanwhile"),
     ("finishes-relations-one-by-one", "begins-exports-later", "refuses-exports-meanwhile"),
@@ -247,7 +247,7 @@ def combinations(draw: st.DrawFn) -> Combination:
     if "still-changes-configurations" in altered:
         # Who serves changes shows what they come to.
         changed.pop("configuration_read_from_16_0", None)
-    for rivals in _EXCLUSIVE:
+    for rivals in EXCLUSIVE:
         met = [name for name in rivals if name in altered]
         stays = draw(st.sampled_from(met)) if met else ""
         altered = [name for name in altered if name == stays or name not in rivals]

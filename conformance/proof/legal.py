@@ -16,6 +16,7 @@ import click
 from conformance import __version__
 from conformance.contract import Contract
 from conformance.errors import ExitCode
+from conformance.proof.bundles import bundles, members
 from conformance.proof.combinations import drawn
 from conformance.proof.variant_runs import UNKNOWN, VariantRun, run_side_by_side
 from conformance.proof.variants import VARIANTS, runs_of
@@ -33,22 +34,25 @@ _AT_A_TIME = 2
 
 
 def every_run(versions: Sequence[str] = VERSIONS, seeds: Sequence[int] = SEEDS) -> list[VariantRun]:
-    """Return every variant at every version, with the version told and untold, with every seed."""
+    """
+    Return every variant at every version, with the version told and untold, with every seed.
+
+    Several variants are put on one service, others with each seed; see `bundles`.
+    """
     return [
         replace(one, is_told=is_told, seed=seed)
-        for version in versions
-        for one in runs_of(VARIANTS, version)
-        for is_told in (True, False)
         for seed in seeds
+        for version in versions
+        for one in runs_of(bundles(VARIANTS, seed), version)
+        for is_told in (True, False)
     ]
 
 
-def one_seed_each(runs: Sequence[VariantRun]) -> list[VariantRun]:
-    """Return each variant once at each version, told and untold, the seeds in turn: each variant meets them all."""
-    places: dict[tuple[str, str, bool], list[VariantRun]] = {}
-    for one in runs:
-        places.setdefault((one.name, one.version, one.is_told), []).append(one)
-    return [several[number % len(several)] for number, several in enumerate(places.values())]
+def alone(run: VariantResult) -> list[VariantRun]:
+    """Return a run for each variant of a service, to tell which of them raises an alarm."""
+    names = members(run.name)
+    own = runs_of((variant for variant in VARIANTS if variant.name in names), run.version)
+    return [replace(one, is_told=run.is_told, seed=run.seed) for one in own] if len(names) > 1 else []
 
 
 def combined(number: int, seed: int) -> list[VariantRun]:
@@ -85,13 +89,19 @@ def until_time_is_up(runs: Sequence[VariantRun], seconds: float | None, workers:
 
 def published(found: Sequence[VariantResult], possible: int, left_out: str) -> dict[str, Any]:
     """Return the figure with its denominator, and with what was left out."""
+    named = {variant.name for variant in VARIANTS}
+    places = {(name, run.version, run.is_told, run.seed) for run in found for name in members(run.name)}
     return {
         "suite": __version__,
         "contract": Contract.load().digest,
         "alarms": sum(not run.is_clean for run in found),
-        "services": len({run.name for run in found}),
         "runs": len(found),
         "possible_runs": possible,
+        "variants": len(named & {place[0] for place in places}),
+        "possible_variants": len(VARIANTS),
+        "variants_at_versions_told_and_untold_with_seeds": sum(place[0] in named for place in places),
+        "possible_of_these": len(VARIANTS) * len(VERSIONS) * 2 * len(SEEDS),
+        "combinations": len({run.name for run in found} - {run.name for run in found if members(run.name)[0] in named}),
         "left_out": left_out,
         "versions": sorted({run.version for run in found}),
         "seeds": sorted({run.seed for run in found}),
@@ -103,7 +113,6 @@ def published(found: Sequence[VariantResult], possible: int, left_out: str) -> d
 @click.command()
 @click.option("--version", "versions", multiple=True, default=VERSIONS, show_default=True, help="For every variant.")
 @click.option("--combinations", default=15, show_default=True, help="How many combinations of choices to draw.")
-@click.option("--whole", is_flag=True, help="Every variant with every seed at each version: hours on two cores.")
 @click.option("--seconds", type=float, help="A sample: begin no run after so many seconds.")
 @click.option("--sample", help="What decides the sample; the commit that is checked out by default.")
 @click.option("--workers", default=2, show_default=True, help="Processes.")
@@ -113,21 +122,19 @@ def main(  # noqa: PLR0913 - the options of a command
     *,
     versions: tuple[str, ...],
     combinations: int,
-    whole: bool,
     seconds: float | None,
     sample: str | None,
     workers: int,
 ) -> None:
     """Hold the suite, with every test, against legal services, and write to FILE what it says of them."""
-    possible = every_run(versions)
-    chosen = possible if whole else one_seed_each(possible)
-    left_out = "nothing" if whole else "of the three seeds, each variant meets one at each version, told and untold"
-    runs = [*chosen, *combined(combinations, SEEDS[0])]
+    possible = [*every_run(versions), *combined(combinations, SEEDS[0])]
+    left_out = "drawn calls beyond three of an operation"
+    runs = possible
     if seconds is not None:
-        runs = sampled(runs, sample or _commit())
-        left_out = f"all but a sample of {seconds:g} seconds"
+        runs = sampled(possible, sample or _commit())
+        left_out += f", and all but a sample of {seconds:g} seconds"
     found = until_time_is_up(runs, seconds, workers)
-    data = published(found, len(possible) + combinations, left_out)
+    data = published(found, len(possible), left_out)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     alarms = [run for run in found if not run.is_clean]
@@ -136,6 +143,8 @@ def main(  # noqa: PLR0913 - the options of a command
             click.echo(
                 f"{run.version} {'told' if run.is_told else 'untold'} seed {run.seed} {run.name}: {line}", err=True
             )
+    for single in until_time_is_up([one for run in alarms for one in alone(run)], None, workers):
+        click.echo(f"{single.name} {'is clean alone' if single.is_clean else 'raises an alarm alone'}.", err=True)
     click.echo(f"{len(alarms)} of {len(found)} runs against legal services raise an alarm.")
     sys.exit(ExitCode.NON_CONFORMANT if alarms or not found else ExitCode.CONFORMANT)
 

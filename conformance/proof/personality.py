@@ -26,5 +26,7 @@ class Variant:
     """What its profile says of patience."""
     alterations: tuple[Alteration, ...] = ()
     """What makes it differ where the reference itself leaves no choice."""
+    alone: str = ""
+    """Why no other variant would be seen beside it; empty where others may be put on the same service."""
     basis: str = ""
     """Which items of AMBIGUITIES.md allow it."""

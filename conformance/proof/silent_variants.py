@@ -193,6 +193,7 @@ VARIANTS = (
         "bad-gateway",
         "A gateway loses some calls and answers with a page of its own.",
         alterations=(wire_alterations.stands_behind_a_bad_gateway,),
+        alone="what a lost call would have shown is open",
         basis="L4, K7",
     ),
 )

@@ -406,6 +406,7 @@ VARIANTS: tuple[Variant, ...] = (
         "What was written is read a moment later only.",
         _PLAIN,
         limits={"settle_seconds": 1.5 * alterations.LAG_SECONDS},
+        alone="what a read sees is put back behind it, and so would be what moves by itself",
         alterations=(alterations.lets_reads_lag,),
     ),
     *silent_variants.VARIANTS,

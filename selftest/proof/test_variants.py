@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 
 import pytest
 
+from conformance.proof.bundles import bundles, members
 from conformance.proof.combinations import LEGAL, NOT_DRAWN, undrawn
-from conformance.proof.legal import SEEDS, VERSIONS, every_run, one_seed_each
+from conformance.proof.legal import SEEDS, VERSIONS, every_run
 from conformance.proof.variant_runs import WITHOUT_DRAWN, VariantResult, VariantRun, run_each, run_side_by_side
-from conformance.proof.variants import VARIANTS, runs_of
+from conformance.proof.variants import VARIANTS, Variant, runs_of
 from conformance.reference import Choices
 
 #: Variants that differ in most places, told and untold; `make variants-sample` takes others with each commit.
@@ -47,10 +48,22 @@ def test_a_legal_variant_violates_nothing(results: dict[tuple[str, str], Variant
 
 def test_every_variant_is_tried_at_every_version_told_and_untold_with_every_seed() -> None:
     runs = every_run()
-    assert len({one.key for one in runs}) == len(runs) == len(VARIANTS) * len(VERSIONS) * 2 * len(SEEDS)
-    assert {(one.name, one.seed) for one in one_seed_each(runs)} == {
-        (variant.name, seed) for variant in VARIANTS for seed in SEEDS
-    }
+    assert len({one.key for one in runs}) == len(runs)
+    met = [(name, one.version, one.is_told, one.seed) for one in runs for name in members(one.name)]
+    assert len(set(met)) == len(met) == len(VARIANTS) * len(VERSIONS) * 2 * len(SEEDS)
+
+
+def test_variants_on_one_service_decide_nothing_twice() -> None:
+    for bundle in bundles(VARIANTS, 1):
+        for variant in VARIANTS:
+            if variant.name in members(bundle.name):
+                assert changes(variant).items() <= changes(bundle).items()
+                assert set(variant.alterations) <= set(bundle.alterations)
+
+
+def changes(variant: Variant) -> dict[str, object]:
+    own = asdict(Choices())
+    return {name: value for name, value in asdict(variant.choices).items() if value != own[name]}
 
 
 def test_a_choice_that_the_text_rules_out_raises_an_alarm() -> None:
