@@ -46,6 +46,8 @@ class Fault:
     sort: str = "written"
     """`written` by hand; `rule`, where a role, status, parameter or page of the contract is broken; or `schema`: these
     last test the engine, for check and fault follow from the same place, and are counted apart."""
+    prop: str = ""
+    """The property that is spoiled, which the reason must name."""
 
 
 WRITTEN: dict[str, Fault] = {}

@@ -86,6 +86,7 @@ def _schema_faults(operation: Operation, response: DocumentedResponse, version: 
                 f"{operation.label} answers with {where} {kind}.",
                 _spoiling(route_key(operation), place, spoil),
                 sort=_SCHEMA,
+                prop=place[-1],
             )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.contract import Contract
+from conformance.proof.reasons import is_the_reason, reason_of, reasons_for
 from conformance.reference import EmbeddedServer, create_service
 from conformance.reference.clock import Clock
 from conformance.results.record import Check, Outcome
@@ -150,6 +151,10 @@ class Matrix:
         for check in checks:
             if check.outcome is Outcome.FAILED and check.requirement == fault.requirement:
                 reason = f"expected {check.expected}; got {check.actual}"
+                if not is_the_reason(fault, check):
+                    wanted = " or ".join(sorted(reasons_for(fault)))
+                    trial.detail = f"seen for another reason than '{wanted}', which is '{reason_of(check)}': {reason}"
+                    continue
                 collateral = tuple(sorted(trial.collateral))
                 seconds = round(trial.seconds, 3)
                 return Kill(fault, killed=True, by=id_of(item), reason=reason, collateral=collateral, seconds=seconds)
