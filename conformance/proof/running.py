@@ -75,7 +75,7 @@ def _digest_of_code() -> str:
     """Return a digest of the engine, the reference, the faults and the suite: what one proved, another has not."""
     content = hashlib.sha256()
     for folder in (Path(conformance.__file__).parent, SUITE_FOLDER):
-        for file in sorted(folder.rglob("*.py")):
+        for file in sorted(file for file in folder.rglob("*") if file.suffix in {".py", ".yaml"}):
             content.update(file.read_bytes())
     return content.hexdigest()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from conformance.cli.prove import said
 from conformance.contract import TABLE, Contract, Version
 from conformance.errors import ContractError, ExitCode
-from conformance.proof import all_faults
+from conformance.proof import all_faults, faults_named
 from conformance.proof.coverage import EXCUSED, coverage
+from conformance.proof.reasons import unused_patterns
 from conformance.proof.report import Proof, write_proof
+from conformance.proof.running import try_all
+from conformance.proof.tampering import breaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +54,22 @@ def test_an_interrupted_proof_goes_on_where_it_stopped(conformance: Callable[...
     outcome = conformance("prove", *requirement, "--resume")
     assert outcome.code == ExitCode.CONFORMANT, outcome.text
     assert f"{len(lines) - 1} of {len(lines) - 1} faults killed" in outcome.out
+
+
+def test_a_fault_that_is_seen_for_another_reason_than_it_states_survives() -> None:
+    (fault,) = faults_named(Contract.load(), ["updateJobTokenScope: keeps maintainer out"])
+    crash = replace(
+        fault, apply=lambda service: breaking(service, "PATCH /projects/:id/job_token_scope", lambda _: True)
+    )
+    found: dict[str, Any] = {}
+    for each in (fault, crash):
+        try_all([each], lambda row: found.setdefault(str(len(found)), row), version=None, jobs=1)
+    assert [row["killed"] for row in found.values()] == [True, False]
+    assert "seen for another reason than 'refused', which is 'breaks'" in found["1"]["detail"]
+
+
+def test_no_entry_of_the_table_of_reasons_fits_no_fault() -> None:
+    assert unused_patterns(all_faults(Contract.load())) == []
 
 
 @pytest.mark.parametrize("version", [None, *TABLE])
