@@ -70,6 +70,12 @@ class Tally:
     failing: tuple[DrawnCase, ...] = ()
     """Every drawn case that showed one of them, as it was drawn."""
 
+    @property
+    def why_nothing_was_served(self) -> str:
+        """Say what became of the correct calls instead."""
+        unheard = f", and {self.unanswered} of {self.sent} calls got no answer" if self.unanswered else ""
+        return f"no correct call was served: {self.declined} were refused{unheard}"
+
 
 @dataclass
 class _Sending:

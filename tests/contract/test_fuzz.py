@@ -27,5 +27,5 @@ def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite:
         tally = run_cases(prepared, drawn_caller(operation), cases)
         keep_failed(suite, operation, tally)
         with held_against([operation.success.requirement]):
-            given(tally.served > 0, f"not one of {tally.served + tally.declined} correct calls was served")
+            given(tally.served > 0, tally.why_nothing_was_served)
             must(tally.sent > tally.unanswered, "an answer to some call", "no answer to any")

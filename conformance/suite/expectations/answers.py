@@ -86,8 +86,8 @@ class Answer:
             beside.given_there()
             raise Unmet(
                 Reason.PRECONDITION,
-                f"the same call was not served for {beside.actor} either (status {beside.exchange.status}), "
-                "so a refusal proves nothing",
+                f"the same call was not served for {beside.actor} either "
+                f"({beside.exchange.problem or f'status {beside.exchange.status}'}), so a refusal proves nothing",
             )
         is_nobody = self.exchange.call.actor not in current_run().profile.actors.values()
         redirected = is_nobody and 300 <= self.status < 400  # noqa: PLR2004 - HTTP's own numbers
