@@ -66,6 +66,7 @@ class Run:
         self.write = write
         self.only_reads = only_reads
         self.validator = ResponseValidator.of(contract, profile.version)
+        self._areas = {operation.area for operation in self.validator.operations}
         self.client = Client(profile.client_settings(at_once))
         self.client.tell_apart(self.validator.place)
         self.client.on_exchange(_see)
@@ -87,6 +88,10 @@ class Run:
     def not_owed(self, requirement: str) -> str | None:
         """Return why a requirement ended with a version that the target shows to have; None where it did not."""
         return self.traces.removed(self.contract.requirements[requirement]) if self.traces else None
+
+    def is_shared(self, requirement: str) -> bool:
+        """Tell whether a requirement belongs to no area of operations: all of them show it together."""
+        return self.contract.requirements[requirement].area not in self._areas
 
     def _ask(self, actor: str, path: str) -> None:
         """Read a path as an actor of the profile, beside what the running test does."""
@@ -183,8 +188,7 @@ class TestContext:
             return None
         found = run.contract.requirements[requirement]
         detail = run.traces.excuse(found, violation.exchanges or self.history.suspects)
-        is_shared = found.area not in {operation.area for operation in run.validator.operations}
-        if detail is not None and is_shared and not (found.introduced or found.removed):
+        if detail is not None and run.is_shared(requirement) and not (found.introduced or found.removed):
             self.results.settle([requirement])
         elif detail is not None:
             self.results.open_question(requirement, Outcome.INCONCLUSIVE, Reason.VERSION, detail)

@@ -120,11 +120,13 @@ def held_against(ids: Iterable[str | None], *, go_on: bool = False) -> Iterator[
     Hold the expectations inside against those of the requirements that the running test declares.
 
     Works like `verifies`, for ids that come from the contract instead of the source of the test. Ids that the test
-    does not declare, because they do not hold at the version or are not verified by tests, are left out.
+    does not declare, because they do not hold at the version or are not verified by tests, are left out. What all
+    operations show together is not left open because one of them does not.
     """
-    declared = current_test().declared
-    names = [name for name in dict.fromkeys(ids) if name and name in declared]
-    with verifies(*names, go_on=go_on) if names else nullcontext():
+    test = current_test()
+    names = [name for name in dict.fromkeys(ids) if name and name in test.declared]
+    shared = [name for name in names if test.run.is_shared(name)]
+    with verifies(*names, go_on=go_on, elsewhere=shared) if names else nullcontext():
         yield
 
 

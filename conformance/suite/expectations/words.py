@@ -22,7 +22,7 @@ from conformance.suite.context import (
 from conformance.target import MissingFieldError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from conformance.http.exchange import Exchange
     from conformance.target import Fixture
@@ -33,7 +33,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
 
 
 @contextmanager
-def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
+def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str] = ()) -> Iterator[None]:
     """
     Hold the expectations inside against requirements.
 
@@ -41,7 +41,8 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
     What could not be seen leaves them inconclusive, and so does a violation after a write that got no answer: what it
     changed is not known, so nothing that is found since can be held against the target. The same holds where the
     version is unknown and the target may not have yet, or no longer have, what the violation is about. What the profile
-    lacks leaves them not tested. A block without any expectation is a mistake of the suite.
+    lacks leaves them not tested. Those that other tests show as well, `elsewhere`, are left to these. A block without
+    any expectation is a mistake of the suite.
     """
     test = _test_that_declares(requirements)
     before = test.expectations
@@ -53,7 +54,7 @@ def verifies(*requirements: str, go_on: bool = False) -> Iterator[None]:
         if not go_on:
             raise
     except (Unmet, NotTested) as unseen:
-        _leave_open(test, requirements, unseen)
+        _leave_open(test, requirements, unseen, elsewhere)
         # Whoever goes on counts on an answer, whatever it says: what is not there is not even called.
         if not go_on or isinstance(unseen, OperationAbsent):
             raise
@@ -76,8 +77,11 @@ def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violatio
         test.fail_softly(f"{', '.join(requirements)}: {violation}")
 
 
-def _leave_open(test: TestContext, requirements: tuple[str, ...], unseen: Unmet | NotTested) -> None:
-    for requirement in requirements:
+def _leave_open(
+    test: TestContext, requirements: tuple[str, ...], unseen: Unmet | NotTested, elsewhere: Collection[str]
+) -> None:
+    test.results.settle(elsewhere)
+    for requirement in [name for name in requirements if name not in elsewhere]:
         test.results.open_question(requirement, unseen.outcome, unseen.reason, unseen.detail)
 
 
