@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from conformance.proof.wire_alterations import transform
-from conformance.reference.areas.approval_rule_records import Level, RuleType
+from conformance.reference.areas.approval_rule_records import ALL_BRANCHES_INTRODUCED, Level, RuleType
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.choices import Unfit
 from conformance.reference.errors import NotFoundError, RejectedError
@@ -210,8 +210,10 @@ def shows_fields_of_other_levels(service: Service) -> None:
         "approved_by": [],
         "approved": False,
         "protected_branches": [],
-        "applies_to_all_protected_branches": False,
     }
+    if service.version >= ALL_BRANCHES_INTRODUCED:
+        # Before, it belongs to no level: who showed it would show to be newer.
+        more_of_rule["applies_to_all_protected_branches"] = False
 
     def rule_with_more(rule: Any, viewer: Any, barred: Any = ()) -> dict[str, Any]:
         return {**more_of_rule, **shown_rule(rule, viewer, barred)}

@@ -15,10 +15,6 @@ NUMBER = int(os.environ.get("COMBINATIONS", "3"))
 SEED = int(os.environ.get("COMBINATIONS_SEED", "1"))
 
 
-@pytest.mark.xfail(
-    reason="Known alarms since alterations are combined too, each of which is clean alone: a moving status of exports, "
-    "a setting that forbids rules of merge requests, and rules of other levels that count as overwritten."
-)
 def test_no_combination_of_legal_choices_raises_an_alarm() -> None:
     runs = run_side_by_side(2, combined(NUMBER, SEED), *WITHOUT_DRAWN)
     assert len(runs) == NUMBER
