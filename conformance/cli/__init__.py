@@ -11,6 +11,7 @@ import click
 from conformance import __version__
 from conformance.cli.contract import contract, coverage, explain, requirements
 from conformance.cli.prove import prove
+from conformance.cli.provision import provision_command, sweep_command
 from conformance.cli.report import diff, report
 from conformance.cli.run import run
 from conformance.cli.several import compare
@@ -60,6 +61,8 @@ for _command in (
     explain,
     contract,
     target,
+    provision_command,
+    sweep_command,
     serve,
     prove,
     readiness,

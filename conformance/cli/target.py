@@ -83,8 +83,15 @@ def _row(proof: RoleProof, width: int) -> str:
     help="Complete sets of actors and fixtures: so many workers can run tests side by side.",
 )
 @click.option("--profile-out", type=click.Path(path_type=Path), help="Write the target profile of this service here.")
+@click.option("--admin-token-out", type=click.Path(path_type=Path), help="Write an administrator's token here.")
 def serve(  # noqa: PLR0913, PLR0917 - the options of a command
-    version: str, host: str, port: int, latency: float, worlds: int, profile_out: Path | None
+    version: str,
+    host: str,
+    port: int,
+    latency: float,
+    worlds: int,
+    profile_out: Path | None,
+    admin_token_out: Path | None,
 ) -> None:
     """
     Serve the reference implementation with a seeded world, and say who is who.
@@ -97,6 +104,9 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     service = create_service(version=version, worlds=worlds)
 
     def say(base_url: str) -> None:
+        if admin_token_out is not None:
+            admin_token_out.touch(mode=0o600)
+            admin_token_out.write_text(service.world.actors["admin"].token + "\n", encoding="utf-8")
         if profile_out is not None:
             data = profile_of(service, base_url, str(known))
             profile_out.write_text(yaml.safe_dump(data, sort_keys=False, width=110), encoding="utf-8")

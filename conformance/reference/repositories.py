@@ -116,6 +116,7 @@ class Repositories:
         self.branches: Table[tuple[int, str], Branch] = Table(store)
         self.protected_branches: Table[int, ProtectedBranch] = Table(store)
         self.merge_requests: Table[tuple[int, int], MergeRequest] = Table(store)  # by project id and iid
+        self.code_owners: Table[int, str] = Table(store)  # by project id, what its file of code owners says
         self._last_heads: Table[tuple[int, str], str] = Table(store)  # of removed branches
 
     def commit(self, project: Project, new: NewCommit) -> Commit:

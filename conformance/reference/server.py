@@ -6,13 +6,15 @@ import asyncio
 import socket
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import unquote
 
 import uvicorn
 
 from conformance.reference.app import Application
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
     from types import TracebackType
 
     from conformance.reference.service import Service
@@ -24,6 +26,41 @@ _SECONDS_TO_STOP = 5.0
 #: How long calls that are under way may take when the server ends.
 _SECONDS_TO_ANSWER = 1.0
 _TICK_SECONDS = 0.1
+
+
+def ask(  # noqa: PLR0913, PLR0917 - the parts of a request
+    service: Service, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
+) -> tuple[int, dict[str, str], bytes]:
+    """
+    Answer one request without a connection: status, headers with names in lower case, and body.
+
+    Raise RuntimeError when the service waits for something that only a running server brings.
+    """
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": unquote(path),
+        "raw_path": path.encode("ascii"),
+        "query_string": query.encode("ascii"),
+        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
+    }
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    answering = Application(service, 0)(scope, receive, send)
+    with suppress(StopIteration):
+        # Nothing in it waits for anything but these two functions, so it runs to its end at once.
+        answering.send(None)
+        answering.close()
+        raise RuntimeError(f"{method} {path} waits for what does not come without a server")
+    start, *rest = sent
+    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
+    return start["status"], found, b"".join(message["body"] for message in rest)
 
 
 class _Server(uvicorn.Server):

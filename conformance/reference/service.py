@@ -27,7 +27,7 @@ from conformance.reference.areas import (
 )
 from conformance.reference.choices import Choices
 from conformance.reference.core import Core
-from conformance.reference.provisioning import members, merge_requests, people, places, sources, tokens
+from conformance.reference.provisioning import members, merge_requests, people, places, plans, sources, tokens
 from conformance.reference.routing import Routes
 from conformance.reference.versions import DEFAULT_VERSION, Version, supported
 from conformance.reference.world import World, build_world
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from conformance.reference.provisioning.merge_requests import MergeRequests
     from conformance.reference.provisioning.people import People
     from conformance.reference.provisioning.places import Places
+    from conformance.reference.provisioning.plans import Plans
     from conformance.reference.provisioning.sources import Sources
     from conformance.reference.provisioning.tokens import AccessTokens
 
@@ -76,6 +77,7 @@ AREAS = (
     people.AREA,
     tokens.AREA,
     places.AREA,
+    plans.AREA,
     members.AREA,
     sources.AREA,
     merge_requests.AREA,
@@ -123,6 +125,7 @@ class Service(Core):
     people: People
     access_tokens: AccessTokens
     places: Places
+    plans: Plans
     members: Members
     sources: Sources
     merge_requests: MergeRequests

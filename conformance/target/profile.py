@@ -292,11 +292,30 @@ def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Pro
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The target profile {file} is not UTF-8 text.") from error
-    data = _with_environment(parse_yaml(text, str(file)), environment, file)
+    data = parse_yaml(text, str(file))
+    if isinstance(data, dict) and isinstance(data.get("secrets"), str):
+        environment = {**_secrets_beside(file, data["secrets"]), **environment}
+    data = _with_environment(data, environment, file)
     problem = first_problem(data, "target.schema.json")
     if problem:
         raise UsageError(f"The target profile {file} is not valid {problem}.")
     return profile_from(data, str(file))
+
+
+def secrets_in(file: Path) -> dict[str, str]:
+    """Return the variables of a file of lines such as NAME=value; raise OSError when it cannot be read."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    pairs = (line.partition("=") for line in lines if not line.lstrip().startswith("#"))
+    return {name.strip(): value for name, equals, value in pairs if equals}
+
+
+def _secrets_beside(file: Path, name: str) -> dict[str, str]:
+    """Return the variables of a profile's file of secrets, whose name is as seen from the profile."""
+    place = file.parent / name
+    try:
+        return secrets_in(place)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read {place}, which {file} names as its file of secrets: {error}.") from error
 
 
 def base_url_from(text: str, complaint: str) -> str:

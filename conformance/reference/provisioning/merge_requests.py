@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
+from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.areas.merge_request_approval_rules import MergeRequestApprovalRules
 from conformance.reference.errors import RejectedError, not_found
 from conformance.reference.http import Route, created, ok
 from conformance.reference.identity import Kind, Role
@@ -54,7 +57,24 @@ class MergeRequests(Behaviour):
                 raise fields.DuplicateError(
                     f"Another open merge request already exists for this source branch: !{other.iid}"
                 )
-        return self.service.repositories.open_merge_request(project, new)
+        opened = self.service.repositories.open_merge_request(project, new)
+        self.ask_code_owners(project, opened)
+        return opened
+
+    def ask_code_owners(self, project: Project, merge_request: MergeRequest) -> None:
+        """Give a merge request a rule for each line of the project's code owners whose files it adds."""
+        repositories, identities = self.service.repositories, self.service.identities
+        source, target = (
+            set(repositories.branches[project.id, name].files)
+            for name in (merge_request.source_branch, merge_request.target_branch)
+        )
+        for line in repositories.code_owners.get(project.id, "").splitlines():
+            pattern, *names = line.split() or [""]
+            if pattern and any(fnmatchcase(file, pattern.lstrip("/")) for file in source - target):
+                users = (identities.find_username(name.removeprefix("@")) for name in names)
+                approvers = tuple(user.id for user in users if user)
+                rules = self.service.area(MergeRequestApprovalRules)
+                rules.add_system_rule(merge_request, pattern, RuleType.CODE_OWNER, approvers)
 
     def change(self, merge_request: MergeRequest, **changes: str) -> MergeRequest:
         """Change title, description or state."""

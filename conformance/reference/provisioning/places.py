@@ -10,6 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.reference.area import Area, Behaviour
+from conformance.reference.areas.audit_events import AuditEvents
+from conformance.reference.areas.code_completion import CodeCompletion
 from conformance.reference.errors import ForbiddenError, InvalidError, RejectedError, hidden, not_found
 from conformance.reference.http import Route, created, ok
 from conformance.reference.identity import Kind, NewSubject, Role, Visibility
@@ -19,7 +21,7 @@ from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 
 if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
-    from conformance.reference.identity import Group, Project, User
+    from conformance.reference.identity import Group, Project, Subject, User
     from conformance.reference.presenters import Json
 
 SCOPE_ENABLED_REMOVAL = Version(17, 0)
@@ -75,13 +77,20 @@ class Places(Behaviour):
         first = NewCommit(branch=branch, author=author, file_path="README.md", message="Initial commit")
         self.service.repositories.commit(project, first)
 
+    def switch_completions(self, subject: Subject, enabled: bool | None) -> None:  # noqa: FBT001 - as sent
+        """Switch code completion on or off for a project or group; None leaves it."""
+        if enabled is not None:
+            self.service.area(CodeCompletion).switch(subject, enabled=enabled)
+
     def delete_group(self, group: Group) -> None:
         """Delete a group with everything inside it."""
         self.service.identities.remove_group(group)
+        self._forget_events()
 
     def delete_project(self, project: Project) -> None:
         """Delete a project."""
         self.service.identities.remove_project(project)
+        self._forget_events()
 
     def namespace(self, number: int | None, caller: User) -> Group | None:
         """Find the group or own namespace something is to lie in. Raise NotFoundError or HiddenError."""
@@ -112,6 +121,13 @@ class Places(Behaviour):
         if self.service.version < SCOPE_ENABLED_REMOVAL or choices.ci_job_token_scope_enabled_from_17_0:
             shown["ci_job_token_scope_enabled"] = choices.outbound_enabled
         return shown
+
+    def _forget_events(self) -> None:
+        """Forget what was recorded of groups and projects that are no more."""
+        events, identities = self.service.area(AuditEvents).events, self.service.identities
+        known = {Kind.GROUP: identities.groups.keys(), Kind.PROJECT: identities.projects.keys()}
+        for number in [event.id for event in events.values() if event.subject_id not in known[event.kind]]:
+            del events[number]
 
     def _require_role(self, caller: User, within: Group, least: Role) -> None:
         if self.service.identities.role_in(caller, within) < least:
@@ -154,6 +170,12 @@ def _create_group(request: Request) -> Response:
     return created(places.present_group(places.create_group(new, request.caller)))
 
 
+def _change_group(request: Request) -> Response:
+    places = request.area(Places)
+    places.switch_completions(request.group, request.parameters.optional_boolean("duo_features_enabled"))
+    return ok(places.present_group(request.group))
+
+
 def _delete_group(request: Request) -> Response:
     request.area(Places).delete_group(request.group)
     return ok({"message": "202 Accepted"}, request.choices.deletion_code)
@@ -189,6 +211,12 @@ def _create_project(request: Request) -> Response:
     return created(places.present_project(request.service.identities.projects[project.id]))
 
 
+def _change_project(request: Request) -> Response:
+    places = request.area(Places)
+    places.switch_completions(request.project, request.parameters.optional_boolean("duo_features_enabled"))
+    return ok(places.present_project(request.project))
+
+
 def _delete_project(request: Request) -> Response:
     request.area(Places).delete_project(request.project)
     return ok({"message": "202 Accepted"}, request.choices.deletion_code)
@@ -203,10 +231,12 @@ AREA = Area(
         _list("/groups", _list_groups),
         Route("POST", "/groups", _create_group),
         Route("GET", "/groups/:id", _get_group, subject=Kind.GROUP),
+        Route("PUT", "/groups/:id", _change_group, subject=Kind.GROUP, least_role=Role.OWNER),
         _delete("/groups/:id", _delete_group, subject=Kind.GROUP),
         _list("/projects", _list_projects),
         Route("POST", "/projects", _create_project),
         Route("GET", "/projects/:id", _get_project, subject=Kind.PROJECT),
+        Route("PUT", "/projects/:id", _change_project, subject=Kind.PROJECT, least_role=Role.MAINTAINER),
         _delete("/projects/:id", _delete_project, subject=Kind.PROJECT),
     ),
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MISSING_TREE_REFUSED = Version(17, 7)
 _LEVELS = (Role.NONE, Role.DEVELOPER, Role.MAINTAINER, 60)  # of pushing, merging and unprotecting
+CODE_OWNERS = "CODEOWNERS"
 _ACTIONS = ("create", "update", "delete")
 _MOST_ACTIONS = 1000
 
@@ -39,6 +40,7 @@ class FileChange:
 
     action: str
     path: str
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,10 @@ class Sources(Behaviour):
         commit = repositories.commit(project, new)
         branch = repositories.branches[project.id, new.branch]
         repositories.branches[project.id, new.branch] = replace(branch, files=tuple(sorted(files)))
+        if new.branch == self.service.identities.projects[project.id].default_branch:
+            for change in changes:
+                if change.path == CODE_OWNERS:
+                    repositories.code_owners[project.id] = change.content
         return commit
 
     def find_commit(self, project: Project, sha: str) -> Commit:
@@ -260,7 +266,9 @@ def _write_file(request: Request, action: str) -> Response:
     _check_content(parameters)
     new = _new_commit(request, path)
     start_branch = parameters.optional_string("start_branch")
-    request.area(Sources).commit(request.project, new, (FileChange(action, path),), start_branch)
+    request.area(Sources).commit(
+        request.project, new, (FileChange(action, path, parameters.string("content")),), start_branch
+    )
     shown = {"file_path": path, "branch": new.branch}
     return created(shown) if action == "create" else ok(shown)
 
@@ -291,9 +299,11 @@ def _commit(request: Request) -> Response:
         kind = action.optional_choice("action", _ACTIONS)
         if kind is None:
             raise InvalidError("actions.action is missing", parameter="actions")
+        content = ""
         if kind != "delete":
             _check_content(action)
-        changes.append(FileChange(kind, fields.file_path(action.string("file_path"))))
+            content = action.string("content")
+        changes.append(FileChange(kind, fields.file_path(action.string("file_path")), content))
     if not changes:
         raise InvalidError("actions is empty", parameter="actions")
     new = _new_commit(request, changes[0].path)

@@ -104,14 +104,29 @@ class AccessTokens(Behaviour):
         place = kind_of(subject), subject.id
         return [token for token in self.issued.values() if token.subject == place and not token.revoked]
 
+    def personal(self, user_id: int | None) -> list[AccessToken]:
+        """Return the users' own tokens, or those of one user, without revoked ones."""
+        users = self.service.identities.users
+        own = (token for token in self.issued.values() if token.subject is None and not token.revoked)
+        return [token for token in own if token.user_id in users and user_id in {None, token.user_id}]
+
+    def revoke_personal(self, token_id: int) -> None:
+        """End a user's own token. Raise NotFoundError."""
+        token = next((token for token in self.personal(None) if token.id == token_id), None)
+        if token is None:
+            raise not_found("Access Token")
+        self.service.identities.tokens.pop(token.value, None)
+        self.issued[token.id] = replace(token, revoked=True)
+
     def revoke(self, subject: Subject, token_id: int) -> None:
-        """End a token of a project or group, and its bot's membership. Raise NotFoundError."""
+        """End a token of a project or group, and its bot with it. Raise NotFoundError."""
         token = next((token for token in self.of(subject) if token.id == token_id), None)
         if token is None:
             raise not_found("Access Token")
         identities = self.service.identities
-        identities.tokens.pop(token.value, None)
-        identities.roles.pop((kind_of(subject), subject.id, token.user_id), None)
+        bot = identities.users.get(token.user_id)
+        if bot is not None:
+            identities.remove_user(bot)
         self.issued[token.id] = replace(token, revoked=True)
 
     def present(self, token: AccessToken, *, with_value: bool = False) -> Json:
@@ -154,6 +169,16 @@ def _issue_personal(request: Request) -> Response:
     return created(tokens.present(tokens.issue(user, _new_token(request)), with_value=True))
 
 
+def _list_personal(request: Request) -> Response:
+    tokens = request.area(AccessTokens)
+    return request.collection(tokens.personal(request.parameters.optional_integer("user_id")), tokens.present)
+
+
+def _revoke_personal(request: Request) -> Response:
+    request.area(AccessTokens).revoke_personal(request.path_id("token_id"))
+    return no_content()
+
+
 def _issue_for_subject(request: Request) -> Response:
     tokens, subject = request.area(AccessTokens), _subject(request)
     new = _new_token(request)
@@ -187,6 +212,14 @@ AREA = Area(
     AccessTokens,
     (
         Route("POST", "/users/:user_id/personal_access_tokens", _issue_personal, admin_only=True),
+        Route(
+            "GET",
+            "/personal_access_tokens",
+            _list_personal,
+            admin_only=True,
+            paginated=SUPPORTED_VERSIONS.first,
+        ),
+        Route("DELETE", "/personal_access_tokens/:token_id", _revoke_personal, admin_only=True),
         *_routes(Kind.PROJECT, "/projects/:id", Role.MAINTAINER),
         *_routes(Kind.GROUP, "/groups/:id", Role.OWNER),
     ),

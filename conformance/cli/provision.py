@@ -1,0 +1,189 @@
+"""`conformance provision` and `conformance sweep`: worlds on a target, made and removed."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.http.client import Client
+from conformance.http.settings import AT_ONCE, ClientSettings
+from conformance.target.profile import base_url_from
+from conformance.target.provisioning import PREFIX, Order, Tell, provision
+from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
+from conformance.target.provisioning.files import Made, MadeFile, SecretsFile
+from conformance.target.provisioning.profiles import by_hand, profile_data
+from conformance.target.provisioning.sweep import Removal, sweep
+from conformance.target.provisioning.worlds import UsersRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.target.provisioning.profiles import ByHand, Data
+
+_BACK_PRESSURE_SECONDS = 900
+_HEADING = """\
+# Made by `conformance provision`. Tokens and passwords are in {secrets}; this file holds none and may be shared.
+# Check it with `conformance target --check {name}`, test with `conformance run --target {name}`.
+"""
+
+
+@click.command("provision")
+@click.option("--base-url", required=True, help="Address of the service, above /api/v4.")
+@click.option(
+    "--admin-token-file",
+    type=click.Path(path_type=Path),
+    help="File that holds an administrator's token and nothing else.",
+)
+@click.option("--worlds", type=click.IntRange(1, 64), default=1, show_default=True, help="Complete sets to make.")
+@click.option("--out", type=click.Path(path_type=Path), default="target.yaml", show_default=True, help="The profile.")
+@click.option("--prefix", default=PREFIX, show_default=True, help="What the names of all that is made begin with.")
+@click.option(
+    "--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="Most calls a second. No limit by default."
+)
+@click.option("--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls at once.")
+def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
+    base_url: str,
+    admin_token_file: Path | None,
+    worlds: int,
+    out: Path,
+    prefix: str,
+    rate: float | None,
+    concurrency: int,
+) -> int:
+    """
+    Make all that a run needs on a service, and write the profile that names it.
+
+    Users with tokens, groups, projects with merge requests and whatever else the calls of such services can make. What
+    exists is found again, so that it can be repeated at any time. `conformance sweep` removes what was made.
+
+    Ends with 0, or with 6 when the service refused to make something that the calls should make.
+    """
+    address = base_url_from(base_url, "--base-url")
+    if admin_token_file is None:
+        raise UsageError("Name the file with an administrator's token: --admin-token-file FILE.")
+    token = administrators_token(admin_token_file)
+    order = Order(base_url=address, administrator=token, worlds=worlds, prefix=prefix, at_once=concurrency)
+    secrets_file = out.with_suffix(".secrets.env")
+    with (
+        closing(SecretsFile(secrets_file)) as secrets,
+        closing(MadeFile(out.parent / "made.jsonl", address)) as made,
+        Client(settings(address, rate, concurrency)) as client,
+    ):
+        calls = Calls(by_http(client), made)
+        try:
+            done = provision(order, calls, secrets, progress())
+        except NotOursError as error:
+            raise UsageError(str(error)) from error
+        except UsersRefusedError as error:
+            raise TargetError(
+                f"The service lets no users be made, or no tokens for them ({error}). Two other ways lead to a "
+                "profile: `conformance target --discover` fills one with what tokens you have may read, and "
+                "`conformance provision --with PROGRAM` lets a program of yours make what is needed."
+            ) from error
+        data = profile_data(order, done, version="auto", secrets=secrets_file.name)
+    write_profile(out, data, secrets_file.name)
+    click.echo(f"{out}: {worlds} world(s) on {address}. Tokens and passwords: {secrets_file}, for your eyes only.")
+    _say_what_is_left(by_hand(data), done.refused)
+    click.echo(f"\nTest it with: conformance run --target {out}" + (f" --workers {worlds}" if worlds > 1 else ""))
+    return ExitCode.INCOMPLETE if done.refused else ExitCode.CONFORMANT
+
+
+@click.command("sweep")
+@click.option("--base-url", required=True, help="Address of the service, above /api/v4.")
+@click.option(
+    "--admin-token-file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="File that holds an administrator's token and nothing else.",
+)
+@click.option("--prefix", default=PREFIX, show_default=True, help="The prefix that was given to provision.")
+def sweep_command(base_url: str, admin_token_file: Path, prefix: str) -> int:
+    """
+    Remove what `conformance provision` made on a service, and nothing else.
+
+    It is known by the mark in its names: neither profile nor list of what was made is needed. Ends with 0, or with 6
+    when something could not be removed.
+    """
+    address, token = base_url_from(base_url, "--base-url"), administrators_token(admin_token_file)
+    with Client(settings(address, None, AT_ONCE)) as client:
+        try:
+            done = sweep(Calls(by_http(client), Made()), token, prefix, _say_removal)
+        except RefusedError as error:
+            raise TargetError(f"The service does not list what may have to go: {error}.") from error
+    left = [removal for removal in done if removal.problem]
+    click.echo(f"{len(done) - len(left)} removed, {len(left)} left, on {address}.")
+    return ExitCode.INCOMPLETE if left else ExitCode.CONFORMANT
+
+
+def _say_removal(removal: Removal) -> None:
+    click.echo(f"{removal.what}: {removal.problem or 'removed'}", err=bool(removal.problem))
+
+
+def administrators_token(file: Path) -> str:
+    """Return the token in a file; raise UsageError when there is none."""
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the administrator's token from {file}: {error}.") from error
+    if not token or len(token.split()) != 1:
+        raise UsageError(f"{file} must hold a token and nothing else.")
+    return token
+
+
+def settings(base_url: str, rate: float | None, concurrency: int) -> ClientSettings:
+    """Return the settings of a client that prepares a target."""
+    return ClientSettings(
+        base_url=base_url,
+        requests_per_second=rate,
+        at_once=concurrency,
+        back_pressure_seconds=_BACK_PRESSURE_SECONDS,
+    )
+
+
+def progress() -> Tell:
+    """Return what shows how far the work is: a bar on a terminal, and nothing elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return lambda *_: None
+    bar = Progress(
+        TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
+    )
+    task = bar.add_task("")
+    bar.start()
+
+    def tell(stage: str, done: int, steps: int) -> None:
+        bar.update(task, description=stage, completed=done, total=steps)
+        if done == steps:
+            bar.stop()
+
+    return tell
+
+
+def write_profile(file: Path, data: Data, secrets: str) -> None:
+    """Write a profile; raise UsageError when the file cannot be written."""
+    text = yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True)
+    try:
+        file.write_text(_HEADING.format(secrets=secrets, name=file.name) + text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"Cannot write the profile {file}: {error.strerror or error}.") from error
+
+
+def _say_what_is_left(left: Sequence[ByHand], refused: dict[str, str]) -> None:
+    if refused:
+        click.echo("\nThe service refused to make:")
+        for name, reason in refused.items():
+            click.echo(f"  {name}: {reason}")
+    if left:
+        click.echo("\nNo call makes these. Make them by hand where the service has them, and add them to the profile:")
+    for each in left:
+        click.echo(f"  {each.title} (unlocks {each.unlocks} requirements)")
+        click.echo(f"      {each.how}" + (f" Feature: {each.feature}." if each.feature else ""))
+    sys.stdout.flush()

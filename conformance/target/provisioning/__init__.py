@@ -1,0 +1,182 @@
+"""
+Prepares a target: makes worlds through the calls that services of this kind have, and the profile that names them.
+
+Nothing is presumed of how the target answers: what exists is looked up before and after each call, so that an
+interrupted preparation is completed by the next one, and nothing is ever made twice.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from conformance.errors import TargetError
+from conformance.target.provisioning.blueprint import Names
+from conformance.target.provisioning.calls import Way
+from conformance.target.provisioning.integrations import Kind, Trial, catalogue, fixtures_from
+from conformance.target.provisioning.worlds import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from conformance.target.provisioning.calls import Calls
+    from conformance.target.provisioning.files import Secrets
+
+__all__ = ["PREFIX", "Order", "Provisioned", "Way", "provision"]
+
+#: What the names of all that is made begin with, unless the operator says otherwise.
+PREFIX = "conformance"
+_EDITIONS = {"True": "enterprise", "False": "community"}
+_NO_ENDPOINT = frozenset({None, 404, 405, 501})
+
+
+class Tell(Protocol):
+    """Is told how far the work is."""
+
+    def __call__(self, stage: str, done: int, steps: int) -> None:
+        """So many steps of all are done; this is the stage."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is wanted of whom."""
+
+    base_url: str
+    administrator: str
+    """The token of an administrator."""
+    worlds: int = 1
+    prefix: str = PREFIX
+    at_once: int = 1
+    """How many calls may be under way side by side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provisioned:
+    """What a target has after it was prepared."""
+
+    worlds: Sequence[World]
+    integrations: Mapping[str, Any] = field(default_factory=dict)
+    """By fixture."""
+    features: Mapping[str, bool] = field(default_factory=dict)
+    token_endpoint: str | None = None
+    edition: str = "unknown"
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """What could not be made in some world, with the reason."""
+        found: dict[str, str] = {}
+        for world in self.worlds:
+            found |= world.refused
+        return found
+
+
+def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda *_: None) -> Provisioned:
+    """
+    Make what is wanted, and return it.
+
+    Raise TargetError when the token is not an administrator's, and UsersRefusedError or NotOursError as worlds do.
+    """
+    _require_administrator(order, calls)
+    worlds = [
+        World(calls, Names(order.prefix, number), order.administrator, secrets) for number in range(1, order.worlds + 1)
+    ]
+    stages = [
+        (together[0][0], [step for _, steps in together for step in steps])
+        for together in zip(*(world.stages() for world in worlds), strict=True)
+    ]
+    first = worlds[0]
+    found: dict[str, dict[str, Any]] = {}
+    features: dict[str, bool] = {}
+    stages += [
+        ("integrations", _trying_integrations(calls, first, found)),
+        ("features", [lambda: features.update(_features(calls, first, found))]),
+    ]
+    done, total = 0, sum(len(steps) for _, steps in stages)
+    with ThreadPoolExecutor(order.at_once) as pool:
+        for stage, steps in stages:
+            for _ in _each(pool if order.at_once > 1 else None, steps):
+                done += 1
+                tell(stage, done, total)
+    integrations = fixtures_from(found)
+    features |= {name: False for name in _NATURES if name not in integrations}
+    endpoint = f"{order.base_url}/oauth/token"
+    has_endpoint = calls.send("", "POST", endpoint, {"grant_type": "password"}).status not in _NO_ENDPOINT
+    enterprise = calls.get(order.administrator, "/metadata").entry.get("enterprise")
+    return Provisioned(
+        worlds=worlds,
+        integrations=integrations,
+        features=features,
+        token_endpoint=endpoint if has_endpoint else None,
+        edition=_EDITIONS.get(str(enterprise), "unknown"),
+    )
+
+
+#: Features that tell which kinds of integrations there are. The chat app is installed by hand.
+_NATURES = sorted({kind.nature for kind in catalogue() if kind.nature})
+
+
+def _require_administrator(order: Order, calls: Calls) -> None:
+    answer = calls.get(order.administrator, "/user")
+    if answer.status is None:
+        raise TargetError(f"{order.base_url} does not answer: {answer.problem}. Is the service running there?")
+    if not answer.is_served:
+        raise TargetError(
+            f"{order.base_url} does not take the administrator's token: GET /user has {answer}. Check the token and "
+            "the address, which is what stands before /api/v4."
+        )
+    if answer.entry.get("is_admin") is False:
+        raise TargetError(
+            "The token is not an administrator's, so no users can be made with it. Give an administrator's token, fill "
+            "a profile with what tokens you have may read (conformance target --discover), or let a program of yours "
+            "make what is needed (conformance provision --with PROGRAM)."
+        )
+
+
+def _each(pool: ThreadPoolExecutor | None, steps: Sequence[Callable[[], None]]) -> Iterable[None]:
+    """Run steps, side by side where there is a pool; what one raises ends all that has not begun."""
+    if pool is None:
+        for step in steps:
+            yield step()
+        return
+    waiting = [pool.submit(step) for step in steps]
+    try:
+        for each in waiting:
+            yield each.result()
+    finally:
+        for each in waiting:
+            each.cancel()
+
+
+def _trying_integrations(calls: Calls, world: World, found: dict[str, dict[str, Any]]) -> list[Callable[[], None]]:
+    """Return steps that try each kind on a project of a world, and put the descriptions into `found`."""
+
+    @cache
+    def trial() -> Trial:
+        return Trial.on(calls, world.people["maintainer"].token, world.projects["workbench"]["id"])
+
+    def step(kind: Kind) -> None:
+        described = trial().described(kind) if "workbench" in world.projects else None
+        if described is not None:
+            found[kind.slug] = described
+
+    return [partial(step, kind) for kind in catalogue()]
+
+
+def _features(calls: Calls, world: World, found: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
+    """Ask the target for the features that show themselves."""
+    owner, maintainer = (world.people[name].token for name in ("owner", "maintainer"))
+    group, project = world.groups.get("group", {}).get("id"), world.projects.get("project", {})
+    roles = ("/member_roles", f"/groups/{group}/member_roles")
+    return {
+        "approval_configuration": calls.get(maintainer, f"/projects/{project.get('id')}/approvals").is_served,
+        "chat_app_integration": False,  # until somebody installs it
+        "code_completion": "enabled_project" in world.completions,
+        "group_approval_rules": calls.get(owner, f"/groups/{group}/approval_rules").is_served,
+        "group_mention_events": any("group_mentions_events" in entry["events"] for entry in found.values()),
+        "hidden_groups": "hidden_group" in world.groups,
+        "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),
+        "password_approval": world.asks_for_password and "password_merge_request" in world.merge_requests,
+    }

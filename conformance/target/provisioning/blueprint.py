@@ -1,0 +1,125 @@
+"""What a world is made of, as data, and how everything in it is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract.yaml_files import parse_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: Stands in the name of every user, token, group and project that is made, so that nothing else is ever removed.
+MARK = "made by conformance provision"
+OWNER_LEVEL = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A group or a project. `within` is the group that it lies in; a group without lies at the top."""
+
+    name: str
+    within: str = ""
+    by: str = "owner"
+    visibility: str = "private"
+    members: Mapping[str, int] = field(default_factory=dict)
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotToken:
+    """An access token with a bot user; `kind` is project or group, `place` its name."""
+
+    name: str
+    kind: str
+    place: str
+    by: str = "owner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """A protected branch of a project; without `branch` the default one."""
+
+    project: str
+    push: int
+    merge: int
+    unprotect: int
+    fixture: str | None = None
+    branch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """Everything that a world is made of; see blueprint.yaml."""
+
+    users: Sequence[str]
+    groups: Mapping[str, Place]
+    projects: Mapping[str, Place]
+    merge_requests: Mapping[str, str]
+    code_owners: Mapping[str, str]
+    completions: Mapping[str, str]
+    bots: Sequence[BotToken]
+    protections: Sequence[Protection]
+    labels: Mapping[str, str]
+    milestones: Sequence[str]
+
+    @classmethod
+    @cache
+    def load(cls) -> Blueprint:
+        """Read the blueprint that ships with the package."""
+        data = data_file("blueprint.yaml")
+        staff = data["staff"]
+        return cls(
+            users=tuple(data["users"]),
+            groups={name: Place(**{"name": name, "members": staff, **entry}) for name, entry in data["groups"].items()},
+            projects={name: Place(name=name, **entry) for name, entry in data["projects"].items()},
+            merge_requests=data["merge_requests"],
+            code_owners=data["code_owners"],
+            completions=data["completions"],
+            bots=tuple(_bot(name, entry) for name, entry in data["bots"].items()),
+            protections=tuple(Protection(**entry) for entry in data["protected_branches"]),
+            labels=data["labels"],
+            milestones=tuple(data["milestones"]),
+        )
+
+
+def _bot(name: str, entry: Mapping[str, str]) -> BotToken:
+    kind = "project" if "project" in entry else "group"
+    return BotToken(name=name, kind=kind, place=entry[kind], by=entry.get("by", "owner"))
+
+
+def data_file(name: str) -> Any:
+    """Read a YAML file of this package."""
+    return parse_yaml(files("conformance.target.provisioning").joinpath(name).read_text(encoding="utf-8"), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the things of one world are called on the target."""
+
+    prefix: str
+    world: int
+
+    def path(self, name: str) -> str:
+        """Return a user name or the path of a top-level group: both share one space of names on some targets."""
+        return f"{self.prefix}-{self.world}-{name.replace('_', '-')}"
+
+    def shown(self, name: str) -> str:
+        """Return a name for people, with the mark."""
+        return f"{self.prefix} {self.world} {name.replace('_', ' ')} ({MARK})"
+
+    def title(self, name: str) -> str:
+        """Return a title that stands nowhere else on the target."""
+        return f"{self.prefix}-{self.world} {name}"
+
+    def secret(self, name: str, what: str) -> str:
+        """Return the variable that holds a secret of somebody."""
+        return f"{self.path(name)}-{what}".upper().replace("-", "_").replace(".", "_")
+
+
+def is_ours(entry: Mapping[str, Any]) -> bool:
+    """Tell whether something that a target shows carries the mark."""
+    return MARK in str(entry.get("name", ""))

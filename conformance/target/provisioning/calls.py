@@ -1,0 +1,209 @@
+"""Calls to a target whose ways are not known: what exists is found, what is refused is tried in other words."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, urlsplit
+
+from conformance.errors import TargetError
+from conformance.http.client import Client, TargetGoneError
+from conformance.target.profile import Actor
+
+if TYPE_CHECKING:
+    from conformance.target.provisioning.files import Made
+
+Body = Mapping[str, Any]
+Entry = dict[str, Any]
+
+_PAGE_LENGTH = 100
+_MOST_PAGES = 500
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+#: What a target answers for a moment only: a repository or a path that is not ready yet, or no longer.
+MOMENTARY = frozenset({None, 400, 404, 409, 422})
+ABSENT = frozenset({403, 404, 405, 501})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; `status` is None where no answer came, and `problem` says why."""
+
+    status: int | None
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the call was served."""
+        return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004 - HTTP's own numbers
+
+    @property
+    def entry(self) -> Entry:
+        """The body, if it is an object; an empty one otherwise."""
+        return self.body if isinstance(self.body, dict) else {}
+
+    def __str__(self) -> str:
+        """Say what came, with the words of a refusal."""
+        if self.status is None:
+            return f"no answer ({self.problem})"
+        said = next((self.entry[key] for key in ("message", "error") if key in self.entry), None)
+        return f"status {self.status}" + (f", {json.dumps(said)[:200]}" if said else "")
+
+
+class Way(Protocol):
+    """How a call reaches the target. `path` is below /api/v4, or a whole address."""
+
+    def __call__(self, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        """Send a call and return the answer; raise TargetError when the target is not there."""
+        ...
+
+
+class RefusedError(Exception):
+    """The target does not let something be made; the text says what, and how it refused."""
+
+
+class NotOursError(RefusedError):
+    """Something of that name is there, and does not carry the mark of what was made here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Something that shall exist."""
+
+    what: str
+    """What messages and the ledger call it."""
+    path: str
+    tokens: Sequence[str]
+    """Who tries to make it, one after the other."""
+    bodies: Sequence[Body]
+    """What to send: the first says all that is wished, the others less, for a target that refuses what it need not."""
+    look_up: Callable[[], Entry | None]
+    """Finds it, if it exists; raises NotOursError where something else has its place."""
+    waits_after: frozenset[int | None] = MOMENTARY
+    """After which refusals to try again for a while."""
+
+
+class Calls:
+    """Sends calls by some way, and makes what does not exist yet."""
+
+    def __init__(self, way: Way, made: Made, patience_seconds: float = 20) -> None:
+        """Remember the way, the list of what was made, and how long to try what may be refused for a moment."""
+        self._way = way
+        self._made = made
+        self._patience = patience_seconds
+
+    def get(self, token: str, path: str, **query: Any) -> Answer:
+        """Read something."""
+        return self._way(token, "GET", path, query, None)
+
+    def find(self, token: str, path: str, **query: Any) -> Entry | None:
+        """Read something that may not exist; None when it is not there, or not to be seen."""
+        answer = self.get(token, path, **query)
+        return answer.entry if answer.is_served and answer.entry else None
+
+    def send(self, token: str, method: str, path: str, body: Body | None = None) -> Answer:
+        """Change something."""
+        return self._way(token, method, path, {}, body)
+
+    def walk(self, token: str, path: str, **query: Any) -> Iterator[Entry]:
+        """
+        Yield the entries of a list, page by page.
+
+        The first page is asked for without a number, so that a target which knows cursors only answers too. Then comes
+        whatever page it names as the next; where it names none, the next number, until a page is empty, refused, or
+        brings nothing new. Raise RefusedError when not even the first page is served.
+        """
+        answer = self.get(token, path, **query, per_page=_PAGE_LENGTH)
+        if not answer.is_served or not isinstance(answer.body, list):
+            raise RefusedError(f"GET {path}: {answer}")
+        seen: set[str] = set()
+        for number in range(2, _MOST_PAGES):
+            entries = answer.body if answer.is_served and isinstance(answer.body, list) else []
+            fresh = [entry for entry in entries if isinstance(entry, dict) and json.dumps(entry) not in seen]
+            if not fresh:
+                return
+            seen |= {json.dumps(entry) for entry in fresh}
+            yield from fresh
+            following = _next_page(answer)
+            if following is None and "link" in answer.headers:
+                return
+            answer = (
+                self.get(token, following)
+                if following is not None
+                else self.get(token, path, **query, per_page=_PAGE_LENGTH, page=number)
+            )
+
+    def ensure(self, wanted: Wanted) -> Entry:
+        """Return something that shall exist: as it is found, or as it is made; raise RefusedError as `make` does."""
+        return wanted.look_up() or self.make(wanted)
+
+    def make(self, wanted: Wanted) -> Entry:
+        """
+        Make something that is not there yet, and return it.
+
+        After each refusal, and after a call without an answer, it is looked up: it may exist. Raise RefusedError when
+        nobody may make it.
+        """
+        self._made.note("POST", wanted.path, wanted.what)
+        give_up, pause = time.monotonic() + self._patience, _FIRST_PAUSE
+        while True:
+            answers: list[Answer] = []
+            for token, body in product(wanted.tokens, wanted.bodies):
+                answer = self.send(token, "POST", wanted.path, body)
+                found = (answer.entry if answer.is_served else None) or wanted.look_up()
+                if found:
+                    return found
+                answers.append(answer)
+            is_momentary = any(answer.status in wanted.waits_after for answer in answers)
+            if not is_momentary or time.monotonic() + pause > give_up:
+                raise RefusedError(f"POST {wanted.path} ({wanted.what}): {answers[-1]}")
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def until(self, look: Callable[[], Entry | None]) -> Entry | None:
+        """Look for something that may take a moment to come; None when it does not."""
+        give_up, pause = time.monotonic() + self._patience, _FIRST_PAUSE
+        while (found := look()) is None and time.monotonic() + pause < give_up:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return found
+
+
+def by_http(client: Client) -> Way:
+    """Return the way over HTTP."""
+
+    def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        given: Any = {} if body is None else {"json_body": dict(body)}
+        actor = Actor("provisioning", token) if token else None
+        try:
+            exchange = client.send(actor, method, path, query=query, **given)
+        except TargetGoneError as error:
+            raise TargetError(f"{error}. Is the service running there?") from error
+        try:
+            answered = json.loads(exchange.body) if exchange.body else None
+        except (ValueError, RecursionError):
+            answered = None
+        return Answer(exchange.status, answered, exchange.headers, exchange.problem or "")
+
+    return send
+
+
+def segment(text: object) -> str:
+    """Return a text as one segment of a path."""
+    return quote(str(text), safe="")
+
+
+def _next_page(answer: Answer) -> str | None:
+    """Return the path of the next page as the target's header Link names it."""
+    for link in answer.headers.get("link", "").split(","):
+        address, _, rest = link.partition(";")
+        if 'rel="next"' in rest or "rel=next" in rest:
+            parts = urlsplit(address.strip().strip("<>"))
+            path = parts.path.partition("/api/v4")[2]
+            return f"{path}?{parts.query}" if path else None
+    return None

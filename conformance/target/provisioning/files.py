@@ -1,0 +1,110 @@
+"""What provisioning keeps beside the profile: the secrets, and the list of what it made."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from conformance.errors import UsageError
+from conformance.target.profile import secrets_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+class Secrets:
+    """Tokens and passwords by name, in memory."""
+
+    def __init__(self, invent: Callable[[str], str] = lambda _: secrets.token_urlsafe(18)) -> None:
+        """Know nothing yet; `invent` makes up the password of a name."""
+        self._known: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._invent = invent
+
+    def get(self, name: str) -> str | None:
+        """Return what is known by a name."""
+        return self._known.get(name)
+
+    def password(self, name: str) -> str:
+        """Return the password of a name, which is made up when none is known."""
+        return self.get(name) or self.keep(name, self._invent(name))
+
+    def keep(self, name: str, value: str) -> str:
+        """Remember a secret, and return it."""
+        with self._lock:
+            if self._known.get(name) != value:
+                self._known[name] = value
+                self._write(name, value)
+        return value
+
+    def _write(self, name: str, value: str) -> None:
+        """Write a secret down, where there is a file."""
+
+
+class SecretsFile(Secrets):
+    """The same in a file that nobody else may read, each as soon as it is known: a target shows a token once only."""
+
+    def __init__(self, file: Path) -> None:
+        """Read what an earlier call left; raise UsageError when the file cannot be used."""
+        super().__init__()
+        self.file = file
+        try:
+            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            os.fchmod(self._descriptor, 0o600)
+            self._known.update(secrets_in(file))
+        except OSError as error:
+            raise UsageError(f"Cannot write the secrets to {file}: {error.strerror or error}.") from error
+
+    def _write(self, name: str, value: str) -> None:
+        os.write(self._descriptor, f"{name}={value}\n".encode())
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+class Made:
+    """The list of what was made, in memory."""
+
+    def __init__(self) -> None:
+        """Begin an empty list."""
+        self.entries: list[Mapping[str, str]] = []
+        self._lock = threading.Lock()
+
+    def note(self, method: str, path: str, what: str) -> None:
+        """Write down a call that makes something, before it is sent."""
+        entry = {"at": datetime.now(UTC).isoformat(), "method": method, "path": path, "what": what}
+        with self._lock:
+            self.entries.append(entry)
+            self._write(entry)
+
+    def _write(self, entry: Mapping[str, str]) -> None:
+        """Write an entry down, where there is a file."""
+
+
+class MadeFile(Made):
+    """The same in a file of JSON lines, which are on the disk before the call is sent."""
+
+    def __init__(self, file: Path, base_url: str) -> None:
+        """Append to a file; raise UsageError when it cannot be used."""
+        super().__init__()
+        self._base_url = base_url
+        try:
+            self._stream = file.open("a", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"Cannot write the list of what is made to {file}: {error.strerror or error}.") from error
+
+    def _write(self, entry: Mapping[str, str]) -> None:
+        self._stream.write(json.dumps({**entry, "target": self._base_url}) + "\n")
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()

@@ -1,0 +1,154 @@
+"""Finds out by trying which integrations a target takes, and which parameters each of them has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from conformance.target.provisioning.blueprint import data_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from conformance.target.provisioning.calls import Answer, Calls
+
+_CHAT_APP = "chat_app_integration"
+_NO_SUCH = "conformance-no-such-integration"
+_FEWEST, _MOST = 3, 9
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """An integration that a target may have; see integrations.yaml."""
+
+    slug: str
+    needs: Mapping[str, Any]
+    nature: str | None = None
+    active: bool = False
+    secrets: Sequence[str] = ()
+    texts: Sequence[str] = ()
+    flags: Sequence[str] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
+    events: Sequence[str] = ()
+
+    @property
+    def optional(self) -> dict[str, Any]:
+        """What it need not be given: texts that are found nowhere else, numbers and choices."""
+        texts = {name: f"{self.slug}-{name.replace('_', '-')}-31" for name in self.texts}
+        texts |= {name: f"https://{self.slug}.example.com/api" for name in self.texts if name.endswith(("url", "uri"))}
+        hidden = {name: f"conformance-{name}-33" for name in self.secrets if name not in self.needs}
+        return texts | dict(self.numbers) | dict(self.choices) | hidden
+
+
+@cache
+def catalogue() -> tuple[Kind, ...]:
+    """Return the kinds that are tried."""
+    return tuple(_kind(slug, dict(entry)) for slug, entry in data_file("integrations.yaml")["kinds"].items())
+
+
+def _kind(slug: str, entry: dict[str, Any]) -> Kind:
+    texts = [*entry.pop("texts", ()), *entry.pop("more_texts", ())]
+    return Kind(slug=slug, nature=entry.pop("is", None), texts=texts, **entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Tries kinds of integrations on one project, which is used for nothing else."""
+
+    calls: Calls
+    token: str
+    """Of somebody who maintains the project."""
+    path: str
+    """Of the project's integrations."""
+
+    @classmethod
+    def on(cls, calls: Calls, token: str, project: int) -> Trial:
+        """Return a trial on a project, under the newest name that integrations have on the target."""
+        newer, older = (f"/projects/{project}/{name}" for name in ("integrations", "services"))
+        return cls(calls, token, newer if calls.get(token, newer).is_served else older)
+
+    def described(self, kind: Kind) -> dict[str, Any] | None:
+        """Try a kind, and describe it as the profile does; None where the target does not take it."""
+        put = self._put(kind, {})
+        if not put.is_served:
+            return self._uninstalled(kind, put) if kind.nature == _CHAT_APP else None
+        switches = (*kind.flags, *kind.events)
+        on = self._shown_after(kind, {**kind.optional, **dict.fromkeys(switches, True)}, active=True)
+        off = self._shown_after(kind, dict.fromkeys(switches, False), active=False)
+        self.calls.send(self.token, "DELETE", f"{self.path}/{kind.slug}")
+        has = {name for name, value in kind.optional.items() if on.get(name) == value or name in kind.secrets}
+        has |= {name for name in switches if on.get(name) is True and off.get(name) is False}
+        return _entry(kind, has, switchable=on.get("active") is True and off.get("active") is False)
+
+    def _uninstalled(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
+        """Describe the chat app, where the target knows it and lets it be installed in its own pages only."""
+        unknown = self.calls.send(self.token, "PUT", f"{self.path}/{_NO_SUCH}", {"webhook": "https://x.example.com"})
+        is_known = refused.status == _UNPROCESSABLE or refused.status not in {unknown.status, None}
+        return _entry(kind, set(), switchable=False) if is_known else None
+
+    def _put(self, kind: Kind, settings: Mapping[str, Any]) -> Answer:
+        return self.calls.send(self.token, "PUT", f"{self.path}/{kind.slug}", {**kind.needs, **settings})
+
+    def _shown_after(self, kind: Kind, settings: Mapping[str, Any], *, active: bool) -> dict[str, Any]:
+        """Set some parameters, one by one where they are refused together, and return what is shown of all."""
+        tried = {**settings, "active": active}
+        if not self._put(kind, tried).is_served:
+            for name, value in tried.items():
+                self._put(kind, {name: value})
+        body = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
+        nested = body.get("properties")
+        return {**body, **(nested if isinstance(nested, dict) else {})}
+
+
+def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
+    switch = ["active"] if switchable else []
+    optional = [name for name in (*kind.optional, *kind.flags) if name in has]
+    texts = [name for name in kind.texts if name in has]
+    entry: dict[str, Any] = {
+        "slug": kind.slug,
+        "settings": {**kind.needs, **dict.fromkeys(switch, True)},
+        "required": list(kind.needs),
+        "parameters": [*kind.needs, *optional, *switch],
+        "never_shown": [name for name in kind.secrets if name in {*kind.needs, *has}],
+        "events": [name for name in kind.events if name in has],
+    }
+    if texts:
+        entry |= {"distinctive_name": texts[0], "distinctive_value": kind.optional[texts[0]]}
+    return entry
+
+
+def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """
+    Return the fixtures that integrations make, from the description of each by its slug.
+
+    The list has as few as together have all parameters and events that any of them has. The kinds that are asked for by
+    names of their own come from what the list does not have, as far as there is something.
+    """
+    usable = {kind.slug: found[kind.slug] for kind in catalogue() if kind.slug in found and kind.nature != _CHAT_APP}
+    listed = _covering(usable)
+    fixtures: dict[str, Any] = {"integrations": [usable[slug] for slug in listed]} if listed else {}
+    for kind in sorted(catalogue(), key=lambda kind: kind.slug in listed):
+        if kind.nature is not None and kind.slug in found and kind.nature not in fixtures:
+            fixtures[kind.nature] = found[kind.slug]
+    switchable = fixtures.get("switchable_integration")
+    if switchable and "active" not in switchable["parameters"]:
+        del fixtures["switchable_integration"]
+    return fixtures
+
+
+def _covering(found: Mapping[str, dict[str, Any]]) -> list[str]:
+    """Return the slugs of some that have together what all have: those that add most first."""
+    offered = {slug: {*entry["parameters"], *entry["events"]} for slug, entry in found.items()}
+    chosen: list[str] = []
+    covered: set[str] = set()
+    while len(chosen) < min(_MOST, len(offered)):
+        left: Iterable[str] = [slug for slug in offered if slug not in chosen]
+        best = max(left, key=lambda slug: len(offered[slug] - covered))
+        if not offered[best] - covered and len(chosen) >= _FEWEST:
+            break
+        chosen.append(best)
+        covered |= offered[best]
+    return chosen

@@ -1,0 +1,140 @@
+"""The profile of a target that was prepared, and what its operator still has to make by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract import Contract
+from conformance.target.names import ACTORS, FIXTURES
+from conformance.target.provisioning.blueprint import data_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.target.provisioning import Order, Provisioned
+    from conformance.target.provisioning.calls import Entry
+    from conformance.target.provisioning.worlds import World
+
+Data = dict[str, Any]
+#: Returns what stands in the profile for a secret, from its variable and its value.
+Hide = Callable[[str, str], str]
+
+_ALLOWLIST_SIZE = 5
+
+
+def by_variable(name: str, _: str) -> str:
+    """Let the variable stand for a secret."""
+    return f"${{{name}}}"
+
+
+def by_value(_: str, value: str) -> str:
+    """Let a secret stand as it is, for a profile that is never written."""
+    return value
+
+
+def profile_data(order: Order, done: Provisioned, hide: Hide = by_variable, **more: Any) -> Data:
+    """Return the profile as plain data, as the file holds it; `more` are further keys of it."""
+    first, *others = [{"actors": _actors(world, hide), "fixtures": fixtures_of(world, done)} for world in done.worlds]
+    return {
+        "base_url": order.base_url,
+        "edition": done.edition,
+        **more,
+        "actors": first["actors"],
+        "fixtures": first["fixtures"],
+        "features": dict(sorted(done.features.items())),
+        **({"worlds": others} if others else {}),
+    }
+
+
+def _actors(world: World, hide: Hide) -> Data:
+    return {name: actor_of(world, name, hide) for name in ACTORS if name in world.people}
+
+
+def actor_of(world: World, name: str, hide: Hide) -> Data:
+    """Return an actor of a world."""
+    person, secret = world.people[name], world.names.secret
+    password = {"password": hide(secret(name, "password"), person.password)} if person.password else {}
+    token = hide(secret(name, "token"), person.token)
+    return {"id": person.id, "username": person.username, "token": token, **password}
+
+
+def fixtures_of(world: World, done: Provisioned, *, all_of_them: bool = False) -> Data:
+    """Return the fixtures of a world; with `all_of_them` also what only the blueprint has a name for."""
+    found: Data = {name: _place(entry, "full_path") for name, entry in world.groups.items()}
+    found |= {name: _place(entry, "path_with_namespace") for name, entry in world.projects.items()}
+    found |= {name: _merge_request(entry, world) for name, entry in world.merge_requests.items()}
+    found |= {
+        name: {key: entry[key] for key in ("id", "name", "project_id")}
+        for name, entry in world.protected_branches.items()
+    }
+    for kind in ("project", "group"):
+        names = [f"allowlist_{kind}_{number}" for number in range(1, _ALLOWLIST_SIZE + 1)]
+        found[f"allowlist_{kind}s"] = [found.pop(name) for name in names if name in found]
+    if not world.asks_for_password:
+        found.pop("password_merge_request", None)
+    exported = {"labels": world.labels, "milestones": world.milestones}
+    relation = next((name for name, titles in exported.items() if titles), None)
+    if relation and "export_group" in found:
+        found["export_group"] |= {"relation": relation, "objects": sorted(exported[relation])}
+    if not world.lists_branches:
+        found.pop("branch_rule_group", None)
+    if "enabled_project" in world.completions:
+        found |= {name: {"path": path} for name, path in world.completions.items()}
+    if done.token_endpoint:
+        found["oauth_token_endpoint"] = {"url": done.token_endpoint}
+    found |= done.integrations
+    order = (*FIXTURES, *(found if all_of_them else ()))
+    return {name: found[name] for name in order if found.get(name)}
+
+
+def _place(entry: Entry, path: str) -> Data:
+    more = ("name", "default_branch")
+    return {"id": entry["id"], "path": entry[path]} | {key: entry[key] for key in more if entry.get(key)}
+
+
+def _merge_request(entry: Entry, world: World) -> Data:
+    keys = ("id", "iid", "sha", "project_id", "title", "description", "source_branch", "target_branch")
+    project = next(each for each in world.projects.values() if each["id"] == entry["project_id"])
+    found = {key: entry[key] for key in keys if entry.get(key) is not None}
+    return found | {"project_path": project["path_with_namespace"], "author_id": world.people["author"].id}
+
+
+# -- what is left to do ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """Something that no call makes."""
+
+    fixtures: tuple[str, ...]
+    feature: str | None
+    how: str
+    unlocks: int
+    """How many requirements can be verified with it and not without."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in the profile."""
+        return ", ".join(self.fixtures) or f"feature {self.feature}"
+
+
+def by_hand(data: Mapping[str, Any]) -> Sequence[ByHand]:
+    """Return what the profile lacks and no call makes, what unlocks most first."""
+    known, features = data["fixtures"], data.get("features", {})
+    left = []
+    for entry in data_file("by_hand.yaml"):
+        missing = tuple(name for name in entry["fixtures"] if name not in known)
+        feature = entry.get("feature")
+        if missing or (not entry["fixtures"] and not features.get(feature)):
+            left.append(ByHand(missing, feature, entry["how"], _unlocked(missing, feature)))
+    return sorted(left, key=lambda each: -each.unlocks)
+
+
+def _unlocked(fixtures: Sequence[str], feature: str | None) -> int:
+    requirements = Contract.load().requirements.values()
+    return sum(
+        (feature is not None and each.feature == feature) or not {*each.needs}.isdisjoint(fixtures)
+        for each in requirements
+    )

@@ -1,0 +1,103 @@
+"""Removes what provisioning made, known by its mark alone: nothing else is touched, and no profile is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from conformance.target.provisioning.blueprint import is_ours
+from conformance.target.provisioning.calls import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.target.provisioning.calls import Answer, Calls, Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What became of one thing that carries the mark."""
+
+    what: str
+    problem: str = ""
+    """Why it is still there; empty when it is gone."""
+
+
+def sweep(calls: Calls, administrator: str, prefix: str, tell: Callable[[Removal], None]) -> Sequence[Removal]:
+    """
+    Remove the groups of a prefix with all that lies in them, then the users; return what became of each.
+
+    A group in which something lies that was not made by provisioning is left alone. Raise RefusedError when the target
+    does not list groups or users.
+    """
+    sweeper = _Sweeper(calls, administrator, prefix)
+    done = []
+    for remove in (*sweeper.groups(), *sweeper.users()):
+        removal = remove()
+        tell(removal)
+        done.append(removal)
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweeper:
+    calls: Calls
+    administrator: str
+    prefix: str
+
+    def _all(self, path: str) -> list[Entry]:
+        """Return the entries of a list that may be ours; a target that does not know how to search shows all."""
+        query = {"search": self.prefix, **({"search_namespaces": True} if path == "/projects" else {})}
+        try:
+            return list(self.calls.walk(self.administrator, path, **query))
+        except RefusedError:
+            return list(self.calls.walk(self.administrator, path))
+
+    def _is_ours(self, entry: Entry) -> bool:
+        return is_ours(entry) and str(entry["name"]).startswith(f"{self.prefix} ")
+
+    def groups(self) -> list[Callable[[], Removal]]:
+        """Return steps that remove the top-level groups."""
+        groups, projects = self._all("/groups"), self._all("/projects")
+        paths = [(str(entry.get("full_path")), entry) for entry in groups]
+        paths += [(str(entry.get("path_with_namespace")), entry) for entry in projects]
+        steps: list[Callable[[], Removal]] = []
+        for group in groups:
+            path = str(group.get("full_path"))
+            if not self._is_ours(group) or "/" in path:
+                continue
+            foreign = [inner for inner, entry in paths if inner.startswith(f"{path}/") and not self._is_ours(entry)]
+            if foreign:
+                problem = f"{foreign[0]} lies in it, which was not made by provisioning"
+                steps.append(partial(Removal, f"group {path}", problem))
+            else:
+                steps.append(partial(self._remove_group, group, path))
+        return steps
+
+    def _remove_group(self, group: Entry, path: str) -> Removal:
+        place = f"/groups/{group['id']}"
+        answer = self.calls.send(self.administrator, "DELETE", place)
+        # Some only mark a group at first, under another path, and want to be told once more.
+        left = self.calls.find(self.administrator, place)
+        if left and (left.get("marked_for_deletion_on") or left.get("marked_for_deletion")):
+            full_path = left.get("full_path", path)
+            query = {"permanently_remove": True, "full_path": full_path}
+            answer = self.calls.send(self.administrator, "DELETE", place, query)
+        return self._result(f"group {path}", place, answer)
+
+    def users(self) -> list[Callable[[], Removal]]:
+        """Return steps that remove users and bots; to be asked for when the groups are known."""
+        return [partial(self._remove_user, user) for user in self._all("/users") if self._is_ours(user)]
+
+    def _remove_user(self, user: Entry) -> Removal:
+        place = f"/users/{user['id']}"
+        answer = self.calls.send(self.administrator, "DELETE", f"{place}?hard_delete=true")
+        if not answer.is_served and self.calls.find(self.administrator, place):
+            answer = self.calls.send(self.administrator, "DELETE", place)
+        return self._result(f"user {user.get('username')}", place, answer)
+
+    def _result(self, what: str, place: str, answer: Answer) -> Removal:
+        """Wait until something is gone, which may take a moment after a target has taken the call."""
+        is_gone = self.calls.until(lambda: None if self.calls.find(self.administrator, place) else {"gone": True})
+        return Removal(what, "" if is_gone else f"still there after DELETE {place}: {answer}")

@@ -1,0 +1,505 @@
+"""Makes one world on a target: its users with tokens, groups, projects, merge requests and what else it consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint, is_ours
+from conformance.target.provisioning.calls import (
+    ABSENT,
+    MOMENTARY,
+    Calls,
+    Entry,
+    NotOursError,
+    RefusedError,
+    Wanted,
+    segment,
+)
+
+if TYPE_CHECKING:
+    from conformance.target.provisioning.blueprint import BotToken, Names, Place, Protection
+    from conformance.target.provisioning.files import Secrets
+
+Step = Callable[[], None]
+
+_DAYS = (364, 29)  # a token may have to expire, and within a year at most
+_SCOPES = ["api"]
+_OPENNESS = ("private", "internal", "public")
+_FILE = "changes.md"
+_OWNERS = "CODEOWNERS"
+_DESCRIPTION = "Ready for review."
+_BOT_LEVEL = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A user or bot with a token."""
+
+    id: int
+    username: str
+    token: str
+    password: str | None = None
+
+
+class UsersRefusedError(RefusedError):
+    """The target lets no users be made, or no tokens for them: nothing else can be made then."""
+
+
+@dataclass
+class World:
+    """
+    A world as far as it has been made.
+
+    Whatever a target refuses is left out and noted in `refused`, with what else cannot be made without it.
+    """
+
+    calls: Calls
+    names: Names
+    administrator: str
+    """The token of an administrator."""
+    secrets: Secrets
+    people: dict[str, Person] = field(default_factory=dict)
+    groups: dict[str, Entry] = field(default_factory=dict)
+    projects: dict[str, Entry] = field(default_factory=dict)
+    merge_requests: dict[str, Entry] = field(default_factory=dict)
+    protected_branches: dict[str, Entry] = field(default_factory=dict)
+    labels: list[str] = field(default_factory=list)
+    milestones: list[str] = field(default_factory=list)
+    completions: dict[str, str] = field(default_factory=dict)
+    """By fixture, the paths of projects whose code completion is as the fixture says."""
+    lists_branches: bool = False
+    """Whether a rule of the group branch_rule_group lists protected branches."""
+    asks_for_password: bool = False
+    refused: dict[str, str] = field(default_factory=dict)
+    _new: set[str] = field(default_factory=set)
+    """The names of places that were made just now, and hold nothing yet."""
+
+    def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
+        """Return what is to be done: one stage after the other, the steps of a stage in any order."""
+        plan = Blueprint.load()
+        outer = [place for place in plan.groups.values() if not place.within]
+        inner = [place for place in plan.groups.values() if place.within]
+        opened: dict[bool, list[Step]] = {True: [], False: []}
+        for name, project in plan.merge_requests.items():
+            opened[project == "project"].append(self._step(name, self._merge_request, name, project))
+        return (
+            ("users", [partial(self._user, name) for name in plan.users]),
+            ("groups", [self._step(place.name, self._group, place) for place in outer]),
+            ("groups in groups", [self._step(place.name, self._group, place) for place in inner]),
+            ("projects", [self._step(place.name, self._project, place) for place in plan.projects.values()]),
+            ("merge requests", opened[False]),
+            ("code owners", [self._step(name, self._code_owners, name) for name in plan.code_owners]),
+            # Those of one project one after the other, so that they are numbered in their order.
+            ("merge requests", [partial(_one_by_one, opened[True])]),
+            ("code owners", [self._step(name, self._require_code_owners, name) for name in plan.code_owners]),
+            (
+                "branches and bots",
+                [
+                    *(self._step(bot.name, self._bot, bot) for bot in plan.bots),
+                    *(self._step(f"{each.project} branch", self._protected_branch, each) for each in plan.protections),
+                ],
+            ),
+            (
+                "labels and settings",
+                [
+                    *(self._step(title, self._label, title, colour) for title, colour in plan.labels.items()),
+                    *(self._step(title, self._milestone, title) for title in plan.milestones),
+                    self._step("password_merge_request", self._ask_for_password),
+                    self._step("branch_rule_group", self._branch_rule),
+                    *(self._step(name, self._completion, name, place) for name, place in plan.completions.items()),
+                ],
+            ),
+        )
+
+    def _step(self, name: str, make: Callable[..., None], *arguments: Any) -> Step:
+        """Return a step that notes what is refused, and goes on without it."""
+
+        def run() -> None:
+            try:
+                make(*arguments)
+            except NotOursError:
+                raise
+            except RefusedError as error:
+                self.refused[name] = str(error)
+            except KeyError as error:
+                self.refused[name] = f"needs {error.args[0]}, which could not be made"
+
+        return run
+
+    # -- people --------------------------------------------------------------------------------------------------------
+
+    def _user(self, name: str) -> None:
+        username = self.names.path(name)
+        password = self.secrets.password(self.names.secret(name, "password"))
+        needed = {
+            "email": f"{username}@example.com",
+            "username": username,
+            "name": self.names.shown(name),
+            "password": password,
+        } | ({"admin": True} if name == "admin" else {})
+        wanted = Wanted(
+            what=f"user {username}",
+            path="/users",
+            tokens=[self.administrator],
+            bodies=[{**needed, "skip_confirmation": True}, needed],
+            look_up=partial(self._find_user, username),
+            waits_after=MOMENTARY - ABSENT,
+        )
+        try:
+            user = self.calls.ensure(wanted)
+            token = self._token(name, int(user["id"]))
+        except NotOursError:
+            raise
+        except RefusedError as error:
+            if name != "admin":
+                raise UsersRefusedError(str(error)) from error
+            self.refused[name] = str(error)
+            return
+        self.people[name] = Person(int(user["id"]), str(user["username"]), token, password)
+
+    def _find_user(self, username: str) -> Entry | None:
+        for entry in self.calls.walk(self.administrator, "/users", username=username):
+            if str(entry.get("username", "")).lower() == username.lower():
+                return _own(entry, f"The user {username}")
+        return None
+
+    def _token(self, name: str, user_id: int) -> str:
+        """Return the token of a user: the one that is known, if it is still good, or a new one."""
+        variable = self.names.secret(name, "token")
+        known = self.secrets.get(variable)
+        if known and self.calls.get(known, "/user").entry.get("id") == user_id:
+            return known
+        self._revoke_lost(f"/personal_access_tokens?user_id={user_id}", "/personal_access_tokens", user_id)
+        issued = self._issue(variable, f"/users/{user_id}/personal_access_tokens", {}, [self.administrator])
+        return str(issued["token"])
+
+    def _issue(self, variable: str, path: str, more: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
+        base = {"name": self.names.shown("token"), "scopes": _SCOPES, **more}
+        today = datetime.now(UTC).date()
+        dated = [{**base, "expires_at": (today + timedelta(days=days)).isoformat()} for days in _DAYS]
+        wanted = Wanted(what="token", path=path, tokens=tokens, bodies=[*dated, base], look_up=lambda: None)
+        issued = self.calls.ensure(wanted)
+        if not isinstance(issued.get("token"), str):
+            raise RefusedError(f"POST {path}: the answer shows no token")
+        self.secrets.keep(variable, issued["token"])
+        return issued
+
+    def _revoke_lost(self, listing: str, place: str, user_id: int | None = None) -> list[Entry]:
+        """End the tokens that were made here and whose value is lost, as far as the target lists them."""
+        path, _, query = listing.partition("?")
+        asked = dict([query.split("=")]) if query else {}
+        try:
+            entries = list(self.calls.walk(self.administrator, path, **asked))
+        except RefusedError:
+            return []
+        lost = [
+            entry
+            for entry in entries
+            if is_ours(entry) and not entry.get("revoked") and user_id in {None, entry.get("user_id")}
+        ]
+        for entry in lost:
+            self.calls.send(self.administrator, "DELETE", f"{place}/{entry['id']}")
+        return lost
+
+    def _bot(self, bot: BotToken) -> None:
+        place = (self.projects if bot.kind == "project" else self.groups)[bot.place]
+        path = f"/{bot.kind}s/{place['id']}/access_tokens"
+        variable = self.names.secret(bot.name, "token")
+        user = self.calls.get(known, "/user").entry if (known := self.secrets.get(variable)) else {}
+        if known is None or not user:
+            self._revoke_lost(path, path)
+            tokens = [self.people[bot.by].token, self.administrator]
+            issued = self._issue(variable, path, {"access_level": _BOT_LEVEL}, tokens)
+            known, user = issued["token"], {"id": issued.get("user_id")}
+            user = self.calls.find(known, "/user") or user
+        self.people[bot.name] = Person(int(user["id"]), str(user.get("username", "")), known)
+
+    # -- places --------------------------------------------------------------------------------------------------------
+
+    def _full_path(self, place: Place) -> str:
+        if not place.within:
+            return self.names.path(place.name)
+        return f"{self.groups[place.within]['full_path']}/{place.name.replace('_', '-')}"
+
+    def _find_place(self, kind: str, full_path: str) -> Entry | None:
+        found = self.calls.find(self.administrator, f"/{kind}s/{segment(full_path)}")
+        return None if found is None else _own(found, f"The {kind} {full_path}")
+
+    def _place(self, kind: str, place: Place, more: Mapping[str, Any], wished: Mapping[str, Any]) -> Entry:
+        full_path = self._full_path(place)
+        base = {"name": self.names.shown(place.name), "path": full_path.rpartition("/")[2], **more}
+        # What lies inside may not be more open than what is around, and some targets offer fewer ways to be open.
+        levels = reversed(_OPENNESS[: _OPENNESS.index(place.visibility) + 1])
+        described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run"}
+        bodies = [{**base, **wished, "visibility": level} for level in levels]
+        bodies = [{**bodies[0], **described}, *bodies, {**base, **wished}, base]
+        wanted = Wanted(
+            what=f"{kind} {full_path}",
+            path=f"/{kind}s",
+            tokens=[self.people[place.by].token, self.administrator],
+            bodies=bodies,
+            look_up=partial(self._find_place, kind, full_path),
+        )
+        if place.within not in self._new and (found := wanted.look_up()) is not None:
+            return found
+        self._new.add(place.name)
+        return self.calls.make(wanted)
+
+    def _group(self, place: Place) -> None:
+        more = {"parent_id": self.groups[place.within]["id"]} if place.within else {}
+        group = self._place("group", place, more, {})
+        self._members(f"/groups/{group['id']}/members", place)
+        self.groups[place.name] = group
+
+    def _members(self, path: str, place: Place) -> None:
+        owner = self.people[place.by]
+        known = {entry.get("id"): entry.get("access_level") for entry in self.calls.walk(self.administrator, path)}
+        levels = {place.by: OWNER_LEVEL, **place.members}
+        for name, level in levels.items():
+            person = self.people[name]
+            if person.id in known:
+                if known[person.id] != level:
+                    self.calls.send(self.administrator, "PUT", f"{path}/{person.id}", {"access_level": level})
+                continue
+            self.calls.make(
+                Wanted(
+                    what=f"member {person.username}",
+                    path=path,
+                    tokens=[owner.token, self.administrator],
+                    bodies=[{"user_id": person.id, "access_level": level}],
+                    look_up=partial(self.calls.find, self.administrator, f"{path}/{person.id}"),
+                )
+            )
+
+    def _project(self, place: Place) -> None:
+        more = {"namespace_id": self.groups[place.within]["id"]}
+        project = self._place("project", place, more, {} if place.empty else {"initialize_with_readme": True})
+        if not place.empty and not project.get("default_branch"):
+            project = self._first_commit(place, project)
+        self.projects[place.name] = project
+
+    def _first_commit(self, place: Place, project: Entry) -> Entry:
+        """Wait for the first commit of a new project, or make it, and return the project as it is then."""
+        path = f"/projects/{project['id']}"
+
+        def begun() -> Entry | None:
+            now = self.calls.find(self.administrator, path)
+            return now if now and now.get("default_branch") else None
+
+        found = begun()
+        if found is None:
+            file = {"branch": "main", "content": "# A project\n", "commit_message": "Begin"}
+            tokens = [self.people[place.by].token, self.administrator]
+            target = f"{path}/repository/files/README.md"
+            self.calls.make(Wanted(what="first commit", path=target, tokens=tokens, bodies=[file], look_up=begun))
+            found = self.calls.until(begun)
+        if found is None:
+            raise RefusedError(f"{path} has no default branch after its first commit")
+        return found
+
+    # -- what lies in projects -----------------------------------------------------------------------------------------
+
+    def _branch(self, project: Entry, name: str, token: str) -> None:
+        path = f"/projects/{project['id']}/repository/branches"
+        self.calls.ensure(
+            Wanted(
+                what=f"branch {name}",
+                path=path,
+                tokens=[token, self.administrator],
+                bodies=[{"branch": name, "ref": project["default_branch"]}],
+                look_up=partial(self.calls.find, self.administrator, f"{path}/{segment(name)}"),
+            )
+        )
+
+    def _merge_request(self, name: str, place: str) -> None:
+        project = self.projects[place]
+        path, branch = f"/projects/{project['id']}", name.replace("_", "-")
+        # Whoever commits may not approve, so the author does it all.
+        author = self.people["author"].token
+        found = self._find_merge_request(path, branch)
+        if found is None:
+            self._branch(project, branch, author)
+            self._commit(path, branch, author, f"{branch}-{_FILE}", f"Change on {branch}.\n")
+            body = {
+                "source_branch": branch,
+                "target_branch": project["default_branch"],
+                "title": self.names.title(name.replace("_", " ")),
+                "description": _DESCRIPTION,
+            }
+            wanted = Wanted(
+                what=f"{name} of {path}",
+                path=f"{path}/merge_requests",
+                tokens=[author],
+                bodies=[body],
+                look_up=partial(self._find_merge_request, path, branch),
+            )
+            found = self.calls.make(wanted)
+        if not found.get("sha"):
+            found = self.calls.until(partial(self._with_head, f"{path}/merge_requests/{found['iid']}")) or found
+        self.merge_requests[name] = {**found, "project_id": project["id"]}
+
+    def _code_owners(self, name: str) -> None:
+        """Say on the default branch, as far as that can be pushed to, whom the file of a merge request belongs to."""
+        plan = Blueprint.load()
+        project, person = self.projects[plan.merge_requests[name]], self.people[plan.code_owners[name]]
+        content = f"/{name.replace('_', '-')}-{_FILE} @{person.username}\n"
+        path, owner = f"/projects/{project['id']}", self.people["owner"].token
+        self._commit(path, project["default_branch"], owner, _OWNERS, content)
+
+    def _require_code_owners(self, name: str) -> None:
+        """Leave a merge request out whose rules do not name the owners of its files."""
+        opened = self.merge_requests[name]
+        path = f"/projects/{opened['project_id']}/merge_requests/{opened['iid']}/approval_state"
+        rules = self.calls.get(self.people["author"].token, path).entry.get("rules")
+        if "code_owner" not in {rule.get("rule_type") for rule in rules or () if isinstance(rule, dict)}:
+            del self.merge_requests[name]
+
+    def _with_head(self, path: str) -> Entry | None:
+        found = self.calls.find(self.administrator, path)
+        return found if found and found.get("sha") else None
+
+    def _find_merge_request(self, path: str, branch: str) -> Entry | None:
+        query = {"state": "opened", "source_branch": branch}
+        for entry in self.calls.walk(self.administrator, f"{path}/merge_requests", **query):
+            if entry.get("source_branch") == branch and entry.get("state") == "opened":
+                return entry
+        return None
+
+    def _commit(self, path: str, branch: str, token: str, file: str, content: str) -> None:
+        def committed() -> Entry | None:
+            entries = self.calls.get(self.administrator, f"{path}/repository/tree", ref=branch, per_page=100).body
+            found = entries if isinstance(entries, list) else []
+            return next((entry for entry in found if isinstance(entry, dict) and entry.get("name") == file), None)
+
+        body = {"branch": branch, "content": content, "commit_message": f"Change {file}"}
+        target = f"{path}/repository/files/{segment(file)}"
+        self.calls.ensure(
+            Wanted(what=f"commit to {branch}", path=target, tokens=[token], bodies=[body], look_up=committed)
+        )
+
+    def _protected_branch(self, wanted: Protection) -> None:
+        project = self.projects[wanted.project]
+        owner = self.people["owner"].token
+        path, name = f"/projects/{project['id']}/protected_branches", wanted.branch or project["default_branch"]
+        if wanted.branch:
+            self._branch(project, name, owner)
+
+        def find() -> Entry | None:
+            return next((entry for entry in self.calls.walk(owner, path) if entry.get("name") == name), None)
+
+        levels = {
+            "push_access_level": wanted.push,
+            "merge_access_level": wanted.merge,
+            "unprotect_access_level": wanted.unprotect,
+        }
+        found = self.calls.ensure(
+            Wanted(
+                what=f"protected branch {name}",
+                path=path,
+                tokens=[owner, self.administrator],
+                bodies=[{"name": name, **levels}, {"name": name}],
+                look_up=find,
+            )
+        )
+        if wanted.fixture:
+            self.protected_branches[wanted.fixture] = {**found, "project_id": project["id"]}
+
+    # -- what lies in groups, and settings -----------------------------------------------------------------------------
+
+    def _in_export_group(self, kind: str, key: str, title: str, more: Mapping[str, Any]) -> str:
+        path, owner = f"/groups/{self.groups['export_group']['id']}/{kind}", self.people["owner"].token
+        shown = self.names.title(title)
+
+        def find() -> Entry | None:
+            return next((entry for entry in self.calls.walk(owner, path) if entry.get(key) == shown), None)
+
+        wanted = Wanted(
+            what=f"{kind} {shown}",
+            path=path,
+            tokens=[owner, self.administrator],
+            bodies=[{key: shown, **more}],
+            look_up=find,
+            waits_after=frozenset(),
+        )
+        make = self.calls.make if "export_group" in self._new else self.calls.ensure
+        make(wanted)
+        return shown
+
+    def _label(self, title: str, colour: str) -> None:
+        self.labels.append(self._in_export_group("labels", "name", title, {"color": colour}))
+
+    def _milestone(self, title: str) -> None:
+        self.milestones.append(self._in_export_group("milestones", "title", title, {}))
+
+    def _ask_for_password(self) -> None:
+        """Let a project ask for the password of who approves, by whichever call and name the target has for it."""
+        path, owner = f"/projects/{self.projects['guarded_project']['id']}", self.people["owner"].token
+        ways = (
+            ("POST", f"{path}/approvals", "require_password_to_approve"),
+            ("PUT", f"{path}/merge_request_approval_setting", "require_reauthentication_to_approve"),
+            ("PUT", f"{path}/merge_request_approval_setting", "require_password_to_approve"),
+        )
+        self.asks_for_password = any(self._is_on(owner, place, name) for _, place, name in ways)
+        for method, place, name in () if self.asks_for_password else ways:
+            answer = self.calls.send(owner, method, place, {name: True})
+            if answer.is_served and (answer.entry.get(name) is True or self._is_on(owner, place, name)):
+                self.asks_for_password = True
+                return
+        if not self.asks_for_password:
+            raise RefusedError("no call lets the project guarded_project ask for the password of who approves")
+
+    def _branch_rule(self) -> None:
+        """Give a group a rule, and see whether that lists the protected branches in the group."""
+        path, owner = f"/groups/{self.groups['branch_rule_group']['id']}/approval_rules", self.people["owner"].token
+        name = self.names.title("branches")
+
+        def lists_branches() -> Entry | None:
+            return next((rule for rule in self.calls.walk(owner, path) if rule.get("protected_branches")), None)
+
+        def find() -> Entry | None:
+            return next((rule for rule in self.calls.walk(owner, path) if rule.get("name") == name), None)
+
+        if not self.calls.get(owner, path).is_served:
+            return
+        body = {"name": name, "approvals_required": 1}
+        self.calls.ensure(Wanted(what=f"rule {name}", path=path, tokens=[owner], bodies=[body], look_up=find))
+        self.lists_branches = lists_branches() is not None
+
+    def _completion(self, name: str, place: str) -> None:
+        """Have code completion on or off for a project, and see whether the target says so."""
+        project, owner = self.projects[place], self.people["owner"].token
+        path, wanted = project["path_with_namespace"], name != "disabled_project"
+
+        def is_so() -> bool:
+            # A question, though it is a POST: it may be asked again.
+            asked = (self.calls.send(owner, "POST", "/code_suggestions/enabled", {"project_path": path}) for _ in "ab")
+            answer = next((answer for answer in asked if answer.status is not None), None)
+            return answer is not None and answer.is_served is wanted
+
+        if not is_so():
+            through_group = name.startswith("group_")
+            target = f"/groups/{project['namespace']['id']}" if through_group else f"/projects/{project['id']}"
+            self.calls.send(owner, "PUT", target, {"duo_features_enabled": wanted})
+        if is_so():
+            self.completions[name] = path
+
+    def _is_on(self, token: str, path: str, name: str) -> bool:
+        value = self.calls.get(token, path).entry.get(name)
+        return value is True or (isinstance(value, dict) and value.get("value") is True)
+
+
+def _own(entry: Entry, what: str) -> Entry:
+    if not is_ours(entry):
+        raise NotOursError(
+            f"{what} exists and was not made by provisioning, so it is left alone. Choose other names with --prefix."
+        )
+    return entry
+
+
+def _one_by_one(steps: Sequence[Step]) -> None:
+    for step in steps:
+        step()

@@ -1,0 +1,456 @@
+"""Worlds are made through the calls of services as they come, completed after an interruption, and removed again."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from conformance.errors import TargetError
+from conformance.reference import Service, create_service
+from conformance.target.embedded import directly
+from conformance.target.profile import load_profile
+from conformance.target.provisioning import Order, Provisioned, provision
+from conformance.target.provisioning.blueprint import Blueprint
+from conformance.target.provisioning.calls import Answer, Body, Calls, NotOursError, Way
+from conformance.target.provisioning.files import Made, Secrets
+from conformance.target.provisioning.profiles import by_hand, profile_data
+from conformance.target.provisioning.sweep import sweep
+from conformance.target.provisioning.worlds import UsersRefusedError
+from selftest.conftest import VERSION, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from selftest.conftest import Outcome
+
+_PATIENCE = 3
+
+
+@dataclass
+class Bench:
+    """A reference without a world of ours, an altered way to it, and what was kept of earlier preparations."""
+
+    service: Service = field(default_factory=lambda: create_service(version=VERSION))
+    alter: Callable[[Way], Way] = lambda way: way
+    secrets: Secrets = field(default_factory=Secrets)
+    made: Made = field(default_factory=Made)
+
+    @property
+    def administrator(self) -> str:
+        return self.service.world.actors["admin"].token
+
+    @property
+    def calls(self) -> Calls:
+        return Calls(self.alter(directly(self.service)), self.made, _PATIENCE)
+
+    def provision(self, worlds: int = 1) -> Provisioned:
+        return provision(self.order(worlds), self.calls, self.secrets)
+
+    def order(self, worlds: int = 1) -> Order:
+        return Order(base_url="http://127.0.0.1:1", administrator=self.administrator, worlds=worlds)
+
+    def profile(self, done: Provisioned) -> dict[str, Any]:
+        return profile_data(self.order(), done)
+
+    def counts(self) -> Counter[str]:
+        """How much of everything there is, revoked tokens left out."""
+        identities, repositories = self.service.identities, self.service.repositories
+        tables: Mapping[str, Mapping[Any, Any]] = {
+            "users": identities.users,
+            "tokens": identities.tokens,
+            "groups": identities.groups,
+            "projects": identities.projects,
+            "members": identities.roles,
+            "commits": repositories.commits,
+            "branches": repositories.branches,
+            "merge requests": repositories.merge_requests,
+            "protected branches": repositories.protected_branches,
+            "labels": self.service.planning.labels,
+            "milestones": self.service.planning.milestones,
+            "rules": self.service.approval_rules.rules,
+        }
+        return Counter({name: len(table) for name, table in tables.items()})
+
+
+class StoppedError(Exception):
+    """The machine stops in the middle of a preparation."""
+
+
+def stopping_after(calls: int) -> Callable[[Way], Way]:
+    """Let so many calls through; the last one is made, but its answer never arrives."""
+    numbers = count(1)
+
+    def alter(way: Way) -> Way:
+        def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+            answer = way(token, method, path, query, body)
+            if next(numbers) >= calls:
+                raise StoppedError
+            return answer
+
+        return send
+
+    return alter
+
+
+@pytest.fixture(scope="module")
+def whole() -> tuple[Bench, Provisioned]:
+    """A reference that was prepared once, without any interruption."""
+    bench = Bench()
+    return bench, bench.provision()
+
+
+def test_everything_that_calls_can_make_is_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
+    bench, done = whole
+    data = bench.profile(done)
+    assert done.refused == {}
+    assert {*Blueprint.load().users, "project_bot", "group_bot"} == data["actors"].keys()
+    left = {name for each in by_hand(data) for name in each.fixtures}
+    assert left == {
+        "policy_project",
+        "policy_group",
+        "report_approver_merge_request",
+        "installed_chat_app_integration",
+        "job_token",
+    }
+    offered = {name for each in data["fixtures"]["integrations"] for name in (*each["parameters"], *each["events"])}
+    assert {"webhook", "push_channel", "push_events", "active", "recipients", "password"} <= offered
+
+
+def test_preparing_again_makes_nothing_twice() -> None:
+    bench = Bench()
+    first = bench.profile(bench.provision())
+    before = bench.counts()
+    assert bench.profile(bench.provision()) == first
+    assert bench.counts() == before
+
+
+@pytest.mark.parametrize("calls", [3, 15, 40, 60, 150, 230, 260, 300, 330])
+def test_an_interrupted_preparation_is_completed(whole: tuple[Bench, Provisioned], calls: int) -> None:
+    bench = Bench(alter=stopping_after(calls))
+    with pytest.raises(StoppedError):
+        bench.provision()
+    done = replace_alteration(bench).provision()
+    assert done.refused == {}
+    assert bench.counts() == whole[0].counts()
+
+
+def replace_alteration(bench: Bench) -> Bench:
+    bench.alter = lambda way: way
+    return bench
+
+
+def test_lost_secrets_give_new_tokens_and_end_the_old_ones(whole: tuple[Bench, Provisioned]) -> None:
+    bench = Bench()
+    lost = bench.provision().worlds[0].people["developer"].token
+    found = replace(bench, secrets=Secrets()).provision().worlds[0].people["developer"].token
+    assert bench.calls.get(lost, "/user").status == 401
+    assert bench.calls.get(found, "/user").is_served
+    assert bench.counts()["members"] == whole[0].counts()["members"]
+
+
+def test_sweeping_leaves_a_service_as_it_was() -> None:
+    bench = Bench()
+    before = reads(bench)
+    bench.provision(worlds=2)
+    assert reads(bench) != before
+    removals = sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+    assert not [removal for removal in removals if removal.problem]
+    assert reads(bench) == before
+
+
+def reads(bench: Bench) -> dict[str, str]:
+    """Everything that an administrator can read of what is there, as it is sent."""
+    calls, token = bench.calls, bench.administrator
+    lists = ["/users", "/groups", "/projects", "/audit_events", "/personal_access_tokens", "/member_roles"]
+    found = {path: list(calls.walk(token, path)) for path in lists}
+    places = [f"/{kind}/{entry['id']}" for kind in ("groups", "projects") for entry in found[f"/{kind}"]]
+    below = ("", "/members", "/approval_rules", "/merge_request_approval_setting", "/access_tokens", "/integrations")
+    found |= {f"{place}{path}": [calls.get(token, f"{place}{path}").body] for place in places for path in below}
+    return {path: json.dumps(entries) for path, entries in found.items()}
+
+
+def test_what_was_not_made_here_is_never_touched() -> None:
+    bench = Bench()
+    bench.provision()
+    admin = bench.administrator
+    group = bench.calls.find(admin, "/groups/conformance-1-fresh-group")
+    assert group is not None
+    bench.calls.send(admin, "POST", "/groups", {"name": "Mine", "path": "conformance-mine"})
+    inner = {"name": "Mine too", "path": "mine-too", "parent_id": group["id"]}
+    bench.calls.send(admin, "POST", "/groups", inner)
+    removals = {removal.what: removal.problem for removal in sweep(bench.calls, admin, "conformance", lambda _: None)}
+    assert "mine-too lies in it" in removals["group conformance-1-fresh-group"]
+    assert [what for what, problem in removals.items() if problem] == ["group conformance-1-fresh-group"]
+    assert bench.calls.find(admin, "/groups/conformance-mine") is not None
+
+
+def test_a_name_that_somebody_else_has_is_left_to_them() -> None:
+    bench = Bench()
+    body = {"name": "Ann", "username": "Conformance-1-Owner", "email": "ann@example.com", "password": "long enough"}
+    bench.calls.send(bench.administrator, "POST", "/users", body)
+    with pytest.raises(NotOursError, match="--prefix"):
+        bench.provision()
+
+
+# -- services as they come ---------------------------------------------------------------------------------------------
+
+
+def changed(change: Callable[..., Answer]) -> Callable[[Way], Way]:
+    def alter(way: Way) -> Way:
+        def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+            return change(way, token, method, path, query, body)
+
+        return send
+
+    return alter
+
+
+def refused(status: int, message: Any = None) -> Answer:
+    return Answer(status, None if message is None else {"message": message})
+
+
+def exists_is_400_without_a_word(way: Way, *call: Any) -> Answer:
+    answer = way(*call)
+    return refused(400) if answer.status == 409 else answer
+
+
+def forbidden_is_404(way: Way, *call: Any) -> Answer:
+    answer = way(*call)
+    return refused(404) if answer.status == 403 else answer
+
+
+def groups_by_admins_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    if (method, path) == ("POST", "/groups") and not way(token, "GET", "/user", {}, None).entry["is_admin"]:
+        return refused(403, "403 Forbidden")
+    return way(token, method, path, query, body)
+
+
+def tokens_expire(days: int | None) -> Callable[..., Answer]:
+    """Tokens must have an expiry, within so many days; or must not have one."""
+    from datetime import UTC, date, datetime  # noqa: PLC0415 - of this alteration alone
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if method == "POST" and path.endswith("access_tokens"):
+            given = (body or {}).get("expires_at")
+            left = (date.fromisoformat(given) - datetime.now(UTC).date()).days if given else None
+            if (left is None) is not (days is None) or (left is not None and days is not None and left > days):
+                return refused(400, {"expires_at": ["is invalid"]})
+        return way(token, method, path, query, body)
+
+    return change
+
+
+def strict_parameters(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """What is not needed is refused."""
+    unknown = {"skip_confirmation", "description", "expires_at", "unprotect_access_level", "push_access_level"}
+    if method == "POST" and unknown & {*(body or {})} and "merge_requests" not in path:
+        return refused(400, "unknown parameter")
+    return way(token, method, path, query, body)
+
+
+def lagging(kind: str, calls: int) -> Callable[..., Answer]:
+    """What was just made answers 404 for so many calls."""
+    seen: Counter[str] = Counter()
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        place = "/".join(path.split("/")[:3])
+        if kind in path:
+            seen[place] += 1
+            if seen[place] <= calls:
+                return refused(404)
+        return way(token, method, path, query, body)
+
+    return change
+
+
+def path_is_kept(calls: int) -> Callable[..., Answer]:
+    """A group that was deleted keeps its path for a moment."""
+    seen: Counter[str] = Counter()
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if (method, path) == ("POST", "/groups"):
+            seen[str((body or {})["path"])] += 1
+            if seen[str((body or {})["path"])] <= calls:
+                return refused(400, {"path": ["has already been taken"]})
+        return way(token, method, path, query, body)
+
+    return change
+
+
+def small_pages(size: int, *, at_the_end: int | None = None, keyset: bool = False) -> Callable[..., Answer]:
+    """Pages are smaller than asked for; by number without links, ending in a refusal, or by cursor only."""
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        bare, _, rest = path.partition("?")
+        asked = {**dict(pair.split("=") for pair in rest.split("&") if pair), **query}
+        start = int(asked.pop("cursor", 0)) if keyset else (int(asked.pop("page", 1)) - 1) * size
+        if keyset and "page" in asked:
+            return refused(405)
+        asked.pop("per_page", None)
+        answer = way(token, method, bare, {**asked, "per_page": 100}, body) if method == "GET" else None
+        if answer is None or not isinstance(answer.body, list):
+            return way(token, method, path, query, body)
+        entries = [*answer.body]
+        page = 2
+        while 'rel="next"' in answer.headers.get("link", "") and "x-next-page" in answer.headers:
+            answer = way(token, method, bare, {**asked, "per_page": 100, "page": page}, body)
+            entries, page = [*entries, *answer.body], page + 1
+        if at_the_end is not None and start >= len(entries) and start:
+            return refused(at_the_end)
+        more = keyset and start + size < len(entries)
+        following = f'<http://x.example.com/api/v4{bare}?cursor={start + size}>; rel="next"'
+        return Answer(200, entries[start : start + size], {"link": following if more else ""} if keyset else {})
+
+    return change
+
+
+def private_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """Nothing may be public here."""
+    if method == "POST" and (body or {}).get("visibility") == "public":
+        return refused(400, {"visibility_level": ["public has been restricted"]})
+    return way(token, method, path, query, body)
+
+
+def main_is_protected(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """The default branch of a new project is called trunk, and protected already."""
+    if (method, path) == ("POST", "/projects") and (body or {}).get("initialize_with_readme"):
+        answer = way(token, method, path, query, {**(body or {}), "default_branch": "trunk"})
+        if answer.is_served:
+            levels = {"push_access_level": 40, "merge_access_level": 40}
+            place = f"/projects/{answer.entry['id']}/protected_branches"
+            way(token, "POST", place, {}, {"name": "trunk", **levels})
+        return answer
+    return way(token, method, path, query, body)
+
+
+def no_repository_yet(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """initialize_with_readme is passed over."""
+    if (method, path) == ("POST", "/projects"):
+        kept = {key: value for key, value in (body or {}).items() if key != "initialize_with_readme"}
+        return way(token, method, path, query, kept)
+    return way(token, method, path, query, body)
+
+
+def answers_get_lost(every: int) -> Callable[..., Answer]:
+    """Of every so many writes the answer is lost after the work was done."""
+    numbers = count(1)
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        answer = way(token, method, path, query, body)
+        is_lost = method == "POST" and not path.endswith("access_tokens") and next(numbers) % every == 0
+        return Answer(None, problem="connection reset") if is_lost else answer
+
+    return change
+
+
+_SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
+    "exists is 400 without a message": lambda: exists_is_400_without_a_word,
+    "forbidden reads as 404": lambda: forbidden_is_404,
+    "groups are made by administrators": lambda: groups_by_admins_only,
+    "tokens expire within a year": lambda: tokens_expire(365),
+    "tokens expire within a month": lambda: tokens_expire(30),
+    "tokens must not expire": lambda: tokens_expire(None),
+    "a parameter too many is refused": lambda: strict_parameters,
+    "a new repository is 404 for a moment": lambda: lagging("/repository/", 2),
+    "a deleted group keeps its path": lambda: path_is_kept(7),
+    "pages are smaller than asked for": lambda: small_pages(3),
+    "pages end in 404": lambda: small_pages(4, at_the_end=404),
+    "pages are by cursor only": lambda: small_pages(3, keyset=True),
+    "nothing may be public": lambda: private_only,
+    "the default branch is protected already": lambda: main_is_protected,
+    "a new project stays empty": lambda: no_repository_yet,
+    "answers get lost": lambda: answers_get_lost(5),
+}
+
+
+@pytest.mark.parametrize("service", _SERVICES)
+def test_services_as_they_come_are_prepared(whole: tuple[Bench, Provisioned], service: str) -> None:
+    bench = Bench(alter=changed(_SERVICES[service]()))
+    done = bench.provision()
+    assert done.refused == {}
+    wanted, found = whole[0].profile(whole[1]), bench.profile(done)
+    assert found["actors"].keys() == wanted["actors"].keys()
+    assert found["fixtures"].keys() == wanted["fixtures"].keys()
+    before = bench.counts()
+    assert bench.profile(bench.provision()) == found
+    assert bench.counts() == before
+
+
+def test_whoever_may_approve_has_pushed_nothing(whole: tuple[Bench, Provisioned]) -> None:
+    bench, done = whole
+    world = done.worlds[0]
+    opened = world.merge_requests["merge_request"]
+    path = f"/projects/{opened['project_id']}/merge_requests/{opened['iid']}/approve"
+    answer = bench.calls.send(world.people["approver"].token, "POST", path, {"sha": opened["sha"]})
+    assert answer.is_served, str(answer)
+
+
+def test_where_no_users_can_be_made_nothing_else_is_tried() -> None:
+    bench = Bench()
+
+    def no_users(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        return refused(403) if (method, path) == ("POST", "/users") else way(token, method, path, query, body)
+
+    bench.alter = changed(no_users)
+    before = bench.counts()
+    with pytest.raises(UsersRefusedError, match="403"):
+        bench.provision()
+    assert bench.counts() == before
+
+
+def test_a_token_that_is_no_administrators_is_told_the_other_ways() -> None:
+    bench = Bench()
+    order = replace(bench.order(), administrator=bench.service.world.actors["owner"].token)
+    with pytest.raises(TargetError, match=r"--discover.*--with"):
+        provision(order, bench.calls, bench.secrets)
+
+
+# -- the commands ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_profile_without_secrets(conformance: Callable[..., Outcome], tmp_path: Path) -> None:
+    with serving() as (service, base_url):
+        (tmp_path / "admin.token").write_text(service.world.actors["admin"].token + "\n")
+        where = ("--base-url", base_url, "--admin-token-file", "admin.token")
+        made = conformance("provision", *where, "--worlds", "2", "--out", "mine.yaml")
+        assert made.code == 0, made.text
+        assert "installed_chat_app_integration" in made.out
+        profile = load_profile(tmp_path / "mine.yaml")
+        assert len(profile.worlds) == 1
+        secrets = tmp_path / "mine.secrets.env"
+        assert stat.S_IMODE(secrets.stat().st_mode) == 0o600
+        text = (tmp_path / "mine.yaml").read_text(encoding="utf-8")
+        assert yaml.safe_load(text)["secrets"] == "mine.secrets.env"
+        for line in secrets.read_text(encoding="utf-8").splitlines():
+            assert line.partition("=")[2] not in text
+        checked = conformance("target", "--check", "mine.yaml")
+        assert checked.code == 0, checked.text
+        listed = (tmp_path / "made.jsonl").read_text(encoding="utf-8").splitlines()
+        assert {json.loads(line)["target"] for line in listed} == {base_url}
+        swept = conformance("sweep", *where)
+        assert swept.code == 0, swept.text
+        assert " 0 left" in swept.out
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "says"), [("", 4, "a token and nothing else"), ("wrong\n", 8, "administrator's token")]
+)
+def test_a_wrong_token_file_gives_one_message(
+    conformance: Callable[..., Outcome],
+    reference: tuple[Service, str],
+    tmp_path: Path,
+    content: str,
+    code: int,
+    says: str,
+) -> None:
+    (tmp_path / "admin.token").write_text(content)
+    outcome = conformance("provision", "--base-url", reference[1], "--admin-token-file", "admin.token")
+    assert (outcome.code, says in outcome.err) == (code, True), outcome.text
