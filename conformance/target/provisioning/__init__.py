@@ -103,7 +103,7 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     integrations = fixtures_from(found)
     features |= {name: False for name in _NATURES if name not in integrations}
     endpoint = f"{order.base_url}/oauth/token"
-    has_endpoint = calls.send("", "POST", endpoint, {"grant_type": "password"}).status not in _NO_ENDPOINT
+    has_endpoint = calls.ask("", endpoint, {"grant_type": "password"}).status not in _NO_ENDPOINT
     enterprise = calls.get(order.administrator, "/metadata").entry.get("enterprise")
     return Provisioned(
         worlds=worlds,

@@ -110,6 +110,11 @@ class Calls:
         """Change something."""
         return self._way(token, method, path, {}, body)
 
+    def ask(self, token: str, path: str, body: Body) -> Answer:
+        """Send a POST that changes nothing: it is sent once more where no answer comes."""
+        answer = self.send(token, "POST", path, body)
+        return answer if answer.status is not None else self.send(token, "POST", path, body)
+
     def walk(self, token: str, path: str, **query: Any) -> Iterator[Entry]:
         """
         Yield the entries of a list, page by page.

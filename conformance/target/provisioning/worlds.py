@@ -475,10 +475,8 @@ class World:
         path, wanted = project["path_with_namespace"], name != "disabled_project"
 
         def is_so() -> bool:
-            # A question, though it is a POST: it may be asked again.
-            asked = (self.calls.send(owner, "POST", "/code_suggestions/enabled", {"project_path": path}) for _ in "ab")
-            answer = next((answer for answer in asked if answer.status is not None), None)
-            return answer is not None and answer.is_served is wanted
+            answer = self.calls.ask(owner, "/code_suggestions/enabled", {"project_path": path})
+            return answer.status is not None and answer.is_served is wanted
 
         if not is_so():
             through_group = name.startswith("group_")
