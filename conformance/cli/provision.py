@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from conformance.target.provisioning.profiles import ByHand, Data
 
-_BACK_PRESSURE_SECONDS = 900
 _HEADING = """\
 # Made by `conformance provision`. Tokens and passwords are in {secrets}; this file holds none and may be shared.
 # Check it with `conformance target --check {name}`, test with `conformance run --target {name}`.
@@ -144,7 +143,6 @@ def settings(base_url: str, rate: float | None, concurrency: int) -> ClientSetti
         base_url=base_url,
         requests_per_second=rate,
         at_once=concurrency,
-        back_pressure_seconds=_BACK_PRESSURE_SECONDS,
     )
 
 
