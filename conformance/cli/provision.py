@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -12,14 +13,16 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
 from conformance.http.settings import AT_ONCE, ClientSettings
-from conformance.target.profile import base_url_from
+from conformance.target.profile import base_url_from, load_profile
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
 from conformance.target.provisioning.files import Made, MadeFile, SecretsFile
 from conformance.target.provisioning.profiles import by_hand, profile_data
+from conformance.target.provisioning.program import needed, provided_by, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
 from conformance.target.provisioning.worlds import UsersRefusedError
 
@@ -41,6 +44,13 @@ _HEADING = """\
     type=click.Path(path_type=Path),
     help="File that holds an administrator's token and nothing else.",
 )
+@click.option(
+    "--with",
+    "program",
+    metavar="PROGRAM",
+    help="A program that makes it all instead: JSON of what is needed goes to its standard input, JSON of what there "
+    "is comes from its standard output. examples/provision has the schemas and a worked example.",
+)
 @click.option("--worlds", type=click.IntRange(1, 64), default=1, show_default=True, help="Complete sets to make.")
 @click.option("--out", type=click.Path(path_type=Path), default="target.yaml", show_default=True, help="The profile.")
 @click.option("--prefix", default=PREFIX, show_default=True, help="What the names of all that is made begin with.")
@@ -51,6 +61,7 @@ _HEADING = """\
 def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     base_url: str,
     admin_token_file: Path | None,
+    program: str | None,
     worlds: int,
     out: Path,
     prefix: str,
@@ -66,8 +77,13 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     Ends with 0, or with 6 when the service refused to make something that the calls should make.
     """
     address = base_url_from(base_url, "--base-url")
+    if program is not None:
+        return _by_program(shlex.split(program), address, worlds, prefix, out)
     if admin_token_file is None:
-        raise UsageError("Name the file with an administrator's token: --admin-token-file FILE.")
+        raise UsageError(
+            "Name the file with an administrator's token: --admin-token-file FILE. Without one, `conformance target "
+            "--discover` or `conformance provision --with PROGRAM` lead to a profile."
+        )
     token = administrators_token(admin_token_file)
     order = Order(base_url=address, administrator=token, worlds=worlds, prefix=prefix, at_once=concurrency)
     secrets_file = out.with_suffix(".secrets.env")
@@ -93,6 +109,21 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     _say_what_is_left(by_hand(data), done.refused)
     click.echo(f"\nTest it with: conformance run --target {out}" + (f" --workers {worlds}" if worlds > 1 else ""))
     return ExitCode.INCOMPLETE if done.refused else ExitCode.CONFORMANT
+
+
+def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str, out: Path) -> int:
+    known = read_yaml(out) if out.is_file() else None
+    data = provided_by(command, needed(base_url, worlds, prefix, known))
+    secrets_file = out.with_suffix(".secrets.env")
+    with closing(SecretsFile(secrets_file)) as secrets:
+        data = without_secrets({**data, "secrets": secrets_file.name}, prefix, secrets)
+    write_profile(out, data, secrets_file.name)
+    load_profile(out)
+    click.echo(
+        f"{out}: what {command[0]} made on {base_url}. Tokens and passwords: {secrets_file}, for your eyes only."
+    )
+    click.echo(f"\nCheck it with: conformance target --check {out}")
+    return ExitCode.CONFORMANT
 
 
 @click.command("sweep")

@@ -9,6 +9,7 @@ import click
 import yaml
 
 from conformance.contract import Version
+from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client, TargetGoneError
 from conformance.reference import create_service
@@ -17,22 +18,57 @@ from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
 from conformance.target.embedded import profile_of
 from conformance.target.preflight import RoleProof, preflight, prove_roles
+from conformance.target.profile import profile_from_yaml
+from conformance.target.provisioning.calls import Calls, RefusedError, by_http
+from conformance.target.provisioning.discover import Discovery
+from conformance.target.provisioning.files import Made
 from conformance.target.version import resolved
 
 
 @click.command()
 @click.option("--example", is_flag=True, help="Print a commented profile to start from.")
 @click.option(
+    "--discover",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Fill this profile, which needs base_url and tokens only, with what the tokens may read, and print it. "
+    "Nothing is made or changed, and what the profile says already stays.",
+)
+@click.option(
     "--check", type=click.Path(path_type=Path), metavar="FILE", help="Validate a profile and prove its roles."
 )
-def target(*, example: bool, check: Path | None) -> int:
+def target(*, example: bool, discover: Path | None, check: Path | None) -> int:
     """Write or check the profile of the service under test."""
-    if example == (check is not None):
-        raise UsageError("Say either --example or --check FILE.")
+    if [example, discover is not None, check is not None].count(True) != 1:
+        raise UsageError("Say either --example, --discover FILE or --check FILE.")
+    if discover is not None:
+        return _discover(discover)
     if check is None:
         click.echo(files("conformance.target").joinpath("example.yaml").read_text(encoding="utf-8"), nl=False)
         return 0
     return _check(check)
+
+
+def _discover(file: Path) -> int:
+    """Print a profile with what could be found out, and say how much that was; 6 when it was nothing."""
+    data = read_yaml(file)
+    if isinstance(data, dict):
+        data.setdefault("fixtures", {})
+    profile = profile_from_yaml(data, file)
+    tokens = {name: actor.token for name, actor in profile.actors.items()}
+    with Client(profile.client_settings()) as client:
+        discovery = Discovery(Calls(by_http(client), Made()), tokens, data)
+        try:
+            found = discovery.fill()
+        except RefusedError as error:
+            raise TargetError(f"Nothing can be found out on {profile.base_url}: {error}.") from error
+    click.echo(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True), nl=False)
+    click.echo(f"{len(found)} found out: {', '.join(each.place for each in found) or 'nothing'}.", err=True)
+    click.echo(
+        "Look at each: the suite changes settings and lists of these places. Save it, then: conformance target --check",
+        err=True,
+    )
+    return ExitCode.CONFORMANT if found else ExitCode.INCOMPLETE
 
 
 def _check(file: Path) -> int:

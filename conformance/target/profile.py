@@ -292,7 +292,11 @@ def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Pro
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The target profile {file} is not UTF-8 text.") from error
-    data = parse_yaml(text, str(file))
+    return profile_from_yaml(parse_yaml(text, str(file)), file, environment)
+
+
+def profile_from_yaml(data: Any, file: Path, environment: Mapping[str, str] = os.environ) -> Profile:
+    """Make a profile from what its file holds, variables and all; raise UsageError as `load_profile` does."""
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
     data = _with_environment(data, environment, file)

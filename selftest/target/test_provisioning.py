@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import stat
+import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 import yaml
 
 from conformance.errors import TargetError
 from conformance.reference import Service, create_service
 from conformance.target.embedded import directly
+from conformance.target.names import FIXTURES
 from conformance.target.profile import load_profile
 from conformance.target.provisioning import Order, Provisioned, provision
 from conformance.target.provisioning.blueprint import Blueprint
 from conformance.target.provisioning.calls import Answer, Body, Calls, NotOursError, Way
+from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_hand, profile_data
+from conformance.target.provisioning.program import needed
 from conformance.target.provisioning.sweep import sweep
 from conformance.target.provisioning.worlds import UsersRefusedError
 from selftest.conftest import VERSION, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from selftest.conftest import Outcome
 
@@ -454,3 +461,81 @@ def test_a_wrong_token_file_gives_one_message(
     (tmp_path / "admin.token").write_text(content)
     outcome = conformance("provision", "--base-url", reference[1], "--admin-token-file", "admin.token")
     assert (outcome.code, says in outcome.err) == (code, True), outcome.text
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "provision"
+
+
+def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
+    conformance: Callable[..., Outcome], whole: tuple[Bench, Provisioned], tmp_path: Path
+) -> None:
+    bench, done = whole
+    with serving(bench.service) as (_, base_url):
+        world = done.worlds[0]
+        tokens = {name: {"token": person.token} for name, person in world.people.items() if name != "foreign_bot"}
+        (tmp_path / "bare.yaml").write_text(yaml.safe_dump({"base_url": base_url, "version": "auto", "actors": tokens}))
+        filled = conformance("target", "--discover", "bare.yaml")
+        assert filled.code == 0, filled.text
+        data = yaml.safe_load(filled.out)
+        wanted = bench.profile(done)["fixtures"]
+        for name in ("group", "project", "subgroup", "subgroup_project", "public_project"):
+            assert (name, data["fixtures"][name]["id"]) == (name, wanted[name]["id"])
+        assert {"merge_request", "second_merge_request", "reset_merge_request"} <= data["fixtures"].keys()
+        assert {"sibling_project", "fuzz_project", "allowlist_projects", "allowlist_groups"} <= data["fixtures"].keys()
+        assert {"hidden_group", "approver_group", "protected_branch", "export_group"} <= data["fixtures"].keys()
+        assert data["actors"]["author"]["id"] == world.people["author"].id
+        (tmp_path / "filled.yaml").write_text(filled.out, encoding="utf-8")
+        checked = conformance("target", "--check", "filled.yaml")
+        assert checked.code == 0, checked.text
+
+
+def test_an_entry_that_is_given_in_part_is_completed_and_else_stays(whole: tuple[Bench, Provisioned]) -> None:
+    bench, done = whole
+    people, opened = done.worlds[0].people, done.worlds[0].merge_requests["second_merge_request"]
+    path = done.worlds[0].projects["project"]["path_with_namespace"]
+    tokens = {"maintainer": people["maintainer"].token}
+    fixtures = {"project": {"path": path}, "merge_request": {"iid": opened["iid"]}}
+    data: dict[str, Any] = {"actors": {"maintainer": {"username": "mine"}}, "fixtures": fixtures}
+    Discovery(bench.calls, tokens, data).fill()
+    assert data["actors"]["maintainer"] == {"username": "mine", "id": people["maintainer"].id}
+    assert data["fixtures"]["project"]["id"] == opened["project_id"]
+    assert data["fixtures"]["merge_request"]["sha"] == opened["sha"]
+
+
+def test_a_program_makes_what_is_needed_and_its_secrets_are_kept_apart(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    program = f"{sys.executable} {EXAMPLE / 'provision.py'}"
+    with serving() as (service, base_url):
+        environment = {**os.environ, "ADMIN_TOKEN": service.world.actors["admin"].token}
+        order = ("provision", "--base-url", base_url, "--with", program)
+        for _ in "ab":
+            made = conformance(*order, environment=environment)
+            assert made.code == 0, made.text
+        profile = load_profile(tmp_path / "target.yaml")
+        assert profile.actors["owner"].token not in (tmp_path / "target.yaml").read_text(encoding="utf-8")
+        checked = conformance("target", "--check", "target.yaml")
+        assert checked.code == 0, checked.text
+
+
+def test_what_programs_read_and_write_is_as_the_schemas_say(whole: tuple[Bench, Provisioned]) -> None:
+    told, written = (json.loads((EXAMPLE / f"{name}.schema.json").read_text()) for name in ("needed", "provided"))
+    jsonschema.validate(needed("http://127.0.0.1:1", 2, "conformance", None), told)
+    jsonschema.validate(whole[0].profile(whole[1]), written)
+    assert needed("http://127.0.0.1:1", 1, "conformance", None)["fixtures"] == dict(FIXTURES)
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("no-such-program", "Cannot run no-such-program"),
+        ("import sys; sys.exit('no licence')", "no licence"),
+        ("print('hello')", "must write JSON"),
+        ("print('[]')", "must write a JSON object"),
+        ("print('{\"actors\": {}}')", "fixtures"),
+    ],
+)
+def test_a_program_that_fails_gives_one_message(conformance: Callable[..., Outcome], program: str, says: str) -> None:
+    command = program if program.startswith("no-") else shlex.join([sys.executable, "-c", program])
+    outcome = conformance("provision", "--base-url", "http://127.0.0.1:1", "--with", command)
+    assert (outcome.code, says in outcome.err) == (4, True), outcome.text
