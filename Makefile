@@ -13,7 +13,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test check format contract coverage prove variants variants-sample foreign mutate published docs site serve bench \
+.PHONY: help setup conformance test check format contract coverage prove variants variants-sample foreign chaos chaos-sample mutate published docs site serve bench \
         wheel pins clean
 
 help: ## list the jobs
@@ -65,6 +65,12 @@ variants-sample: $(READY) ## the same for a few minutes, on a sample that change
 
 foreign: $(READY) ## run the whole suite against each fault that was written without knowledge of the tests (half an hour)
 	@$(BIN)/python -m conformance.proof.foreign build/published/foreign.json
+
+chaos: $(READY) ## run the whole suite through networks that fail, and look for faults: build/published/chaos.json (half an hour)
+	@$(BIN)/python -m conformance.proof.chaos build/published/chaos.json
+
+chaos-sample: $(READY) ## the same for a few minutes (SECONDS_FOR_SAMPLE=200)
+	@$(BIN)/python -m conformance.proof.chaos --faults 10 --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/chaos-sample.json
 
 mutate: $(READY) ## let an outside tool alter the reference, and see which the suite notices (SAMPLE=40)
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,mutation]'

@@ -25,7 +25,8 @@ def main(source: Path, file: Path) -> None:
         "reference": _reference(_read(source / "report.json")),
         "faults": _faults(_read(source / "proof" / "proof.json")),
         "foreign_faults": _foreign(_read(source / "foreign.json")),
-        "legal_services": _legal(_read(source / "legal.json")),
+        "legal_services": _without_results(_read(source / "legal.json")),
+        "networks": _without_results(_read(source / "chaos.json")),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
@@ -69,7 +70,7 @@ def _foreign(found: Any) -> dict[str, Any] | None:
     return {**kept, "unseen": unseen, "left_out": "whether the requirement that failed fits the fault is for a reader"}
 
 
-def _legal(found: Any) -> dict[str, Any] | None:
+def _without_results(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
     return {name: value for name, value in found.items() if name not in ("results", "suite", "contract")}

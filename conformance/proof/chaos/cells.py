@@ -28,7 +28,7 @@ from conformance.target.embedded import DEFAULT_VERSION, profile_data
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from conformance.reference import Service
     from conformance.results.verdicts import RequirementVerdict
@@ -49,6 +49,8 @@ class Subject:
     alter: tuple[Callable[[Service], None], ...] = ()
     """What is put on the service: alterations that are legal, or a fault."""
     version: str = DEFAULT_VERSION
+    features: Mapping[str, bool] = field(default_factory=dict)
+    """Where it declares other features than the reference does by itself."""
 
     def made(self) -> Service:
         """Return the service as it is when it is first started."""
@@ -110,11 +112,18 @@ def run_cell(cell: Cell) -> CellResult:
     output = io.StringIO()
     with TemporaryDirectory() as folder:
         out = Path(folder)
-        given = ("-q", f"--seed={cell.seed}", "--corpus=none", f"--out={out}", *cell.options)
+        given = (
+            "-q",
+            f"--target-version={cell.subject.version}",
+            f"--seed={cell.seed}",
+            "--corpus=none",
+            f"--out={out}",
+            *cell.options,
+        )
         serving = _Serving(cell)
         started = time.perf_counter()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            code = pytest.main(suite_arguments(*given), plugins=[serving])
+            code = pytest.main(suite_arguments("-q", "--corpus=none", *given), plugins=[serving])
         if not (out / "results.jsonl").is_file():
             raise ContractError(f"The suite cannot be run ({cell.kind}):\n{output.getvalue().strip()[-2000:]}")
         record = read_record(out / "results.jsonl")
@@ -178,6 +187,7 @@ class _Serving:
             ):
                 data = profile_data(service.world, proxy.base_url, subject.version)
                 data["limits"] = {**data["limits"], **subject.limits}
+                data["features"] = {**data["features"], **subject.features}
                 yield profile_from(data, cell.kind)
             self.disturbed = proxy.done
             after = readings(server.service, server.base_url)
@@ -242,12 +252,3 @@ def _things(fixtures: Mapping[str, Any]) -> Iterator[tuple[str, int, int | None]
             for level in ("project", "group"):
                 if name.rstrip("s").endswith(level) and "id" in entry:
                     yield f"{level}s", entry["id"], None
-
-
-def run_each(cells: Sequence[Cell], progress: Callable[[CellResult], None]) -> list[CellResult]:
-    """Run one cell after the other; `progress` is told of each."""
-    found = []
-    for cell in cells:
-        found.append(run_cell(cell))
-        progress(found[-1])
-    return found

@@ -71,6 +71,11 @@ OF_A_CALL: Mapping[str, Act] = {
 }
 
 
+#: One of these, whichever chance decides, but for answers that merely take their time.
+MIXED = "mixed"
+_MIXED = tuple(act for name, act in OF_A_CALL.items() if name not in ("slow-body", "late"))
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """What becomes of the service for some seconds, again and again."""
@@ -107,7 +112,7 @@ class Disturbed:
         if span is not None and not span.is_refused and self._is_away(span):
             call.say(_of_gateway(_GATEWAY_STATUSES[1]))
             return self.kind
-        act = OF_A_CALL.get(self.kind)
+        act = call.chance.choice(_MIXED) if self.kind == MIXED else OF_A_CALL.get(self.kind)
         if act is None or call.chance.random() >= self.rate:
             call.say(call.answer().whole)
             return None
