@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from conformance import __version__
+from conformance.cli.baseline import baseline
 from conformance.cli.contract import contract, coverage, explain, requirements
 from conformance.cli.prove import prove
 from conformance.cli.provision import provision_command, sweep_command
@@ -56,6 +57,7 @@ for _command in (
     report,
     diff,
     compare,
+    baseline,
     coverage,
     requirements,
     explain,

@@ -92,11 +92,18 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
     "--max-rps", type=click.FloatRange(0, min_open=True), metavar="N", help="Send so many requests a second at most."
 )
 @click.option(
-    "--known-failures",
+    "--baseline",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="List of requirements that are known to fail, each with a reason: those fail no run, and make it incomplete. "
-    "So does one that holds and is still on the list.",
+    help="List of requirements that are known to fail, each with reason, owner and expiry; `conformance baseline` "
+    "writes one from a run. What has expired, and what holds again, is named.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["any", "new"]),
+    default="any",
+    show_default=True,
+    help="Whether any failure fails the run, or only one that the baseline does not hold.",
 )
 @click.option(
     "--subject",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.reports.pages import template
-from conformance.results.record import Outcome, Reason, TestOutcome
+from conformance.results.record import Outcome, TestOutcome
 from conformance.results.subject import Subject
-from conformance.results.text import one_line, plural
+from conformance.results.text import one_line
 from conformance.results.verdicts import RequirementVerdict, RunVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ _SENTENCES: Mapping[RunVerdict, str] = {
     RunVerdict.SELECTION_HOLDS: "Of the part that was selected for this run, each of the {owed} statements was tried, "
     "and held. The rest was not looked at, so this is no statement about the whole.",
     RunVerdict.NON_CONFORMANT: "{target} does not do what the specification demands of it: of {owed} statements that "
-    "apply to it, {violated} seen to be violated, and again when tried once more.{open}",
-    RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification{known}; but of {owed} statements that apply "
+    "apply to it, {violated} seen to be violated, and again when tried once more{known}.{open}",
+    RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification; but of {owed} statements that apply "
     "to {target}, {unverified} not verified, so that conformance is not shown.",
     RunVerdict.BROKEN: "A test of the suite itself broke, so that this run shows nothing about {target} as a whole. "
     "That is a fault of the suite, not of the service.",
@@ -101,7 +101,7 @@ def render(facts: Facts) -> str:
 def sentence(facts: Facts) -> str:
     """Return the verdict in words for somebody who has never seen this suite."""
     total, header = facts.total, facts.record.header
-    known = sum(row.reason is Reason.KNOWN_FAILURE for row in facts.result.rows)
+    known = sum(row.is_known for row in facts.result.rows)
     words = _SENTENCES[facts.result.verdict].format(
         target=one_line(header.target, 80),
         scope=f", for the areas that it claims ({', '.join(header.scope)})" if header.scope else "",
@@ -109,7 +109,7 @@ def sentence(facts: Facts) -> str:
         violated=_were(total.violated),
         open=f" Besides, {_were(total.open)} not verified." if total.open else "",
         unverified=_were(total.open),
-        known=f" beyond {plural(known, 'failure')} that the operator knows of" if known else "",
+        known=f"; {known} of these the operator knows of" if known else "",
     )
     ended = facts.record.footer
     cut = "The run was cut off before its end; what would have followed was not seen."

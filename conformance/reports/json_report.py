@@ -131,6 +131,7 @@ def _requirement(row: RequirementVerdict) -> dict[str, Any]:
         "reason": row.reason,
         "detail": row.detail,
         "tests": stated.tests,
+        "known_failure": asdict(stated.known_failure) if stated.known_failure else None,
         "checks_passed": row.passed,
         "failures": [_failure(check) for check in row.failures],
         "observations": row.observations,

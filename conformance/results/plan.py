@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from conformance.contract import Contract, Requirement, Version
-    from conformance.results.record import RunRecord
+    from conformance.results.record import KnownFailure, RunRecord
     from conformance.target import Profile
 
 
@@ -87,13 +87,13 @@ def make_plan(
     profile: Profile,
     tests: Iterable[SuiteTest],
     selection: Selection = Selection(),
-    known_failures: Mapping[str, str] = MappingProxyType({}),
+    baseline: Mapping[str, KnownFailure] = MappingProxyType({}),
 ) -> Plan:
     """
     Plan a run: what is owed at the version of the target, within its claimed scope, with the features it declares.
 
-    `tests` are all tests of the suite, `known_failures` the requirements that the operator knows to fail, each with the
-    reason. This is the one place that decides what does not apply.
+    `tests` are all tests of the suite, `baseline` the requirements that the operator knows to fail. This is the one
+    place that decides what does not apply.
     """
     planned = {test.id: test for test in tests if _is_planned(test, contract, profile)}
     by_requirement: defaultdict[str, list[str]] = defaultdict(list)
@@ -103,7 +103,7 @@ def make_plan(
     rows = []
     for requirement in contract.requirements.values():
         row = _row(requirement, profile, tuple(sorted(by_requirement[requirement.id])))
-        known = known_failures.get(requirement.id)
+        known = baseline.get(requirement.id)
         rows.append(replace(row, known_failure=known, selected=selection.has(requirement)))
     left_out = {
         test.id: cause for test in planned.values() if (cause := selection.leaves_out(test, contract)) is not None

@@ -19,6 +19,7 @@ from conformance.results.record import (
     Header,
     ItemSeen,
     ItemState,
+    KnownFailure,
     Latency,
     NetworkUse,
     Notice,
@@ -265,9 +266,15 @@ def _footer(row: Row) -> Footer:
 
 
 def _planned(row: Row) -> PlannedRequirement:
-    return PlannedRequirement(
-        **{**_known(PlannedRequirement, row), "reason": _reason(row), "tests": tuple(row.get("tests", ()))}
-    )
+    known = row.get("known_failure")
+    if isinstance(known, str):  # as older records have it
+        known = {"reason": known}
+    told = {
+        "reason": _reason(row),
+        "tests": tuple(row.get("tests", ())),
+        "known_failure": KnownFailure(**_known(KnownFailure, known)) if known else None,
+    }
+    return PlannedRequirement(**{**_known(PlannedRequirement, row), **told})
 
 
 def _reason(row: Row) -> Reason | None:

@@ -48,7 +48,6 @@ class Reason(StrEnum):
     VERSION = "version", "It is not owed at the version of the target."
     SWITCHED_OFF = "switched off by the operator", "The operator left it out, by an option or by arguments of pytest."
     UNSAFE = "unsafe in this mode", "It needs calls that the chosen mode does not send."
-    KNOWN_FAILURE = "known failure", "It failed, and the operator's list says that this is known."
     HARNESS_ERROR = "harness error", "A test of the suite itself broke."
     NO_TEST_YET = "no test yet", "The suite has no test of it."
     NOT_OBSERVABLE = "cannot be observed from outside", "Nobody can see it from outside."
@@ -170,6 +169,26 @@ class TestEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """What the operator's baseline says of a requirement that is known to fail."""
+
+    reason: str
+    owner: str = ""
+    expires: str = ""
+    """The last day on which it counts."""
+    link: str | None = None
+    expired: bool = False
+    """Whether that day was over when the run began."""
+
+    @property
+    def words(self) -> str:
+        """All of it in a line."""
+        until = f"{'expired on' if self.expired else 'until'} {self.expires}" if self.expires else ""
+        more = ", ".join(filter(None, (self.owner, until, self.link)))
+        return f"{self.reason} ({more})" if more else self.reason
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedRequirement:
     """What the contract said of a requirement when the run began."""
 
@@ -187,8 +206,8 @@ class PlannedRequirement:
     detail: str | None = None
     tests: tuple[str, ...] = ()
     """Node ids of the tests that claim to verify it."""
-    known_failure: str | None = None
-    """Why the operator knows that it fails."""
+    known_failure: KnownFailure | None = None
+    """What the operator's baseline says of it."""
     selected: bool = True
     """Whether it belongs to what the operator selected with `--area` or `--requirement`."""
 
@@ -288,6 +307,8 @@ class Header:
     """What the operator selected with `--area` and `--requirement`; empty for everything."""
     subjects: tuple[str, ...] = ()
     """What exactly was tested, each as `name=algorithm:digest`: a build, an image or a commit."""
+    fail_on: str = "any"
+    """Whether `any` failure fails the run, or only a `new` one that the baseline does not hold."""
     allowed: Mapping[str, float] = field(default_factory=dict)
     """How long the run may wait and how often it may begin a test anew, and what the command bounds it by."""
 

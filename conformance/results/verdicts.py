@@ -88,8 +88,20 @@ class RequirementVerdict:
         )
 
     @property
+    def is_known(self) -> bool:
+        """Whether it failed, and an entry of the baseline that has not expired says so."""
+        known = self.requirement.known_failure
+        return self.verdict is Verdict.FAILED and known is not None and not known.expired
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether it failed, and the entry of the baseline that said so has expired."""
+        known = self.requirement.known_failure
+        return self.verdict is Verdict.FAILED and known is not None and known.expired
+
+    @property
     def is_stale(self) -> bool:
-        """Whether it holds although the operator has it on the list of known failures."""
+        """Whether it holds although the operator's baseline has it."""
         return self.requirement.known_failure is not None and self.verdict is Verdict.PASSED
 
     @property
@@ -108,11 +120,13 @@ class RunResult:
     """Why the verdict is what it is, in a sentence or two."""
     deselected: tuple[TestEnd, ...] = ()
     """Planned tests that were taken out of the run, with what did it."""
+    beside_known: RunVerdict | None = None
+    """What everything else adds up to where all failures are known, and only a new one is to fail the run."""
 
     @property
     def exit_code(self) -> ExitCode:
         """What the command ends with."""
-        return EXIT_CODES[self.verdict]
+        return EXIT_CODES[self.beside_known or self.verdict]
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
@@ -145,9 +159,13 @@ def add_up(record: RunRecord) -> RunResult:
         checks.setdefault(check.requirement, []).append(check)
     ends = {end.test: end for end in record.tests}
     rows = tuple(_row(entry, checks.get(entry.id, []), ends) for entry in record.plan)
-    verdict, explanation = _run_verdict(record, rows, _broken(record, checks))
+    broken = _broken(record, checks)
+    verdict, explanation = _run_verdict(record, rows, broken)
+    beside = None
+    if record.header.fail_on == "new" and all(row.is_known for row in rows if row.is_violation):
+        beside = _run_verdict(record, [row for row in rows if not row.is_known], broken)[0]
     taken_out = tuple(end for end in record.tests if end.outcome is TestOutcome.DESELECTED)
-    return RunResult(verdict, rows, explanation, taken_out)
+    return RunResult(verdict, rows, explanation, taken_out, beside)
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------
@@ -157,12 +175,12 @@ def _run_verdict(
     record: RunRecord, rows: Sequence[RequirementVerdict], broken: Sequence[str]
 ) -> tuple[RunVerdict, str]:
     violations = sum(row.is_violation for row in rows)
-    held = [row.requirement.id for row in rows if row.is_stale]
-    # Whoever keeps a list must keep it short: what holds again and stays on it would fail unnoticed the next time.
-    stale = f" Take off the list of known failures what holds: {', '.join(held)}." if held else ""
+    stale = _about_baseline(rows)
     if violations:
+        known = sum(row.is_violation and row.is_known for row in rows)
+        of_these = f", of which {known} in the baseline" if known else ""
         also = f" Besides, {_count(len(broken), 'test')} of the suite itself broke." if broken else ""
-        return RunVerdict.NON_CONFORMANT, f"{_count(violations, 'requirement')} violated.{also}{stale}"
+        return RunVerdict.NON_CONFORMANT, f"{_count(violations, 'requirement')} violated{of_these}.{also}{stale}"
     if broken:
         return RunVerdict.BROKEN, f"{_count(len(broken), 'test')} of the suite itself broke: {broken[0]}"
     footer = record.footer
@@ -183,18 +201,24 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
     if gaps or not verified:
         reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
         listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
-        failed = "else failed" if Reason.KNOWN_FAILURE in reasons else "failed"
         open_ = f"{_count(len(gaps), 'requirement')} not verified ({listed or 'nothing ran'})"
-        return RunVerdict.INCOMPLETE, f"Nothing {failed}, but {open_}.{stale}"
-    if stale:
-        return RunVerdict.INCOMPLETE, f"All {verified} applicable requirements were verified.{stale}"
+        return RunVerdict.INCOMPLETE, f"Nothing failed, but {open_}.{stale}"
     if record.header.selection:
         chosen = ", ".join(record.header.selection)
         return RunVerdict.SELECTION_HOLDS, (
             f"All {verified} requirements that were selected ({chosen}) were verified; the others were not looked at."
+            + stale
         )
     scope = f" of the claimed scope ({', '.join(record.header.scope)})" if record.header.scope else ""
-    return RunVerdict.CONFORMANT, f"All {verified} applicable requirements{scope} were verified."
+    return RunVerdict.CONFORMANT, f"All {verified} applicable requirements{scope} were verified.{stale}"
+
+
+def _about_baseline(rows: Sequence[RequirementVerdict]) -> str:
+    """Say what of the baseline is to be looked at: whoever keeps one must keep it short."""
+    expired = [row.requirement.id for row in rows if row.is_expired]
+    held = [row.requirement.id for row in rows if row.is_stale]
+    said = f" Expired in the baseline: {', '.join(expired)}." if expired else ""
+    return f"{said} Take out of the baseline what holds: {', '.join(held)}." if held else said
 
 
 def _of_area(rows: Iterable[RequirementVerdict]) -> RunVerdict | None:
@@ -258,14 +282,11 @@ def _verdict(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[s
     """
     Add up: a failure outweighs everything, and what was not looked at or not seen outweighs what held.
 
-    A failure that the operator knows of is no violation any more, and nothing that was verified either. A requirement
-    whose place was only seen in passing is not verified: no test that is there for it did look.
+    A requirement whose place was only seen in passing is not verified: no test that is there for it did look.
     """
     if entry.status in ("not applicable", "not testable"):
         return Verdict.NOT_APPLICABLE, entry.reason, entry.detail
     failed = next((check for check in checks if check.outcome is Outcome.FAILED), None)
-    if failed is not None and entry.known_failure is not None:
-        return Verdict.NOT_TESTED, Reason.KNOWN_FAILURE, entry.known_failure
     if failed is not None:
         return Verdict.FAILED, None, failed.detail
     unstable = next((check for check in checks if check.outcome is Outcome.UNSTABLE), None)
@@ -286,8 +307,8 @@ def _open(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str,
 def _settled(entry: PlannedRequirement, checks: Sequence[Check]) -> _Told:
     """Say what the checks of a requirement come to of which none failed and none is open."""
     if any(check.outcome is Outcome.PASSED and check.claimed for check in checks):
-        stale = f"on the list of known failures, and holds: {entry.known_failure}" if entry.known_failure else None
-        return Verdict.PASSED, None, stale
+        known = entry.known_failure
+        return Verdict.PASSED, None, f"in the baseline, and holds: {known.words}" if known else None
     if entry.level == "note" and any(check.outcome is Outcome.OBSERVED for check in checks):
         return Verdict.NOTED, None, None
     lacking = next((check for check in checks if check.outcome is Outcome.NOT_APPLICABLE), None)

@@ -45,8 +45,10 @@ class Options:
     """How many of them in a second."""
     corpus: str | None = None
     """Folder of the cases that are kept from run to run; `none` keeps nothing, None is the default folder."""
-    known_failures: Path | None = None
+    baseline: Path | None = None
     """The list of what is known to fail."""
+    fail_on: str = "any"
+    """Whether `any` failure fails the run, or only a `new` one."""
     read_only: bool = False
     """Whether nothing may be sent that could change the target."""
     subjects: tuple[Subject, ...] = ()
@@ -103,7 +105,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--minutes", type=float, help="begin no test after so many minutes")
     group.addoption("--max-requests", type=int, help="send so many requests at most")
     group.addoption("--max-rps", type=float, help="send so many requests a second at most")
-    group.addoption("--known-failures", type=Path, help="list of requirements that are known to fail, with reasons")
+    group.addoption("--baseline", type=Path, help="list of requirements that are known to fail, with reasons")
+    group.addoption("--fail-on", choices=["any", "new"], default="any", help="which failures fail the run")
     group.addoption("--subject", action="append", default=[], help="what exactly is tested, as NAME=DIGEST")
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
@@ -129,7 +132,8 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
         max_requests=option("--max-requests"),
         max_rps=option("--max-rps"),
         corpus=option("--corpus"),
-        known_failures=option("--known-failures"),
+        baseline=option("--baseline"),
+        fail_on=option("--fail-on"),
         read_only=option("--read-only"),
         subjects=tuple(Subject.parse(text) for text in option("--subject")),
         workers=workers,
@@ -161,7 +165,8 @@ _OF_THE_SUITE = (
     "minutes",
     "max-requests",
     "max-rps",
-    "known-failures",
+    "baseline",
+    "fail-on",
     "subject",
 )
 #: What the command makes of --workers.

@@ -20,7 +20,7 @@ from conformance.errors import ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
 from conformance.http.client import RequestsSpentError
 from conformance.reports import render_all
-from conformance.results.known_failures import load_known_failures
+from conformance.results.baseline import load_baseline
 from conformance.results.plan import Plan, access, make_plan, table
 from conformance.results.record import (
     RECORD_FORM,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from conformance.contract import Operation
     from conformance.results.plan import SuiteTest
+    from conformance.results.record import KnownFailure
     from conformance.results.recorder import Line
     from conformance.runner.options import Options
     from conformance.suite.absences import Absence
@@ -77,7 +78,7 @@ class Session:
     seed: int
     warnings: tuple[str, ...] = ()
     """What is worth a warning before the run begins."""
-    known_failures: Mapping[str, str] = field(default_factory=dict)
+    baseline: Mapping[str, KnownFailure] = field(default_factory=dict)
     """The requirements that are known to fail, with the reason."""
     serve: Callable[[], AbstractContextManager[Profile]] | None = None
     """What serves the target in the place of the embedded reference."""
@@ -136,7 +137,9 @@ class Session:
             Version.parse_known(options.as_of)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
         folder = corpus_folder(options.corpus)
-        known = load_known_failures(options.known_failures, contract) if options.known_failures else {}
+        known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
+        if options.fail_on == "new" and options.baseline is None:
+            raise UsageError("--fail-on new needs a --baseline that says what is not new.")
         profile, warnings = _profile(options)
         if profile is not None:
             profile.in_world(options.workers - 1)  # before any worker starts: it raises where there are too few
@@ -276,9 +279,7 @@ class Session:
         """Bring up the target, as far as it starts with the run, and plan which of these tests of the suite run."""
         if self.plan is None:
             self.target = self._target()
-            self.plan = make_plan(
-                self.contract, self.target, tests.values(), self.options.selection, self.known_failures
-            )
+            self.plan = make_plan(self.contract, self.target, tests.values(), self.options.selection, self.baseline)
         return self.plan
 
     def open(self) -> None:
@@ -401,6 +402,7 @@ class Session:
             undeclared=self._undeclared(profile),
             selection=self.options.selection.words,
             subjects=tuple(subject.words for subject in self.options.subjects),
+            fail_on=self.options.fail_on,
             allowed=self._allowed(profile),
         )
 

@@ -11,7 +11,16 @@ from conformance.contract import Contract, Version
 from conformance.reports import compliance, render
 from conformance.reports.facts import Facts
 from conformance.results.plan import access, table
-from conformance.results.record import AccessRule, Evidence, Outcome, Reason, RunRecord, TestEnd, TestOutcome
+from conformance.results.record import (
+    AccessRule,
+    Evidence,
+    KnownFailure,
+    Outcome,
+    Reason,
+    RunRecord,
+    TestEnd,
+    TestOutcome,
+)
 from conformance.results.verdicts import add_up
 from selftest.reports.browser import needs_browser, printed_pages
 from selftest.reports.report_samples import (
@@ -143,10 +152,10 @@ def test_what_is_not_begun_or_deselected_is_one_gap_whatever_its_tests() -> None
 
 
 def test_the_list_of_known_failures_is_shown() -> None:
-    run = record(planned("scope.read", known_failure="ticket 12"), checks=(failed("scope.read"),))
+    run = record(planned("scope.read", known_failure=KnownFailure("ticket 12")), checks=(failed("scope.read"),))
     text = compliance.render(Facts.of(run))
     assert "ticket 12" in text
-    assert "beyond 1 failure that the operator knows of" in compliance.sentence(Facts.of(run))
+    assert "1 of these the operator knows of" in compliance.sentence(Facts.of(run))
 
 
 @needs_browser

@@ -32,18 +32,20 @@ def test_a_run_that_only_reads_sends_nothing_else_and_says_what_it_could_not_see
     service, methods = create_service(version="17.7"), set[str]()
     service.transformers.append(_without_locks)
     service.request_log = lambda entry: methods.add(entry.method)
-    known = tmp_path / "known.yaml"
-    entries = "".join(f"  - {{requirement: {name}, reason: Ticket 12.}}\n" for name in KNOWN)
-    known.write_text(f"known_failures:\n{entries}", encoding="utf-8")
+    known = tmp_path / "baseline.yaml"
+    more = "reason: Ticket 12., owner: team A, expires: 2999-12-31"
+    entries = "".join(f"  - {{requirement: {name}, {more}}}\n" for name in KNOWN)
+    known.write_text(f"baseline:\n{entries}", encoding="utf-8")
     with EmbeddedServer(service) as server:
         write_profile(service, server.base_url)
-        options = ("--target", "target.yaml", "--area", AREA, "--out", "out", "--known-failures", "known.yaml")
-        outcome = conformance("run", "--read-only", *options)
+        options = ("--target", "target.yaml", "--area", AREA, "--out", "out", "--baseline", "baseline.yaml")
+        outcome = conformance("run", "--read-only", *options, "--fail-on", "new")
     assert methods == {"GET"}
     assert outcome.code == 6, outcome.text[-2000:]
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     rows = {row["id"]: row for row in report["requirements"] if row["area"] == AREA}
-    assert {rows[name]["reason"] for name in KNOWN} == {"known failure"}
+    assert {rows[name]["verdict"] for name in KNOWN} == {"failed"}
+    assert {rows[name]["known_failure"]["owner"] for name in KNOWN} == {"team A"}
     assert rows["approval-settings.group.read"]["verdict"] == "passed"
     assert rows["approval-settings.group.update"]["reason"] == "unsafe in this mode"
 

@@ -1,0 +1,43 @@
+"""`conformance baseline`: a list of known failures, from a run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+
+from conformance.contract import Contract
+from conformance.contract.yaml_files import schema_text
+from conformance.errors import UsageError
+from conformance.results.baseline import SCHEMA, baseline_of
+from conformance.results.trust import record_in, trusted_record
+from conformance.results.verdicts import add_up
+
+_DAYS = 30
+
+
+@click.command()
+@click.argument("record", type=click.Path(path_type=Path), required=False)
+@click.option("--owner", default="nobody yet", show_default=True, help="Who is to see to what is new in the list.")
+@click.option(
+    "--expires",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="DAY",
+    help=f"Last day on which what is new counts as known, as YEAR-MONTH-DAY.  [default: in {_DAYS} days]",
+)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the file instead.")
+def baseline(record: Path | None, *, owner: str, expires: datetime | None, schema: bool) -> None:
+    """
+    Write a baseline of what failed in a run to standard output: `conformance baseline FOLDER > baseline.yaml`.
+
+    RECORD is a results.jsonl, or the folder that holds it. What the baseline of that run had stays as it was.
+    """
+    if schema:
+        click.echo(schema_text(SCHEMA), nl=False)
+        return
+    if record is None:
+        raise UsageError("Name the folder of a run, or its results.jsonl.")
+    until = expires or datetime.now(UTC) + timedelta(days=_DAYS)
+    found = add_up(trusted_record(record_in(record), Contract.load()))
+    click.echo(baseline_of(found, owner, until.date()), nl=False)

@@ -1,0 +1,162 @@
+"""The whole suite through one network that fails after the other, and faults seen through one."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance import __version__
+from conformance.contract import Contract
+from conformance.errors import ExitCode
+from conformance.proof import all_faults
+from conformance.proof.chaos.cells import Cell, CellResult, Subject, run_cell
+from conformance.proof.chaos.kinds import MIXED, OF_A_CALL, OF_A_TIME
+from conformance.proof.variants import VARIANTS
+from conformance.reference import Choices
+from conformance.results.verdicts import RunVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+CALM = "calm"
+_OFTEN, _RARELY, _THROUGH_FAULTS = 1 / 50, 1 / 1000, 1 / 100
+#: How much of what is owed is verified at least where one call in fifty is disturbed.
+_SHARE = 0.95
+_DRAWN = ("--max-examples=3",)
+#: Where every answer comes late: the whole suite would take hours.
+_LATE_AREA = ("--area=job-token-scope",)
+_VARIANTS = ("hides-what-it-refuses", "always-200", "unprocessable-problems")
+_FAULTS = 30
+
+#: A cell by kind, rate and the name of its subject: what a process of its own can be told.
+Key = tuple[str, float, str]
+
+
+def every_cell(faults: int) -> list[Key]:
+    """Return the matrix: each kind at each rate, some on variants of the reference, and so many faults."""
+    kinds = [(kind, rate, "reference") for kind in OF_A_CALL for rate in (_OFTEN, _RARELY)]
+    kinds += [(kind, 0.0, "reference") for kind in OF_A_TIME]
+    kinds += [("late", 1.0, "reference")]
+    variants = [(kind, _OFTEN, name) for name in _VARIANTS for kind in ("reset-after", "gateway")]
+    names = sorted(fault.name for fault in all_faults(Contract.load(), None) if fault.sort == "written")
+    chosen = random.Random(1).sample(names, min(faults, len(names)))  # noqa: S311 - a sample is no secret
+    return [*kinds, *variants, *((MIXED, _THROUGH_FAULTS, name) for name in chosen)]
+
+
+def run_key(key: Key) -> CellResult:
+    """Run the cell of a key."""
+    kind, rate, name = key
+    variant = next((each for each in VARIANTS if each.name == name), None)
+    if variant is not None:
+        return run_cell(Cell(kind, rate, Subject(name, variant.choices, variant.limits, variant.alterations), _DRAWN))
+    if name == "reference":
+        return run_cell(Cell(kind, rate, options=(*_DRAWN, *(_LATE_AREA if rate == 1 else ()))))
+    fault = next(each for each in all_faults(Contract.load(), None) if each.name == name)
+    subject = Subject(
+        name, fault.ground.choices or Choices(), {}, (fault.apply,), fault.version, dict(fault.ground.features)
+    )
+    return run_cell(Cell(kind, rate, subject, (*_DRAWN, "--include=slow", f"--requirement={fault.requirement}")))
+
+
+def is_fault(result: CellResult) -> bool:
+    """Tell whether the service of a cell has a fault, which is to be seen."""
+    return result.kind == MIXED and result.rate == _THROUGH_FAULTS
+
+
+def is_as_promised(result: CellResult) -> bool:
+    """Tell whether a cell came to what the suite promises of it."""
+    if is_fault(result):
+        return result.verdict == RunVerdict.NON_CONFORMANT
+    if result.failures:
+        return False
+    if result.rate in (0.0, _OFTEN):
+        return result.share >= _SHARE
+    return result.verdict in (RunVerdict.CONFORMANT, RunVerdict.SELECTION_HOLDS)
+
+
+def run_all(
+    keys: Sequence[Key], workers: int, seconds: float | None, tell: Callable[[CellResult], None]
+) -> list[CellResult]:
+    """Run cells in several processes, and begin none when the seconds are over; None means all."""
+    found: list[CellResult] = []
+    started = time.monotonic()
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for first in range(0, len(keys), workers):
+            if seconds is not None and time.monotonic() - started > seconds:
+                break
+            for done in as_completed([pool.submit(run_key, key) for key in keys[first : first + workers]]):
+                found.append(done.result())
+                tell(found[-1])
+    return found
+
+
+def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
+    """Return the matrix with its denominators; what is left behind counts beyond what a calm network leaves."""
+    calm = next((set(one.leftovers) for one in found if one.kind == CALM), set())
+    cells, faults = [one for one in found if not is_fault(one)], [one for one in found if is_fault(one)]
+    often = [one.share for one in cells if one.rate in (0.0, _OFTEN)]
+    return {
+        "suite": __version__,
+        "contract": Contract.load().digest,
+        "cells": len(cells),
+        "false_failures": sum(len(one.failures) for one in cells),
+        "least_verified_share": min(often, default=None),
+        "rare_cells": sum(one.rate == _RARELY for one in cells),
+        "rare_cells_conformant": sum(one.rate == _RARELY and one.verdict == RunVerdict.CONFORMANT for one in cells),
+        "leftovers": sum(len(set(one.leftovers) - calm) for one in cells),
+        "left_by_a_calm_run": len(calm),
+        "faults": {
+            "killed": sum(is_as_promised(one) for one in faults),
+            "tried": len(faults),
+            "unseen": [one.subject for one in faults if not is_as_promised(one)],
+        },
+        "left_out": f"{possible - len(found)} of {possible} cells; drawn calls beyond three of an operation; every "
+        "seed but one; 500 ms on every call beyond one area",
+        "results": [
+            {**asdict(one), "share": one.share, "leftovers": sorted(set(one.leftovers) - calm)} for one in found
+        ],
+    }
+
+
+@click.command()
+@click.option("--kind", "kinds", multiple=True, help="Only this kind of network. May be repeated.")
+@click.option("--faults", default=_FAULTS, show_default=True, help="How many written faults to look for.")
+@click.option("--seconds", type=float, help="A sample: begin no cell after so many seconds.")
+@click.option("--sample", default=__version__, help="What decides the sample.")
+@click.option("--workers", default=2, show_default=True, help="Processes.")
+@click.argument("file", type=click.Path(path_type=Path))
+def main(  # noqa: PLR0913 - the options of a command
+    file: Path, *, kinds: tuple[str, ...], faults: int, seconds: float | None, sample: str, workers: int
+) -> None:
+    """Run the suite through networks that fail, and write to FILE what became of it."""
+    keys = [key for key in every_cell(faults) if not kinds or key[0] in kinds]
+    if seconds is not None:
+        random.Random(sample).shuffle(keys)  # noqa: S311 - a sample is no secret
+    possible = [(CALM, 0.0, "reference"), *keys]
+
+    def tell(one: CellResult) -> None:
+        state = "fine " if is_as_promised(one) else "ALARM"
+        words = f"{one.kind} {one.rate:g} {one.subject}"
+        click.echo(
+            f"{state}  {words:60}  {one.verdict}  {one.share:.1%} verified, {len(one.failures)} failed, "
+            f"{len(one.unstable)} unstable, {len(one.leftovers)} left  {one.seconds} s"
+        )
+
+    found = run_all(possible, workers, seconds, tell)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(published(found, len(possible)), indent=1) + "\n", encoding="utf-8")
+    alarms = [one for one in found if not is_as_promised(one)]
+    for one in alarms:
+        for line in one.failures or one.open:
+            click.echo(f"{one.kind} {one.rate:g} {one.subject}: {line}", err=True)
+    click.echo(f"{len(alarms)} of {len(found)} cells are not as promised.")
+    sys.exit(ExitCode.NON_CONFORMANT if alarms or not found else ExitCode.CONFORMANT)

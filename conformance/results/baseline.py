@@ -1,0 +1,86 @@
+"""The baseline: failures that are known, each with reason, owner and expiry, kept beside the suite, not inside it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from conformance.contract.yaml_files import first_problem, parse_yaml
+from conformance.errors import UsageError
+from conformance.results.record import KnownFailure
+from conformance.results.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+    from pathlib import Path
+
+    from conformance.contract import Contract
+    from conformance.results.verdicts import RequirementVerdict, RunResult
+
+#: The schema of the file, among those that ship with the package.
+SCHEMA = "baseline.schema.json"
+_LONGEST_REASON = 300
+_HEAD = """\
+# Failures that are known. None of them counts any more from the day after `expires` on.
+# `conformance run --baseline FILE --fail-on new` fails for others only.
+"""
+
+
+def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, KnownFailure]:
+    """
+    Read a baseline: for each requirement that is known to fail why, whose it is, and until when.
+
+    Raise UsageError when the file cannot be read, is no baseline, has a day that is none, or names a requirement twice
+    or one that the contract does not state.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the baseline {file}: {error}.") from error
+    data = _plain(parse_yaml(text, str(file)))
+    problem = first_problem(data, SCHEMA)
+    if problem:
+        raise UsageError(
+            f"The baseline {file} is not valid {problem}. `conformance baseline --schema` says what an entry has."
+        )
+    found: dict[str, KnownFailure] = {}
+    for entry in data["baseline"]:
+        name = contract.requirement(entry.pop("requirement")).id
+        if name in found:
+            raise UsageError(f"The baseline {file} names {name} twice. Keep one of the two entries.")
+        found[name] = KnownFailure(**entry, expired=entry["expires"] < today.isoformat())
+    return MappingProxyType(found)
+
+
+def _plain(value: Any) -> Any:
+    """Turn the days that YAML knows back into text."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def baseline_of(result: RunResult, owner: str, expires: date) -> str:
+    """
+    Return the text of a baseline that holds what failed in a run.
+
+    What its own baseline had of these stays as it was, also what has expired; the others get this owner and day.
+    """
+    rows = [row for row in result.rows_with(Verdict.FAILED) if row.requirement.level == "must"]
+    entries = [_entry(row, owner, expires) for row in rows]
+    return _HEAD + str(yaml.safe_dump({"baseline": entries}, sort_keys=False, allow_unicode=True, width=110))
+
+
+def _entry(row: RequirementVerdict, owner: str, expires: date) -> dict[str, Any]:
+    known = row.requirement.known_failure
+    if known is None:
+        check = row.failures[0]
+        said = " ".join(f"Expected {check.expected}; got {check.actual}.".split())
+        known = KnownFailure(said[:_LONGEST_REASON], owner, expires.isoformat())
+    kept = {name: value for name, value in asdict(known).items() if name != "expired" and value is not None}
+    return {"requirement": row.requirement.id, **kept}
