@@ -17,6 +17,7 @@ from conformance.results.record import (
     Footer,
     Header,
     ItemSeen,
+    Latency,
     Notice,
     PlannedRequirement,
     RunRecord,
@@ -74,6 +75,10 @@ class Recorder:
     def write_access(self, rules: Iterable[AccessRule]) -> None:
         """Append who may call what."""
         self.append(_text("access", {"operations": [asdict(rule) for rule in rules]}))
+
+    def write_latencies(self, latencies: Iterable[Latency]) -> None:
+        """Append how long the target took to answer."""
+        self.append(_text("latencies", {"operations": [asdict(entry) for entry in latencies]}))
 
     def close_with(self, footer: Footer) -> None:
         """Append the footer with number and digest of all lines before it, and close the file."""

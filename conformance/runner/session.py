@@ -40,6 +40,7 @@ from conformance.results.verdicts import RunResult, RunVerdict, add_up
 from conformance.runner.confirmation import Attempts
 from conformance.suite.context import Run
 from conformance.suite.evidence import evidence_of
+from conformance.suite.latencies import summed_up
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.names import PRESUMED
@@ -48,7 +49,7 @@ from conformance.target.profile import AUTO, base_url_from
 from conformance.target.version import contradiction, resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from conformance.contract import Operation
@@ -116,6 +117,8 @@ class Session:
     """How many cases of which sort other processes drew for this run."""
     network_of_workers: list[NetworkUse] = field(default_factory=list)
     """What the network did to other processes of this run."""
+    latencies_of_workers: list[Mapping[str, Sequence[float]]] = field(default_factory=list)
+    """How long the target took to answer other processes."""
     ended: set[str] = field(default_factory=set)
     """The tests that have a line in the record."""
     lines: list[Line] = field(default_factory=list)
@@ -460,6 +463,8 @@ class Session:
         """Add up, write the footer and render the reports."""
         for warning in self.corpus_warnings:
             recorder.write(Notice(warning))
+        own = [self.run.latencies.of] if self.run else []
+        recorder.write_latencies(summed_up([*own, *self.latencies_of_workers]))
         footer = Footer(
             verdict=RunVerdict.INCOMPLETE,
             exit_code=ExitCode.INCOMPLETE,

@@ -29,6 +29,7 @@ _WORLD = "conformance_world"
 _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
 _NETWORK = "conformance_network"
+_LATENCIES = "conformance_latencies"
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -97,6 +98,7 @@ def leave(session: Session, output: dict[str, Any]) -> None:
     """Leave behind what a worker knows of all of its tests together."""
     output[_DRAWN] = dict(session.drawn)
     output[_NETWORK] = asdict(session.network)
+    output[_LATENCIES] = session.run.latencies.of if session.run is not None else {}
     output[_SAID] = list(session.corpus_warnings)
 
 
@@ -104,5 +106,6 @@ def take_leave(session: Session, output: Mapping[str, Any]) -> None:
     """Take what a worker left behind; one that crashed leaves nothing."""
     session.drawn_by_workers.update(output.get(_DRAWN, {}))
     session.network_of_workers.append(NetworkUse(**output.get(_NETWORK, {})))
+    session.latencies_of_workers.append(output.get(_LATENCIES, {}))
     for warning in output.get(_SAID, ()):
         session.write(Notice(warning))

@@ -23,6 +23,7 @@ from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
 from conformance.suite.history import CallHistory
+from conformance.suite.latencies import Latencies
 from conformance.suite.version_traces import VersionTraces
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class Run:
         self.client.on_exchange(_see)
         self.served_writes: dict[tuple[str, str], list[float]] = {}
         """By method and path: when the target served it, in seconds of the monotonic clock."""
+        self.latencies = Latencies(self.validator.operation_of)
+        """How long the target took to answer."""
+        self.client.on_exchange(self.latencies.see)
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
