@@ -13,7 +13,7 @@ from conformance.cli.baseline import baseline
 from conformance.cli.contract import contract, coverage, explain, requirements
 from conformance.cli.prove import prove
 from conformance.cli.provision import provision_command, sweep_command
-from conformance.cli.report import diff, report
+from conformance.cli.report import diff, history, report
 from conformance.cli.run import run
 from conformance.cli.several import compare
 from conformance.cli.target import serve, target
@@ -56,6 +56,7 @@ for _command in (
     run,
     report,
     diff,
+    history,
     compare,
     baseline,
     coverage,

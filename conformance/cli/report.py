@@ -1,4 +1,4 @@
-"""`conformance report` and `conformance diff`: what records of runs tell."""
+"""`conformance report`, `diff` and `history`: what records of runs tell."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import click
 from conformance.contract import Contract
 from conformance.contract.yaml_files import schema_text
 from conformance.errors import ExitCode
-from conformance.reports import FORMATS, WRITTEN, printed, render
+from conformance.reports import FORMATS, WRITTEN, printed, render, write_text
 from conformance.reports import diff as differences
 from conformance.reports.facts import Facts
+from conformance.reports.history import as_html as history_page
+from conformance.reports.history import read_history
 from conformance.results.trust import record_in, trusted_record
 from conformance.results.verdicts import add_up
 
@@ -118,3 +120,23 @@ def diff(old: Path, new: Path, form: str, fail_on: tuple[str, ...]) -> int:
     regressions = found.regressions(tuple(name for name in fail_on if name != "nothing"))
     click.echo(_DIFF_FORMS[form](found, regressions), nl=False)
     return int(ExitCode.NON_CONFORMANT if regressions else ExitCode.CONFORMANT)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="File of the page. By default history.html in the folder.")
+@click.option(
+    "--last", type=click.IntRange(1), default=1000, show_default=True, metavar="N", help="Runs of each target, at most."
+)
+def history(folder: Path, out: Path | None, last: int) -> int:
+    """
+    Draw the runs below a FOLDER on one page: verdicts, areas, unstable requirements, duration and calls over time.
+
+    Ends with 0, or with 4 when there is no run that can be read; one that cannot be read is named on the page.
+    """
+    found = read_history(folder, last)
+    file = out or folder / "history.html"
+    write_text(file, history_page(found, file.parent))
+    click.echo(found.summary)
+    click.echo(str(file))
+    return int(ExitCode.CONFORMANT)

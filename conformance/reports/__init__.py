@@ -133,3 +133,12 @@ def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
             "Name a folder you may write to.",
         ) from error
     return digests
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a page, its folder made; raise UsageError when that is not possible."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise UsageError(f"Cannot write {file}: {error.strerror or error}. Name a file with --out.") from error

@@ -10,6 +10,8 @@ import pytest
 from conformance.reports import render
 from conformance.reports.diff import as_html, compare
 from conformance.reports.facts import Facts
+from conformance.reports.history import as_html as as_page
+from conformance.reports.history import read_history
 from conformance.results.record import Outcome, Reason, RunRecord
 from selftest.reports.browser import evaluated, needs_browser
 from selftest.reports.report_samples import EXCHANGE, SAMPLES, failed, left_open, observed, passed, planned, record
@@ -70,6 +72,9 @@ return found.violations.map((rule) => rule.id + ': ' + rule.nodes.map((node) => 
 def test_axe_finds_nothing_on_any_page(width: int, tools: Path, tmp_path: Path) -> None:
     axe = (tools / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
     pages = list(render(mixed(), ["html", "compliance"], tmp_path))
+    render(mixed(), ["totals"], tmp_path)
+    pages.append(tmp_path / "history.html")
+    pages[-1].write_text(as_page(read_history(tmp_path, last=10), tmp_path), encoding="utf-8")
     pages.append(tmp_path / "diff.html")
     pages[-1].write_text(as_html(compare(Facts.of(SAMPLES["conformant"]), Facts.of(mixed())), ()), encoding="utf-8")
     found = {page.name: evaluated(page, _AXE, libraries=axe, width=width) for page in pages}
