@@ -59,6 +59,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let runs remember of targets what they like, and find nothing of other runs of this machine."""
+    with patch.dict(os.environ, {"CONFORMANCE_STATE": str(tmp_path_factory.mktemp("state"))}):
+        yield
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a command left: exit code and texts."""
@@ -75,7 +82,8 @@ class Outcome:
 def run_conformance(*arguments: str, cwd: Path, environment: Mapping[str, str] | None = None) -> Outcome:
     """Run the command in this process: a new one for each of some hundred runs would take most of the time."""
     out, err = io.StringIO(), io.StringIO()
-    variables = {"COLUMNS": "80", **(os.environ if environment is None else environment)}
+    state = {"CONFORMANCE_STATE": os.environ["CONFORMANCE_STATE"]}
+    variables = {"COLUMNS": "80", **state, **(os.environ if environment is None else environment)}
     with (
         contextlib.chdir(cwd),
         contextlib.redirect_stdout(out),

@@ -14,6 +14,7 @@ from conformance.cli.contract import contract, coverage, explain, requirements
 from conformance.cli.prove import prove
 from conformance.cli.provision import provision_command, sweep_command
 from conformance.cli.report import diff, history, report
+from conformance.cli.restore import restore
 from conformance.cli.run import run
 from conformance.cli.several import compare
 from conformance.cli.target import serve, target
@@ -59,6 +60,7 @@ for _command in (
     history,
     compare,
     baseline,
+    restore,
     coverage,
     requirements,
     explain,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Parameters that are no options of the plugin.
 _OWN = ("ready_for", "workers")
 #: Switches by their parameter, and what each is to pytest.
-_FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
+_FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restore": "--no-restore"}
 
 
 @click.command()
@@ -114,6 +114,13 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only"}
 @click.option(
     "--read-only", is_flag=True, help="Send nothing but GET; what needs more is not tested, 'unsafe in this mode'."
 )
+@click.option(
+    "--confirm",
+    metavar="HOST",
+    help="Say once that a run may change settings, lists and rules on this host, whose profile does not call it "
+    "disposable.",
+)
+@click.option("--no-restore", is_flag=True, help="Leave alone what an earlier run changed and did not put back.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only what the run came to.")
 @click.option("-v", "--verbose", is_flag=True, help="One line per test, instead of progress by area.")
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)

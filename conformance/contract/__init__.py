@@ -15,6 +15,7 @@ from conformance.contract.open_places import OpenPlace, load_open_places
 from conformance.contract.operations import DocumentedResponse, Operation, Parameter, read_operations
 from conformance.contract.published import for_drawing, published
 from conformance.contract.requirements import Kind, Level, Requirement, load_requirements
+from conformance.contract.restoring import Restored, Restoring, load_restoring
 from conformance.contract.side_effects import SideEffects, load_side_effects
 from conformance.contract.versions import NEWEST, OLDEST, TABLE, Version
 from conformance.errors import UsageError
@@ -38,6 +39,8 @@ __all__ = [
     "Operation",
     "Parameter",
     "Requirement",
+    "Restored",
+    "Restoring",
     "SideEffects",
     "Version",
 ]
@@ -55,6 +58,8 @@ class Contract:
     """Where the specification is silent, and what the suite makes of it."""
     side_effects: SideEffects
     """What a call may change beside the thing that it is about."""
+    restoring: Restoring
+    """How what a run changed is put back."""
     digest: str
     """SHA-256 over the contract's files: two runs with the same digest judged by the same text."""
     _views: dict[Version | None, Json] = field(default_factory=dict, repr=False, compare=False)
@@ -118,6 +123,7 @@ def _load(folder: Path) -> Contract:
         changes=load_changes(folder / "changes.yaml"),
         open_places=load_open_places(folder / "open-places.yaml"),
         side_effects=load_side_effects(folder / "side-effects.yaml"),
+        restoring=load_restoring(folder / "restoring.yaml"),
         digest=_digest(folder),
     )
 

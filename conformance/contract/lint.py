@@ -49,6 +49,7 @@ def problems(contract: Contract) -> Iterator[str]:
     yield from _change_problems(contract)
     yield from _open_place_problems(contract)
     yield from _side_effect_problems(contract)
+    yield from _restoring_problems(contract)
     for text in TABLE:
         version = Version.parse(text)
         yield from _openapi_problems(contract, text)
@@ -155,6 +156,16 @@ def _side_effect_problems(contract: Contract) -> Iterator[str]:
     for requirement in (*(name for _, name in table.stated), *table.rest.values()):
         if requirement not in contract.requirements:
             yield f"the side effects name requirement {requirement}, which does not exist"
+
+
+def _restoring_problems(contract: Contract) -> Iterator[str]:
+    known = {operation.id for operation in contract.operations(None)}
+    for restored in contract.restoring.parts:
+        if restored.part not in contract.side_effects.parts:
+            yield f"restoring.yaml names part {restored.part}, which does not exist"
+    named = {name for restored in contract.restoring.parts for name in restored.operations}
+    for name in sorted((named | contract.restoring.stays.keys()) - known):
+        yield f"restoring.yaml names operation {name}, which does not exist"
 
 
 def _places(contract: Contract) -> set[str]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from conformance.fuzzing.case_adapter import CaseAdapter
 from conformance.fuzzing.cases import DrawnCase, query_text
 from conformance.fuzzing.read_back import must_be_stored, shown_by
+from conformance.http.exchange import Exchange, Trouble
+from conformance.http.transport import NotSentError
 from conformance.results.record import Outcome, Reason
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.evidence import evidence_of
@@ -17,7 +19,7 @@ from conformance.suite.expectations import Answer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.http.exchange import Call, Exchange
+    from conformance.http.exchange import Call
     from conformance.suite.arrange import Arranged
     from conformance.suite.expectations import Caller
 
@@ -96,9 +98,21 @@ class _Sending:
     def exchange(self, call: Call) -> Exchange:
         """Send one call and go where it leads: from an older name to the newer one, or to where a file is kept."""
         client, operation = current_run().client, self.arranged.operation
-        exchange = client.perform(call)
+        try:
+            exchange = client.perform(call)
+        except NotSentError as error:
+            return Exchange.unanswered(call, str(error), 0.0, Trouble.NOT_SENT)
         leads_on = operation.alias_of or operation.response_to(exchange.status or 0)
         return client.follow(exchange) if leads_on else exchange
+
+    def own(self, cases: Iterable[DrawnCase]) -> list[DrawnCase]:
+        """Leave out the calls that may reach what is not the run's own, and count them."""
+        run, found = current_run(), list(cases)
+        if self.arranged.operation.is_read:
+            return found
+        own = [case for case in found if not run.ownership.problem(case.call(self.caller.actor), is_drawn=True)]
+        run.held_back += len(found) - len(own)
+        return own
 
     def alone(self, case: DrawnCase) -> list[Failure]:
         """Send one case while nothing else is sent; return what is wrong with its answer and with what it stored."""
@@ -170,7 +184,7 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
     """
     adapter = CaseAdapter(arranged.operation)
     sending = _Sending(arranged, caller, adapter)
-    fitted = adapter.fitted([_control(arranged), *cases], arranged.place, arranged.call.path_values)
+    fitted = sending.own(adapter.fitted([_control(arranged), *cases], arranged.place, arranged.call.path_values))
     owed = [case for case in fitted if adapter.must_be_refused(case)]
     wrong = [case for case in fitted if not case.is_positive and not adapter.must_be_refused(case)]
     right = [case for case in fitted if case.is_positive]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -20,7 +21,13 @@ from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import TOO_MANY_REQUESTS, Call, Exchange, Trouble
 from conformance.http.redaction import Redaction
 from conformance.http.retries import Retries
-from conformance.http.transport import BrokenOffError, CutShortError, IncompleteAnswerError, Transport
+from conformance.http.transport import (
+    BrokenOffError,
+    CutShortError,
+    IncompleteAnswerError,
+    NotSentError,
+    Transport,
+)
 from conformance.http.unpacking import BodyError, unpacked
 
 if TYPE_CHECKING:
@@ -54,11 +61,14 @@ _TROUBLES: Mapping[type[Exception], Trouble] = {
     httpx.WriteError: Trouble.BROKEN,
     httpx.RemoteProtocolError: Trouble.BROKEN,
 }
+_LONGEST_AGENT = 300
+_UNFIT = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def _user_agent(test: str) -> tuple[bytes, bytes]:
-    shown = f" ({test.encode('ascii', 'replace').decode()})" if test else ""
-    return b"User-Agent", f"project-automation-conformance/{__version__}{shown}".encode()
+def _user_agent(run: str, test: str) -> tuple[bytes, bytes]:
+    told = [f"{name} {value}" for name, value in (("run", run), ("test", test)) if value]
+    shown = f" ({'; '.join(told)})".encode("ascii", "replace").decode()[:_LONGEST_AGENT] if told else ""
+    return b"User-Agent", f"project-automation-conformance/{__version__}{_UNFIT.sub('?', shown)}".encode()
 
 
 class TargetGoneError(Exception):
@@ -90,7 +100,8 @@ class Client:
         self._spent_in: set[str] = set()
         self._arranging: set[str] = set()
         self._under_way = threading.BoundedSemaphore(settings.at_once)
-        self._speaker = _Speaker()
+        self._speaker = _Speaker(settings.run)
+        self._gates: list[Callable[[Call], None]] = []
         self._listeners: list[Callable[[Exchange], None]] = []
         self._pace = _Pace(settings.requests_per_second)
         self._lock = threading.Lock()
@@ -126,7 +137,7 @@ class Client:
 
     @test.setter
     def test(self, test: str) -> None:
-        self._speaker.test, self._speaker.user_agent = test, _user_agent(test)
+        self._speaker.test, self._speaker.user_agent = test, _user_agent(self.settings.run, test)
 
     @contextmanager
     def arranging(self) -> Iterator[None]:
@@ -147,6 +158,10 @@ class Client:
     def on_exchange(self, listener: Callable[[Exchange], None]) -> None:
         """Hand every exchange from now on to a listener."""
         self._listeners.append(listener)
+
+    def before_write(self, gate: Callable[[Call], None]) -> None:
+        """Hand every call that may change something to a gate before it is sent; what it raises keeps it back."""
+        self._gates.append(gate)
 
     def tell_apart(self, place_of: Callable[[Call], str]) -> None:
         """Take calls of one place, such as those of one operation, for alike: they will go unanswered together."""
@@ -201,7 +216,10 @@ class Client:
             except ValueError:
                 break  # no address, so it leads nowhere
             path = address.removeprefix(self.settings.api)
-            exchange = self.perform(replace(call, actor=call.actor if here else None, path=path, query={}))
+            try:
+                exchange = self.perform(replace(call, actor=call.actor if here else None, path=path, query={}))
+            except NotSentError:
+                break  # no place for a write
         return exchange
 
     def address(self, call: Call) -> str:
@@ -212,6 +230,8 @@ class Client:
         """Send a prepared call; see `send`. A read waits until what was written before it may be expected to show."""
         if call.method in _READING and (left := self._settled_at - time.monotonic()) > 0:
             time.sleep(left)
+        for gate in self._gates if call.method not in _READING else ():
+            gate(call)
         exchange = self._repeated(call)
         if call.method not in _READING:
             self._settled_at = time.monotonic() + self.settings.settle_seconds
@@ -367,9 +387,10 @@ class _NoCookies(CookieJar):
 class _Speaker(threading.local):
     """On whose behalf a thread calls, and whether no other thread does."""
 
-    test: str = ""
-    user_agent: tuple[bytes, bytes] = _user_agent("")
-    is_alone: bool = False
+    def __init__(self, run: str) -> None:
+        self.test = ""
+        self.user_agent = _user_agent(run, "")
+        self.is_alone = False
 
 
 class _Pace:

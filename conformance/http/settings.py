@@ -48,6 +48,10 @@ class ClientSettings:
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Sent with every call to the target, and to no other host."""
     http2: bool = False
+    only_reads: bool = False
+    """Whether nothing but GET and HEAD leaves the process."""
+    run: str = ""
+    """Which run calls; goes into the User-Agent."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Every text that must never reach a report."""
 

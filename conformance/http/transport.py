@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conformance.http.settings import ClientSettings
 
 _NO_CONTENT, _NOT_MODIFIED = 204, 304
+_READING = frozenset({"GET", "HEAD"})
 _LONGEST_EXCESS = 1000
 _LARGEST_BODY = 2 * 1024 * 1024
 _SHOWN_PROBLEM = 200
@@ -39,6 +40,10 @@ _ERRORS: dict[type[Exception], type[httpx.TransportError]] = {
     httpcore.RemoteProtocolError: httpx.RemoteProtocolError,
     OSError: httpx.NetworkError,
 }
+
+
+class NotSentError(Exception):
+    """A safe mode keeps a call from leaving the process: whoever wanted to send it has a mistake."""
 
 
 class IncompleteAnswerError(httpx.RemoteProtocolError):
@@ -91,7 +96,13 @@ class Transport(httpx.BaseTransport):
                 free.pop().close()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return the whole answer; raise httpx.TransportError when there is none."""
+        """
+        Send a request and return the whole answer; raise httpx.TransportError when there is none.
+
+        Raise NotSentError when the target is only to be read and the request would do more.
+        """
+        if self._settings.only_reads and request.method not in _READING:
+            raise NotSentError(f"{request.method} was not sent: the target is only to be read")
         self._deadline.at = time.monotonic() + self._settings.timeout_seconds
         url, extensions = request.url, request.extensions
         address = httpcore.URL(

@@ -27,7 +27,16 @@ from conformance.reference.areas import (
 )
 from conformance.reference.choices import Choices
 from conformance.reference.core import Core
-from conformance.reference.provisioning import members, merge_requests, people, places, plans, sources, tokens
+from conformance.reference.provisioning import (
+    members,
+    merge_requests,
+    people,
+    places,
+    plans,
+    sources,
+    tokens,
+    variables,
+)
 from conformance.reference.routing import Routes
 from conformance.reference.versions import DEFAULT_VERSION, Version, supported
 from conformance.reference.world import World, build_world
@@ -62,6 +71,7 @@ if TYPE_CHECKING:
     from conformance.reference.provisioning.plans import Plans
     from conformance.reference.provisioning.sources import Sources
     from conformance.reference.provisioning.tokens import AccessTokens
+    from conformance.reference.provisioning.variables import Variables
 
     Transformer = Callable[[Route, Request, Response], Response]
 
@@ -79,6 +89,7 @@ AREAS = (
     places.AREA,
     plans.AREA,
     members.AREA,
+    variables.AREA,
     sources.AREA,
     merge_requests.AREA,
     approval_rules.AREA,
@@ -127,6 +138,7 @@ class Service(Core):
     places: Places
     plans: Plans
     members: Members
+    variables: Variables
     sources: Sources
     merge_requests: MergeRequests
     approval_rules: ApprovalRules

@@ -150,6 +150,11 @@ class Facts:
                 found[str(outcome)] = ", ".join(shown) + (", and others" if len(causes) > _SHOWN_CAUSES else "")
         if self.network:
             found["network"] = "; ".join(f"{words} {number}" for words, number in self.network)
+        held_back = (self.record.footer.drawn or {}).get("held_back") if self.record.footer else None
+        if held_back:
+            found["not sent"] = f"{plural(held_back, 'drawn call')} that could reach what the profile does not name"
+        if self.record.footer and self.record.footer.left:
+            found["left on the target"] = "; ".join(self.record.footer.left)
         if header.command:
             found["to repeat"] = header.command
         return found

@@ -353,6 +353,8 @@ class Footer:
     """What the network did to the run."""
     could_not_run: bool = False
     """Whether the target could not be tested at all: no connection, a wrong token, or not this API."""
+    left: tuple[str, ...] = ()
+    """What the run changed on the target and did not put back, with what it is and why."""
     lines: int = 0
     """How many lines stand before this one."""
     digest: str = ""

@@ -53,6 +53,10 @@ class Options:
     """Whether nothing may be sent that could change the target."""
     subjects: tuple[Subject, ...] = ()
     """What exactly is tested: builds, images or commits, each with its digest."""
+    confirm: str | None = None
+    """The host that the operator allows to be changed."""
+    no_restore: bool = False
+    """Whether to leave what earlier runs have left open."""
     workers: int = 1
     """How many processes run tests side by side, each in a world of its own."""
     arguments: tuple[str, ...] = ()
@@ -108,6 +112,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--baseline", type=Path, help="list of requirements that are known to fail, with reasons")
     group.addoption("--fail-on", choices=["any", "new"], default="any", help="which failures fail the run")
     group.addoption("--subject", action="append", default=[], help="what exactly is tested, as NAME=DIGEST")
+    group.addoption("--confirm", help="allow changes on a target of this host, from now on")
+    group.addoption("--no-restore", action="store_true", help="do not put back what an earlier run left changed")
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
 
@@ -135,6 +141,8 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
         baseline=option("--baseline"),
         fail_on=option("--fail-on"),
         read_only=option("--read-only"),
+        confirm=option("--confirm"),
+        no_restore=option("--no-restore"),
         subjects=tuple(Subject.parse(text) for text in option("--subject")),
         workers=workers,
         arguments=given,
@@ -171,7 +179,7 @@ _OF_THE_SUITE = (
 )
 #: What the command makes of --workers.
 _WORKERS = re.compile(r"-n\d+")
-_FLAGS = ("--by-area", "--read-only", "-q", "-v")
+_FLAGS = ("--by-area", "--read-only", "--no-restore", "-q", "-v")
 
 
 def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:

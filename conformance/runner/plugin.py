@@ -264,7 +264,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     ended_itself = state.stopped is not None  # its time was over, or its target was gone: nobody interrupted it
     if state.is_open:
         _end_last_test(session, state)
-        state.stopped = state.stopped or _why_stopped(session, interrupted=interrupted)
+        state.stopped = state.stopped or _why_stopped(session, state, interrupted=interrupted)
         state.close()
     else:
         state.let_go()
@@ -284,7 +284,9 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
     enter(None)
 
 
-def _why_stopped(session: pytest.Session, *, interrupted: bool) -> str | None:
+def _why_stopped(session: pytest.Session, state: Session, *, interrupted: bool) -> str | None:
+    if state.terminated:
+        return "the run was terminated"
     told = session.shouldfail or session.shouldstop
     if told:
         return f"pytest stopped: {told}"
@@ -293,6 +295,8 @@ def _why_stopped(session: pytest.Session, *, interrupted: bool) -> str | None:
 
 def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> int:
     """Return the verdict's exit code, unless pytest was interrupted or broke; what ran nothing is no success."""
+    if state.terminated:
+        return int(ExitCode.TERMINATED)
     if _EXIT in session.config.stash:
         return int(session.config.stash[_EXIT])
     kept = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)

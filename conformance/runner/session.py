@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 import random
+import secrets
 import sys
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,29 +24,28 @@ from conformance.results.baseline import load_baseline
 from conformance.results.plan import Plan, access, make_plan, table
 from conformance.results.record import (
     RECORD_FORM,
-    Check,
     Footer,
     Header,
     NetworkUse,
     Notice,
-    Outcome,
-    Reason,
     RunRecord,
     TestEnd,
     TestOutcome,
 )
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict, add_up
+from conformance.runner.absent import look_for_absent
 from conformance.runner.confirmation import Attempts
+from conformance.runner.precautions import Precautions, when_terminated
+from conformance.runner.profiles import profile_of
 from conformance.suite.context import Run
-from conformance.suite.evidence import evidence_of
 from conformance.suite.latencies import summed_up
-from conformance.target import Profile, load_profile
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
+from conformance.target.machine import require_confirmed
 from conformance.target.names import PRESUMED
 from conformance.target.preflight import preflight, undeclared
-from conformance.target.profile import AUTO, base_url_from
-from conformance.target.version import contradiction, resolved
+from conformance.target.profile import AUTO
+from conformance.target.version import contradiction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from conformance.results.record import KnownFailure
     from conformance.results.recorder import Line
     from conformance.runner.options import Options
-    from conformance.suite.absences import Absence
+    from conformance.target import Profile
 
 
 class TimeIsUpError(Exception):
@@ -103,6 +102,12 @@ class Session:
     """Why the run ended early."""
     could_not_run: bool = False
     """Whether it ended before its first test, for the target could not be tested."""
+    name: str = ""
+    """What tells this run from all others."""
+    terminated: bool = False
+    """Whether SIGTERM ended it."""
+    precautions: Precautions | None = None
+    """The ledgers of what this run changes; None where nothing is put back."""
     result: RunResult | None = None
     record: RunRecord | None = None
     renders: bool = True
@@ -123,9 +128,15 @@ class Session:
     """The tests that have a line in the record."""
     lines: list[Line] = field(default_factory=list)
     """What a process that keeps no record has to say, until somebody takes it."""
+    left: tuple[str, ...] = ()
+    """What this run changed and could not put back."""
     _held: list[Line] | None = None
     _clock: float = field(default_factory=time.monotonic)
     _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        """Give the run a name."""
+        self.name = self.name or f"{self.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
     @classmethod
     def prepare(cls, options: Options) -> Session:
@@ -143,7 +154,7 @@ class Session:
         known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
         if options.fail_on == "new" and options.baseline is None:
             raise UsageError("--fail-on new needs a --baseline that says what is not new.")
-        profile, warnings = _profile(options)
+        profile, warnings = profile_of(options)
         if profile is not None:
             profile.in_world(options.workers - 1)  # before any worker starts: it raises where there are too few
         elif options.version is not None and options.version != AUTO:
@@ -232,7 +243,8 @@ class Session:
     @property
     def drawn(self) -> Counter[str]:
         """How many cases of which sort this process drew."""
-        return sum((corpus.counts for corpus in self.corpora.values()), Counter())
+        held_back = Counter({"held_back": self.run.held_back} if self.run is not None and self.run.held_back else {})
+        return sum((corpus.counts for corpus in self.corpora.values()), held_back)
 
     @property
     def corpus_warnings(self) -> tuple[str, ...]:
@@ -294,25 +306,26 @@ class Session:
         if self.target is None or self.plan is None:
             raise ContractError("A run was to begin without a plan.")
         self._clock = time.monotonic()
+        if self.keeps_record and self._changes_what_stays and self.profile is not None:
+            require_confirmed(self.profile, self.options.confirm)
         if self.keeps_record:
             self.recorder = Recorder(self.folder / "results.jsonl")
             self.recorder.write(self._header(self.target))
             self.recorder.write_plan(self.plan.requirements)
             self.recorder.write_table(table(self.contract))
             self.recorder.write_access(access(self.contract, self.target.version))
-        self.run = Run(
-            self.contract,
-            self._paced(self.target),
-            self.write,
-            at_once=self.options.concurrency,
-            only_reads=self.options.read_only,
-        )
-        self.run.client.most_requests = self._share(self.options.max_requests)
+        options, paced = self.options, self._paced(self.target)
+        settings = paced.client_settings(options.concurrency, only_reads=options.read_only, run=self.name)
+        self.run = Run(self.contract, paced, self.write, settings)
+        self.run.client.most_requests = self._share(options.max_requests)
         self._stack.callback(self.run.close)
+        if self.keeps_record:
+            self._stack.callback(when_terminated(self._terminate))
         try:
             if self.keeps_record:
                 preflight(self.target, self.run.client)
-            self._look_for_absent(self.run, self.plan)
+            self._take_precautions()
+            look_for_absent(self.run, self.plan, self._write_at_once)
         except TargetError as error:
             self.stopped, self.could_not_run = str(error), True
             self.close()
@@ -323,50 +336,34 @@ class Session:
         for text in undeclared(self.target, self.run.client):
             self.write(Notice(text))
 
-    def _look_for_absent(self, run: Run, plan: Plan) -> None:
-        """
-        Find out which of the operations that this run needs are not there; raise TargetError when none at all is.
-
-        Of an unknown version nobody can say whether it should have what came or went with a version.
-        """
-        owed = {row.id for row in plan.requirements if row.status == "applicable"}
-        operations = [
-            operation
-            for operation in run.validator.operations
-            if operation.success.requirement in owed and not (run.traces and run.traces.is_bound(operation))
-        ]
-        areas = {area for name in plan.selected for area in plan.tests[name].areas}
-        needed = [operation for operation in operations if operation.area in areas]
-        run.absences.look_for(needed, only_reads=run.only_reads)
-        if run.absences.is_nothing_there:
-            run.absences.look_for([entry for entry in operations if entry not in needed], only_reads=run.only_reads)
-        if run.absences.is_nothing_there:
-            raise TargetError(
-                f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation with 404, "
-                "405 or 501. base_url is the address above /api/v4. If it is right, check the numbers of the fixtures, "
-                "and that the actors may see them."
-            )
-        run.absences.tell_of_each(partial(self._say_absent, run))
-
-    def _say_absent(self, run: Run, absence: Absence) -> None:
-        """Fail the one requirement that says of an operation that it is there; a second try would not bring it."""
-        name = absence.operation.success.requirement
-        row = next((row for row in self.plan.requirements if row.id == name), None) if self.plan else None
-        if row is None or row.status != "applicable" or not row.selected:
-            return
-        check = Check(
-            requirement=row.id,
-            outcome=Outcome.FAILED,
-            test=next(iter(row.tests), ""),
-            reason=Reason.OPERATION_ABSENT,
-            expected="an operation that is there",
-            actual=f"none: {absence.seen}",
-            place=absence.operation.label,
-            evidence=tuple(evidence_of(exchange, run.client) for exchange in absence.exchanges[:3]),
-        )
+    def _write_at_once(self, line: Line) -> None:
+        """Write a line although those of the running test are kept back."""
         held, self._held = self._held, None
-        self.write(check)
+        self.write(line)
         self._held = held
+
+    def _terminate(self, *_: object) -> None:
+        self.terminated = True
+        raise KeyboardInterrupt
+
+    def _take_precautions(self) -> None:
+        """Let nothing that is changed from now on stay so; raise TargetError when another run uses the target."""
+        if self.profile is None or self.run is None or not self._changes_what_stays:
+            return
+        folder = self.recorder.file.parent if self.recorder is not None else self.folder
+        precautions = Precautions.of(self.profile, self.options.target, folder, self.name)
+        self._stack.callback(precautions.close)
+        if self.keeps_record:
+            self._stack.callback(precautions.release)
+            for text in precautions.begin(self.options.workers, restores=not self.options.no_restore):
+                self.write(Notice(text))
+        self.precautions = precautions
+        if self.options.workers == 1:
+            precautions.keep_ledger(self.run, self.world)
+
+    @property
+    def _changes_what_stays(self) -> bool:
+        return self.profile is not None and self.serve is None and not self.options.read_only
 
     def say_deselected(self, selected: Collection[str], by: Callable[[str], str]) -> None:
         """Write of each planned test that is not among those selected what took it out of the run; `by` says it."""
@@ -443,6 +440,7 @@ class Session:
         try:
             if self.recorder is not None and self.result is None:
                 self._say_what_was_not_begun()
+                self.left = self.precautions.put_back() if self.precautions is not None else ()
                 self._finish(self.recorder)
         finally:
             for corpus in self.corpora.values():
@@ -475,6 +473,7 @@ class Session:
             drawn=dict(self.drawn + self.drawn_by_workers),
             network=sum(self.network_of_workers, self.network),
             could_not_run=self.could_not_run,
+            left=self.left,
         )
         result = add_up(replace(recorder.read_back(), footer=footer))
         recorder.close_with(replace(footer, verdict=result.verdict, exit_code=result.exit_code))
@@ -499,36 +498,3 @@ class Session:
             return None
         code = self.result.exit_code
         return ExitCode.SUITE_BROKE if code is ExitCode.CONFORMANT and self.reports_problem else code
-
-
-def _profile(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
-    """Return the profile of the target with its version, and what there is to warn of; None for the reference."""
-    profile = _declared_profile(options)
-    if profile is None:
-        return None, ()
-    if options.as_of is not None:
-        return replace(profile, version=Version.parse_known(options.as_of), version_source="--as-of"), ()
-    return resolved(profile)
-
-
-def _declared_profile(options: Options) -> Profile | None:
-    file = options.target
-    if file is None and options.base_url is not None:
-        file = Path("target.yaml")
-        if not file.is_file():
-            raise UsageError(
-                "A base URL alone is not enough: the suite also needs tokens and fixtures. Write a profile with "
-                "`conformance target --example > target.yaml`, fill it in, and pass --target target.yaml.",
-            )
-    if file is None:
-        return None
-    profile = load_profile(file)
-    if options.base_url is not None:
-        profile = replace(profile, base_url=base_url_from(options.base_url, "--base-url"))
-    if options.version is None:
-        return profile
-    asked = options.version == AUTO
-    version, warning = (None, "") if asked else Version.parse_declared(options.version)
-    return replace(
-        profile, version=version, version_warning=warning, version_source="--target-version", asks_version=asked
-    )

@@ -7,7 +7,8 @@ wrote along with pytest's report of it.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import signal
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _SEED = "conformance_seed"
 _WORLD = "conformance_world"
+_RUN = "conformance_run"
+_FOLDER = "conformance_folder"
 #: The name of what a report takes along, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
@@ -62,12 +65,15 @@ def number_of(config: pytest.Config) -> int:
 
 def told_to_worker(session: Session, number: int) -> dict[str, Any]:
     """Return what a worker of a number has to know of the run."""
-    return {_SEED: session.seed, _WORLD: number}
+    return {_SEED: session.seed, _WORLD: number, _RUN: session.name, _FOLDER: str(session.folder.absolute())}
 
 
 def become_worker(session: Session, told: Mapping[str, Any]) -> None:
     """Let a session be that of a worker: it has a world of its own and keeps no record."""
     session.seed, session.world, session.keeps_record = told[_SEED], told[_WORLD], False
+    session.name, session.options = told[_RUN], replace(session.options, out=Path(told[_FOLDER]))
+    # What reaches all processes of a terminal is for the one that keeps the record: it ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def hand_over(session: Session, report: pytest.TestReport) -> None:

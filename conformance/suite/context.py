@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from conformance.contract.folders import HOME
 from conformance.http.client import Client
-from conformance.http.settings import AT_ONCE
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.absences import Absences
@@ -25,12 +24,14 @@ from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violatio
 from conformance.suite.history import CallHistory
 from conformance.suite.latencies import Latencies
 from conformance.suite.version_traces import VersionTraces
+from conformance.target.ownership import Ownership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from conformance.contract import Contract
     from conformance.http.exchange import Exchange
+    from conformance.http.settings import ClientSettings
     from conformance.results.recorder import Line
     from conformance.schema.response_validator import Finding
     from conformance.target import Profile
@@ -53,22 +54,26 @@ class Run:
         contract: Contract,
         profile: Profile,
         write: Callable[[Line], None],
-        *,
-        at_once: int = AT_ONCE,
-        only_reads: bool = False,
+        settings: ClientSettings | None = None,
     ) -> None:
         """
-        Open the client of a target, for so many calls at once; every exchange is validated and remembered from here.
+        Open the client of a target; every exchange is validated and remembered from here.
 
-        `write` takes the lines of the record; `only_reads` lets nothing be sent that could change the target.
+        `write` takes the lines of the record; `settings` are those of the client, by default what the profile says.
         """
+        settings = settings or profile.client_settings()
         self.contract = contract
         self.profile = profile
         self.write = write
-        self.only_reads = only_reads
+        self.only_reads = settings.only_reads
         self.validator = ResponseValidator.of(contract, profile.version)
         self._areas = {operation.area for operation in self.validator.operations}
-        self.client = Client(profile.client_settings(at_once))
+        self.client = Client(settings)
+        self.ownership = Ownership(profile, self.validator.operation_of)
+        self.client.before_write(self.ownership.check)
+        self.client.on_exchange(self.ownership.learn)
+        self.held_back = 0
+        """How many drawn calls were not sent, for they may have reached what is not the run's own."""
         self.client.tell_apart(self.validator.place)
         self.client.on_exchange(_see)
         self.served_writes: dict[tuple[str, str], list[float]] = {}
@@ -108,7 +113,7 @@ class Run:
 
     def require_allowed(self, method: str, what: str) -> None:
         """Raise NotTested when a call could change a target that is only to be read."""
-        if self.only_reads and method != "GET":
+        if self.only_reads and method not in ("GET", "HEAD"):
             raise NotTested(Reason.UNSAFE, f"{what} may change the target, which is only to be read")
 
     def threads(self, number: int) -> ThreadPoolExecutor:

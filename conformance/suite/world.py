@@ -8,65 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.contract.operations import read_operations
-from conformance.contract.side_effects import Where
 from conformance.suite.arrange.integrations import values_under
 from conformance.suite.arrange.request_examples import Prepared
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, parsed
 from conformance.suite.expectations.words import settles
+from conformance.target.spots import Spot, ordered, spot_of, value_at, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.contract import Operation
-    from conformance.contract.side_effects import Part
+    from conformance.contract.side_effects import Part, Where
     from conformance.target import Fixture, Profile
 
 _PAGE_LENGTH = 20
 _OURS = "conformance-"
-#: Fixtures that are merge requests, each with the project that it is in where the profile does not say it.
-_PROJECT_OF = {
-    "merge_request": "project",
-    "second_merge_request": "project",
-    "reset_merge_request": "project",
-    "fuzz_merge_request": "fuzz_project",
-}
 _ABSENT: Any = object()
 
 Entries = dict[Any, Any]
 
 
 # -- where things lie --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A project, a group or a merge request."""
-
-    level: str
-    number: Any
-    """The id of the project or group."""
-    iid: Any = None
-    """Of a merge request."""
-
-    def __str__(self) -> str:
-        """Name it."""
-        return (
-            f"{self.level} {self.number}" if self.iid is None else f"merge request {self.iid} of project {self.number}"
-        )
-
-
-def spot_of(profile: Profile, name: str) -> Spot | None:
-    """Return where a fixture of the profile is; None where the profile does not name it, or not enough of it."""
-    entry = next(iter(profile.fixtures.get(name, ())), None)
-    if entry is None:
-        return None
-    if name not in _PROJECT_OF:
-        return Spot(name.rpartition("_")[2], entry.get("id"))
-    around = next(iter(profile.fixtures.get(_PROJECT_OF[name], ())), None)
-    number = entry.get("project_id") or (around.get("id") if around is not None else None)
-    iid = entry.get("iid")
-    return None if number is None or iid is None else Spot("merge request", number, iid)
 
 
 def spot_in(call: Prepared) -> Spot | None:
@@ -77,39 +40,6 @@ def spot_in(call: Prepared) -> Spot | None:
         return None
     iid = values.get("merge_request_iid")
     return Spot(level, values["id"]) if iid is None else Spot("merge request", values["id"], iid)
-
-
-def where(profile: Profile, spot: Spot, about: Spot | None) -> Where:
-    """Tell how something lies to what a call is about. Where the profile gives no paths, it may lie in a group."""
-    if about is None:
-        return Where.ELSEWHERE
-    if spot == about:
-        return Where.OWN
-    if _lies_in(profile, spot, about):
-        return Where.INSIDE
-    return Where.AROUND if _lies_in(profile, about, spot) else Where.ELSEWHERE
-
-
-def _lies_in(profile: Profile, inner: Spot, outer: Spot) -> bool:
-    if outer.level == "merge request":
-        return False
-    if outer.level == "project":
-        return inner.level == "merge request" and inner.number == outer.number
-    inside, around = _path_of(profile, inner), _path_of(profile, outer)
-    return inside is None or around is None or inside.startswith(f"{around}/")
-
-
-def _path_of(profile: Profile, spot: Spot) -> str | None:
-    """Return the full path of a group, or of the project of something."""
-    level = "group" if spot.level == "group" else "project"
-    known = (
-        entry.get("path")
-        for name, entries in profile.fixtures.items()
-        if name.rpartition("_")[2] == level
-        for entry in entries
-        if entry.get("id") == spot.number
-    )
-    return next((path for path in known if isinstance(path, str)), None)
 
 
 # -- what is read ------------------------------------------------------------------------------------------------------
@@ -351,33 +281,19 @@ def _entries(thing: Thing, body: Any) -> Entries | None:
     part = thing.part
     if thing.slug is not None:
         names = _named_by_profile(current_run().profile, thing.slug)
-        shown = {name: _ordered(values_under(name, body)) for name in names}
+        shown = {name: ordered(values_under(name, body)) for name in names}
         return {thing.slug: {name: values for name, values in shown.items() if values}}
     if part.within is not None:
         body = body.get(part.within) if isinstance(body, dict) else None
     if part.by is None:
-        fields = {name: _at(body, name) for name in part.keeps} if isinstance(body, dict) else {}
+        fields = {name: value_at(body, name) for name in part.keeps} if isinstance(body, dict) else {}
         return {name: value for name, value in fields.items() if value is not None} or None
     if not isinstance(body, list):
         return None
-    found = {_hashable(_at(entry, part.by)): {name: _at(entry, name) for name in part.keeps} for entry in body}
+    found = {
+        _hashable(value_at(entry, part.by)): {name: value_at(entry, name) for name in part.keeps} for entry in body
+    }
     return None if None in found else found
-
-
-def _at(value: Any, place: str) -> Any:
-    """Return what JSON holds at a place such as `user.id`, or `users[].id` for all of a list, in no order."""
-    first, _, rest = place.partition(".")
-    name = first.removesuffix("[]")
-    inner = value.get(name) if isinstance(value, dict) else None
-    if not rest:
-        return inner
-    if name == first:
-        return _at(inner, rest)
-    return _ordered([_at(entry, rest) for entry in inner]) if isinstance(inner, list) else None
-
-
-def _ordered(values: list[Any]) -> list[Any]:
-    return sorted(values, key=lambda value: json.dumps(value, sort_keys=True))
 
 
 def _hashable(value: Any) -> Any:

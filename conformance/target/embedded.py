@@ -72,6 +72,7 @@ def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
         "base_url": base_url,
         "version": version,
         "edition": "enterprise",
+        "disposable": True,
         "actors": {
             name: {
                 "id": record.id,

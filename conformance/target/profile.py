@@ -143,6 +143,8 @@ class Profile:
     """Whether the target itself is to be asked for its version."""
     scope: tuple[str, ...] = ()
     """The areas that the target claims to implement; empty for all."""
+    disposable: bool = False
+    """Whether it is there to be tested, and nobody misses what is on it."""
     worlds: tuple[World, ...] = ()
     """Further complete sets of actors and fixtures, for workers beside the first one."""
 
@@ -176,7 +178,7 @@ class Profile:
         """The features that the target does not declare, in the order of FEATURES."""
         return tuple(name for name in FEATURES if not self.declares(name))
 
-    def client_settings(self, at_once: int = AT_ONCE) -> ClientSettings:
+    def client_settings(self, at_once: int = AT_ONCE, *, only_reads: bool = False, run: str = "") -> ClientSettings:
         """Return what a client of this target must know, for so many calls at once at most."""
         limits = self.limits
         return ClientSettings(
@@ -187,6 +189,8 @@ class Profile:
             run_wait_seconds=self.retries.run_seconds,
             settle_seconds=limits.settle_seconds,
             at_once=at_once,
+            only_reads=only_reads,
+            run=run,
             certificates=self.certificates,
             client_certificate=self.client_certificate,
             proxy=self.proxy,
@@ -352,6 +356,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         actors=_actors(data["actors"]),
         fixtures=_fixtures(data["fixtures"]),
         scope=_scope(data.get("scope", ()), source),
+        disposable=data.get("disposable", False),
         worlds=tuple(_world(entry, source) for entry in data.get("worlds", ())),
         features=dict(data.get("features", {})),
         limits=Limits(**data.get("limits", {})),

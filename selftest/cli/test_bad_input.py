@@ -264,11 +264,11 @@ def can_be_interrupted() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def wait_for_checks(file: Path, process: subprocess.Popen[str]) -> None:
+def wait_for_checks(file: Path, process: subprocess.Popen[str], number: int = 1) -> None:
     """Wait until a run has written its first checks."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        if file.exists() and '"kind": "check"' in file.read_text(encoding="utf-8"):
+        if file.exists() and file.read_text(encoding="utf-8").count('"kind": "check"') >= number:
             return
         time.sleep(0.02)
     raise AssertionError("the run wrote no check")

@@ -6,13 +6,16 @@ import base64
 import select
 import socket
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance import __version__
 from conformance.contract.yaml_files import first_problem
 from conformance.errors import UsageError
 from conformance.http.client import Client
+from conformance.http.transport import NotSentError
 from conformance.suite.evidence import evidence_of
 from conformance.target.profile import Actor, profile_from
 from selftest.http.certificates import Authority
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.http.exchange import Exchange
+    from conformance.http.settings import ClientSettings
 
 MAINTAINER = Actor("maintainer", "secret-token")
 GATEWAY_KEY = "key-of-the-gateway"
@@ -33,8 +37,12 @@ def data_of(base_url: str, **settings: Any) -> dict[str, Any]:
     return {"base_url": base_url, "actors": actors, "fixtures": {}, "limits": {"timeout_seconds": 10}, **settings}
 
 
+def settings_of(base_url: str, **settings: Any) -> ClientSettings:
+    return profile_from(data_of(base_url, **settings), "target.yaml").client_settings()
+
+
 def client_of(base_url: str, **settings: Any) -> Client:
-    return Client(profile_from(data_of(base_url, **settings), "target.yaml").client_settings())
+    return Client(settings_of(base_url, **settings))
 
 
 def asked(base_url: str, **settings: Any) -> Exchange:
@@ -185,7 +193,29 @@ def test_headers_of_the_profile_go_with_every_call_to_the_target_and_to_nobody_e
         assert asked(target.base_url, headers=headers).body == GOOD
     assert here.calls[0].headers["x-gateway-key"] == GATEWAY_KEY
     assert "project-automation-conformance" in here.calls[0].headers["user-agent"]
-    assert "x-gateway-key" not in elsewhere.calls[0].headers
+    assert not {"x-gateway-key", "private-token"} & elsewhere.calls[0].headers.keys()
+
+
+def test_who_calls_says_which_suite_run_and_test_it_is() -> None:
+    seen = Seen()
+    with serving(seen) as target, Client(replace(settings_of(target.base_url), run="night-7")) as client:
+        client.test = "tests/test_é.py::test_a[x\r\ny]" + "z" * 1000
+        client.send(MAINTAINER, "GET", "/version")
+    told = seen.calls[0].headers["user-agent"]
+    assert told.startswith(f"project-automation-conformance/{__version__} (run night-7; test tests/test_?.py::test_a[")
+    assert told.isascii()
+    assert len(told) < 400
+
+
+def test_a_client_that_only_reads_lets_nothing_else_leave() -> None:
+    seen = Seen()
+    with serving(seen) as target, Client(replace(settings_of(target.base_url), only_reads=True)) as client:
+        for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            with pytest.raises(NotSentError, match="only to be read"):
+                client.send(MAINTAINER, method, "/version")
+        client.send(MAINTAINER, "HEAD", "/version")
+        client.send(MAINTAINER, "GET", "/version")
+    assert [call.method for call in seen.calls] == ["HEAD", "GET"]
 
 
 def test_a_header_of_the_profile_reaches_no_report() -> None:

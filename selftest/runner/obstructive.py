@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.suite.context import current_run
+
 if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
@@ -189,3 +191,11 @@ class BreaksCollection:
     def pytest_pycollect_makemodule(self, module_path: Path) -> None:
         if "completion" in module_path.name:
             raise RuntimeError("broken on purpose")
+
+
+class WritesElsewhere:
+    """Lets every test change a project that is nobody's business."""
+
+    def pytest_runtest_call(self) -> None:
+        run = current_run()
+        run.client.send(run.profile.actors["maintainer"], "PATCH", "/projects/77/job_token_scope", json_body={})

@@ -127,6 +127,7 @@ PLUGINS = (
     plugin(obstructive.BreaksTeardown, BROKEN, "broken on purpose"),
     plugin(obstructive.BreaksFinalizer, BROKEN, "broke"),
     plugin(obstructive.SkipsInFinalizer, BROKEN, "not today"),
+    plugin(obstructive.WritesElsewhere, BROKEN, "was not sent"),
     plugin(obstructive.BreaksCollection, INTERRUPTED, "broken on purpose"),
     plugin(obstructive.BreaksCollection, INCOMPLETE, "continue-on", "--continue-on-collection-errors"),
 )

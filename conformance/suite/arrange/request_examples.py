@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.contract.bundle import resolve
+from conformance.target import ownership
 
 if TYPE_CHECKING:
     from conformance.contract import Operation, Parameter
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 ABSENT: Any = object()
 
 #: A number that nothing has.
-UNUSED_ID = 2_000_000_001
+UNUSED_ID = ownership.UNUSED_ID
 
 Values = Mapping[str, Any]
 

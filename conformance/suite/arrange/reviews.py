@@ -11,6 +11,7 @@ from conformance.results.record import Reason
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
 from conformance.suite.context import NotTested, Run, Unmet, Violation, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path
+from conformance.target import ownership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.target import Fixture
 
 #: A number that nothing has.
-UNUSED_ID = 2_000_000_001
+UNUSED_ID = ownership.UNUSED_ID
 #: How many approvals a rule of a merge request asks for where the number means nothing: more than any rule that the
 #: suite makes around it, for it may have to ask for no less than its project does.
 MANY = 20

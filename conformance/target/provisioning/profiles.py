@@ -40,6 +40,7 @@ def profile_data(order: Order, done: Provisioned, hide: Hide = by_variable, **mo
     return {
         "base_url": order.base_url,
         "edition": done.edition,
+        "disposable": True,
         **more,
         "actors": first["actors"],
         "fixtures": first["fixtures"],

@@ -63,7 +63,7 @@ def provided_by(command: Sequence[str], request: Data) -> Data:
         raise UsageError(f"{name} must write JSON to its standard output, and nothing else: {error}.") from error
     if not isinstance(answer, dict):
         raise UsageError(f"{name} must write a JSON object: the keys of a profile, such as actors and fixtures.")
-    data = {**answer, "base_url": answer.get("base_url", request["base_url"])}
+    data = {"disposable": True, **answer, "base_url": answer.get("base_url", request["base_url"])}
     problem = first_problem(data, "target.schema.json")
     if problem:
         raise UsageError(f"What {name} wrote is not valid {problem}.")

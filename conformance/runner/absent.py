@@ -1,0 +1,63 @@
+"""Looks for operations that the target does not have, before the first test, and fails what says they are there."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from conformance.errors import TargetError
+from conformance.results.record import Check, Outcome, Reason
+from conformance.suite.evidence import evidence_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.results.plan import Plan
+    from conformance.suite.absences import Absence
+    from conformance.suite.context import Run
+
+
+def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> None:
+    """
+    Find out which of the operations that a run needs are not there; raise TargetError when none at all is.
+
+    Of an unknown version nobody can say whether it should have what came or went with a version.
+    """
+    owed = {row.id for row in plan.requirements if row.status == "applicable"}
+    operations = [
+        operation
+        for operation in run.validator.operations
+        if operation.success.requirement in owed and not (run.traces and run.traces.is_bound(operation))
+    ]
+    areas = {area for name in plan.selected for area in plan.tests[name].areas}
+    needed = [operation for operation in operations if operation.area in areas]
+    run.absences.look_for(needed, only_reads=run.only_reads)
+    if run.absences.is_nothing_there:
+        run.absences.look_for([entry for entry in operations if entry not in needed], only_reads=run.only_reads)
+    if run.absences.is_nothing_there:
+        raise TargetError(
+            f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation with 404, "
+            "405 or 501. base_url is the address above /api/v4. If it is right, check the numbers of the fixtures, "
+            "and that the actors may see them."
+        )
+    run.absences.tell_of_each(partial(_say_absent, run, plan, write))
+
+
+def _say_absent(run: Run, plan: Plan, write: Callable[[Check], None], absence: Absence) -> None:
+    """Fail the one requirement that says of an operation that it is there; a second try would not bring it."""
+    name = absence.operation.success.requirement
+    row = next((row for row in plan.requirements if row.id == name), None)
+    if row is None or row.status != "applicable" or not row.selected:
+        return
+    write(
+        Check(
+            requirement=row.id,
+            outcome=Outcome.FAILED,
+            test=next(iter(row.tests), ""),
+            reason=Reason.OPERATION_ABSENT,
+            expected="an operation that is there",
+            actual=f"none: {absence.seen}",
+            place=absence.operation.label,
+            evidence=tuple(evidence_of(exchange, run.client) for exchange in absence.exchanges[:3]),
+        )
+    )

@@ -1,0 +1,149 @@
+"""What a run does so that nothing it changes stays: marks on its worlds, their ledgers, and putting back."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from conformance.errors import UsageError
+from conformance.http.client import Client, TargetGoneError
+from conformance.runner.profiles import DEFAULT_PROFILE
+from conformance.target.ledger import Content, Ledger, begun
+from conformance.target.machine import forget_ledgers, open_ledgers, remember_ledgers
+from conformance.target.marker import Marker
+from conformance.target.restoring import put_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from conformance.suite.context import Run
+    from conformance.target import Profile
+
+_NAME = "ledger"
+
+
+def ledgers_in(folder: Path) -> list[Path]:
+    """Return the ledgers of a run, one for each of its worlds."""
+    return sorted(folder.glob(f"{_NAME}*.jsonl"))
+
+
+@dataclass
+class Precautions:
+    """The ledgers and marks of a run, as far as this process has to do with them."""
+
+    profile: Profile
+    """With all of its worlds."""
+    folder: Path
+    told: dict[str, Any]
+    """What a ledger says of the run: its name as `run`, and more."""
+    _ledger: Ledger | None = None
+    _client: Client | None = None
+    _marks: list[Marker] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, profile: Profile, file: Path | None, folder: Path, run: str) -> Self:
+        """Return those of a run by its name, with the file of its profile and the folder that it writes to."""
+        told = {
+            "run": run,
+            "base_url": profile.redacted()["base_url"],
+            "profile": str((file or DEFAULT_PROFILE).absolute()),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        return cls(profile, folder, told)
+
+    def begin(self, worlds: int, *, restores: bool) -> Iterator[str]:
+        """
+        Begin the ledgers, mark the worlds and put back what earlier runs left open; yield what there is to say of it.
+
+        Raise TargetError when another run uses one of the worlds; `release` takes the marks of the others away.
+        """
+        for number in range(worlds):
+            begun(self._file(number), {**self.told, "world": number})
+            mark = Marker(self.profile.in_world(number), self.told["run"])
+            taken_over = mark.claim()
+            self._marks.append(mark)
+            if taken_over:
+                yield taken_over
+        for run, folder in open_ledgers(self.profile.base_url).items():
+            if not restores:
+                yield f"What run {run} changed has not been put back (--no-restore): see {folder}."
+            elif not ledgers_in(folder):
+                yield f"Run {run} did not end, and its ledger in {folder} is gone: what it changed stays."
+                forget_ledgers(self.profile.base_url, run)
+            else:
+                left = restored(folder, self.profile)
+                but = f", but for {'; '.join(left)}" if left else ""
+                yield f"Run {run} did not end. What it changed has been put back first{but}."
+        remember_ledgers(self.profile.base_url, self.told["run"], self.folder)
+
+    def keep_ledger(self, run: Run, world: int) -> None:
+        """Write down from now on what the calls of a run change in a world."""
+        self._client = Client(run.profile.client_settings(1, run=self.told["run"]))
+        self._client.test = "ledger"
+        self._ledger = Ledger(self._file(world), run.profile, self._client, run.validator.operation_of)
+        run.client.before_write(self._ledger.before)
+        run.client.on_exchange(self._ledger.after)
+
+    def _file(self, world: int) -> Path:
+        return self.folder / (f"{_NAME}-{world}.jsonl" if world else f"{_NAME}.jsonl")
+
+    def close(self) -> None:
+        """Write nothing down any more."""
+        if self._ledger is not None:
+            self._ledger.close()
+        if self._client is not None:
+            self._client.close()
+
+    def release(self) -> None:
+        """Take the marks of this run away."""
+        while self._marks:
+            self._marks.pop().release()
+
+    def put_back(self) -> tuple[str, ...]:
+        """Put back what this run changed in all of its worlds; return what is left."""
+        self.close()
+        return restored(self.folder, self.profile)
+
+
+def when_terminated(act: Callable[..., None]) -> Callable[[], object]:
+    """Let SIGTERM do something, unless somebody else sees to it; return what lets it end the process again."""
+    is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not is_free or threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    signal.signal(signal.SIGTERM, act)
+    return partial(signal.signal, signal.SIGTERM, signal.SIG_DFL)
+
+
+def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
+    """
+    Put back what the ledgers of a folder say, unless it has been; return what is left, or could not be put back.
+
+    The first time somebody interrupts it, it ends and says how to go on.
+    """
+    left: list[str] = []
+    runs: set[str] = set()
+    for file in ledgers_in(folder):
+        try:
+            content = Content.read(file)
+            runs.add(content.header["run"])
+            if not content.is_settled:
+                world = profile.in_world(content.header["world"])
+                left += put_back(Content.read(file, world.secrets()), world)
+        except (TargetGoneError, KeyboardInterrupt, OSError, UsageError) as error:
+            why = str(error) or "interrupted"
+            return (*left, f"everything in {file}: {why}. Put it back later: conformance restore {folder}")
+    for run in runs:
+        forget_ledgers(profile.base_url, run)
+    return tuple(left)
+
+
+def released(folder: Path, profile: Profile) -> None:
+    """Take away the marks that the run of a folder left on its worlds."""
+    for file in ledgers_in(folder):
+        header = Content.read(file).header
+        Marker(profile.in_world(header["world"]), header["run"]).release()

@@ -1,0 +1,52 @@
+"""Which profile a run has: what the operator's options make of a file, and of what the target says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.contract import Version
+from conformance.errors import UsageError
+from conformance.target import Profile, load_profile
+from conformance.target.profile import AUTO, base_url_from
+from conformance.target.version import resolved
+
+if TYPE_CHECKING:
+    from conformance.runner.options import Options
+
+#: The profile where only a base URL is given.
+DEFAULT_PROFILE = Path("target.yaml")
+
+
+def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
+    """Return the profile of the target with its version, and what there is to warn of; None for the reference."""
+    profile = _declared(options)
+    if profile is None:
+        return None, ()
+    if options.as_of is not None:
+        return replace(profile, version=Version.parse_known(options.as_of), version_source="--as-of"), ()
+    return resolved(profile)
+
+
+def _declared(options: Options) -> Profile | None:
+    file = options.target
+    if file is None and options.base_url is not None:
+        file = DEFAULT_PROFILE
+        if not file.is_file():
+            raise UsageError(
+                "A base URL alone is not enough: the suite also needs tokens and fixtures. Write a profile with "
+                "`conformance target --example > target.yaml`, fill it in, and pass --target target.yaml.",
+            )
+    if file is None:
+        return None
+    profile = load_profile(file)
+    if options.base_url is not None:
+        profile = replace(profile, base_url=base_url_from(options.base_url, "--base-url"))
+    if options.version is None:
+        return profile
+    asked = options.version == AUTO
+    version, warning = (None, "") if asked else Version.parse_declared(options.version)
+    return replace(
+        profile, version=version, version_warning=warning, version_source="--target-version", asks_version=asked
+    )

@@ -1,0 +1,259 @@
+"""
+The ledger of a run: how what it changes stood before, and what it makes, written down before the calls that do it.
+
+A file of JSON lines beside the record, one for each world. It holds no token, and a secret of the profile only as a
+reference to it, so that putting back needs the profile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract import Contract
+from conformance.errors import UsageError
+from conformance.target.spots import Spot
+from conformance.target.states import State, States
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from conformance.contract import Operation
+    from conformance.http.client import Client
+    from conformance.http.exchange import Call, Exchange
+    from conformance.target.profile import Profile
+
+FORM = 1
+_HIDDEN = "secret"
+
+
+class Ledger:
+    """
+    Writes down what calls are about to change. Safe to use from several threads.
+
+    Reads a project, group or merge request, and all that lies in it, before the first call that writes there; that is
+    on the disk before the call is sent. What a call makes is written down by its name before, and by its number after.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        profile: Profile,
+        client: Client,
+        operation_of: Callable[[str, str], Operation | None],
+    ) -> None:
+        """Go on with a ledger that `begun` has begun; `client` reads beside the tests."""
+        self._states, self._operation_of = States(profile, client), operation_of
+        self._secrets = profile.secrets()
+        table = Contract.load().restoring
+        self._adding = {name: part for part in table.parts for name in _names(part.add)}
+        self._removing = {name: part for part in table.parts for name in _names(part.remove)}
+        self._stays = table.stays
+        self._covered: set[Spot] = set()
+        self._written: set[str] = set()
+        self._lock = threading.RLock()
+        self._file: BinaryIO = file.open("ab")
+
+    def before(self, call: Call) -> None:
+        """Write down what a call may change or make, unless that stands there already."""
+        spot = self._states.spots.called(call.path)
+        if spot is None:
+            return
+        if spot not in self._covered:
+            self._cover(spot)
+        operation = self._operation_of(call.method, call.path.partition("?")[0])
+        name = (operation.alias_of or operation.id) if operation is not None else ""
+        if name in self._stays:
+            self._once({"stays": self._stays[name], **_place(spot)})
+        added = self._adding.get(name)
+        if added is not None and not added.by_caller:
+            entry = _sent(call, added.named or added.entry or "")
+            self._once({"makes": added.part, **_place(spot), "entry": entry})
+
+    def after(self, exchange: Exchange) -> None:
+        """Write down the number of what a call has made, and what is gone again."""
+        call = exchange.call
+        if not exchange.is_success or call.method not in ("POST", "DELETE"):
+            return
+        operation = self._operation_of(call.method, call.path.partition("?")[0])
+        spot = self._states.spots.called(call.path) if operation is not None else None
+        if operation is None or spot is None:
+            return
+        added, removed = self._adding.get(operation.id), self._removing.get(operation.id)
+        if added is not None and added.named:
+            self._write({"made": added.part, **_place(spot), "entry": _number(exchange)})
+        elif removed is not None and removed.named:
+            self._write({"gone": removed.part, **_place(spot), "entry": _last_number(call.path)})
+
+    def close(self) -> None:
+        """Write everything to the disk; whether all was put back is for `Content.settled` to say."""
+        with self._lock:
+            if not self._file.closed:
+                self._sync()
+                self._file.close()
+
+    def _cover(self, spot: Spot) -> None:
+        with self._lock:
+            if spot in self._covered:
+                return
+            for thing in self._states.things(spot):
+                found = None if str(thing) in self._written else self._states.read(thing)
+                if found is not None:
+                    self._written.add(str(thing))
+                    reader, state = found
+                    was = {"was": thing.part.name, **_place(thing.spot), "by": reader, "state": [*state.items()]}
+                    self._write(_masked(was, self._secrets))
+            self._sync()
+            self._covered.add(spot)
+
+    def _once(self, line: Mapping[str, Any]) -> None:
+        """Write a line to the disk, unless it is there."""
+        key = json.dumps(line, sort_keys=True, default=str)
+        with self._lock:
+            if key not in self._written:
+                self._written.add(key)
+                self._write(line, sync=True)
+
+    def _write(self, line: Mapping[str, Any], *, sync: bool = False) -> None:
+        with self._lock:
+            if self._file.closed:
+                return
+            self._file.write(json.dumps(line, default=str).encode() + b"\n")
+            if sync:
+                self._sync()
+
+    def _sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def begun(file: Path, header: Mapping[str, Any]) -> Path:
+    """Begin the ledger of a run before its first call, and return its file; only who runs it may read that."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+        opened.write(json.dumps({"ledger": FORM, **header}).encode() + b"\n")
+        opened.flush()
+        os.fsync(opened.fileno())
+    return file
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a ledger says."""
+
+    file: Path
+    header: Mapping[str, Any]
+    was: tuple[Mapping[str, Any], ...]
+    """How things stood: `was` (the part), `level`, `number`, `iid`, `by` (who read it) and `state`."""
+    makes: frozenset[tuple[str, Spot, Any]] = field(default_factory=frozenset)
+    """What was or may have been made: part, where, and its number or name."""
+    stays: tuple[str, ...] = ()
+    """What was done that nothing undoes."""
+    is_settled: bool = False
+    """Whether everything in it has been dealt with."""
+
+    @classmethod
+    def read(cls, file: Path, secrets: tuple[str, ...] = ()) -> Content:
+        """
+        Read a ledger; its last line may be cut off. `secrets` are those of the profile.
+
+        Raise UsageError when it is none.
+        """
+        lines: list[dict[str, Any]] = []
+        for text in file.read_bytes().splitlines():
+            try:
+                lines.append(_unmasked(json.loads(text), secrets))
+            except ValueError:
+                continue
+        if not lines or lines[0].get("ledger") != FORM:
+            raise UsageError(f"{file} is not a ledger of this version of the suite.")
+        made = {_entry(line, kind) for line in lines for kind in ("makes", "made") if line.get(kind) and line["entry"]}
+        gone = {_entry(line, "gone") for line in lines if "gone" in line}
+        return cls(
+            file=file,
+            header=lines[0],
+            was=tuple(line for line in lines if "was" in line),
+            makes=frozenset(made - gone),
+            stays=tuple(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),
+            is_settled="settled" in lines[-1],
+        )
+
+    def settle(self, left: tuple[str, ...]) -> None:
+        """Write that everything has been dealt with, and what is left."""
+        with self.file.open("ab") as file:
+            line = {"settled": datetime.now(UTC).isoformat(timespec="seconds"), "left": left}
+            file.write(b"\n" + json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:
+        """Return where something stood, and how."""
+        return _spot(line), {key: dict(values) for key, values in line["state"]}
+
+
+def _names(operation: str | None) -> tuple[str, ...]:
+    """Return an operation by its id and by those of its older names."""
+    older = (each.id for each in Contract.load().operations(None) if operation and each.alias_of == operation)
+    return (operation, *older) if operation else ()
+
+
+def _place(spot: Spot) -> dict[str, Any]:
+    return {"level": spot.level, "number": spot.number, "iid": spot.iid}
+
+
+def _spot(line: Mapping[str, Any]) -> Spot:
+    return Spot(line["level"], line["number"], line["iid"])
+
+
+def _entry(line: Mapping[str, Any], kind: str) -> tuple[str, Spot, Any]:
+    return line[kind], _spot(line), str(line["entry"]).strip()
+
+
+def _sent(call: Call, name: str) -> Any:
+    """Return what a call sends under a name, in its body, query or path; None where it is not there."""
+    try:
+        body = json.loads(call.body or b"")
+    except (ValueError, RecursionError):
+        body = None
+    if isinstance(body, dict) and name in body:
+        found = body[name]
+    else:
+        found = call.query.get(name, call.path.rpartition("/")[2])
+    return found if isinstance(found, int | str) else None
+
+
+def _number(exchange: Exchange) -> Any:
+    try:
+        body = json.loads(exchange.body)
+    except (ValueError, RecursionError):
+        return None
+    return body.get("id") if isinstance(body, dict) else None
+
+
+def _last_number(path: str) -> int | None:
+    last = path.partition("?")[0].rpartition("/")[2]
+    return int(last) if last.isdecimal() else None
+
+
+def _masked(value: Any, secrets: tuple[str, ...]) -> Any:
+    """Return a value with a reference in the place of each secret of the profile."""
+    if isinstance(value, str):
+        return {_HIDDEN: secrets.index(value)} if value in secrets else value
+    if isinstance(value, dict):
+        return {key: _masked(entry, secrets) for key, entry in value.items()}
+    return [_masked(entry, secrets) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def _unmasked(value: Any, secrets: tuple[str, ...]) -> Any:
+    if isinstance(value, dict):
+        place = value.get(_HIDDEN)
+        if value.keys() == {_HIDDEN} and isinstance(place, int):
+            return secrets[place] if place < len(secrets) else ""
+        return {key: _unmasked(entry, secrets) for key, entry in value.items()}
+    return [_unmasked(entry, secrets) for entry in value] if isinstance(value, list) else value

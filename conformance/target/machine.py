@@ -1,0 +1,101 @@
+"""What is remembered of targets on this machine: which hosts may be written to, open ledgers, and who uses what."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.target.profile import Profile
+
+_VARIABLE = "CONFORMANCE_STATE"
+
+
+def state_folder() -> Path:
+    """Return the folder of what is remembered: that of the user, or what CONFORMANCE_STATE names."""
+    named = os.environ.get(_VARIABLE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "conformance"
+
+
+def require_confirmed(profile: Profile, confirmed: str | None) -> None:
+    """
+    Go on only with a target that is disposable, or whose host was confirmed, now or before.
+
+    `confirmed` is the host that the operator names, which is remembered. Raise UsageError otherwise.
+    """
+    host, file = urlsplit(profile.base_url).netloc.rpartition("@")[2], state_folder() / "confirmed-hosts"
+    if confirmed is not None and confirmed != host:
+        raise UsageError(f"--confirm {confirmed} is not the host of the target, which is {host}.")
+    if profile.disposable:
+        return
+    known = file.read_text(encoding="utf-8").split() if file.is_file() else []
+    if confirmed is None and host not in known:
+        raise UsageError(
+            f"A run changes settings, lists and rules on {host}, and puts back what can be put back. Say once that it "
+            f"may: --confirm {host}. Or write `disposable: true` into the profile of a target that is only there to be "
+            "tested, or pass --read-only."
+        )
+    if host not in known:
+        write_privately(file, "\n".join([*known, host, ""]))
+
+
+def write_privately(file: Path, text: str, *, only_new: bool = False) -> bool:
+    """Write a file of the state folder; tell whether that was done, which with `only_new` one that exists prevents."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if only_new else os.O_TRUNC)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(file, flags, 0o600), "w", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UsageError(
+            f"{file} cannot be written: {error.strerror or error}. Name another folder with {_VARIABLE}."
+        ) from error
+    return True
+
+
+def read_json(file: Path) -> Mapping[str, Any]:
+    """Return what a file of the state folder says; nothing where it is not there or damaged."""
+    with suppress(OSError, ValueError):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def file_for(kind: str, base_url: str, name: str) -> Path:
+    """Return the file of something that is remembered of a target."""
+    target = hashlib.sha256(base_url.encode()).hexdigest()[:16]
+    return state_folder() / kind / target / f"{name}.json"
+
+
+# -- open ledgers ------------------------------------------------------------------------------------------------------
+
+
+def remember_ledgers(base_url: str, run: str, folder: Path) -> None:
+    """Remember that a run has changed a target, until `forget_ledgers`."""
+    write_privately(file_for("ledgers", base_url, run), json.dumps({"folder": str(folder.absolute())}))
+
+
+def forget_ledgers(base_url: str, run: str) -> None:
+    """Forget a run whose changes have been put back."""
+    with suppress(OSError):
+        file_for("ledgers", base_url, run).unlink(missing_ok=True)
+
+
+def open_ledgers(base_url: str) -> dict[str, Path]:
+    """Return the runs whose changes of a target have not been put back, each with its folder."""
+    files = sorted(file_for("ledgers", base_url, "any").parent.glob("*.json"))
+    return {file.stem: Path(str(read_json(file).get("folder", ""))) for file in files}

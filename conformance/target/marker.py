@@ -1,0 +1,166 @@
+"""
+Says on a world that a run uses it, so that no other run does meanwhile.
+
+The mark is a variable of the world's project, which servers of this kind have and the contract does not speak of. Where
+a service refuses that, a file on this machine takes its place.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import TargetError
+from conformance.http.client import Client, TargetGoneError
+from conformance.target.machine import file_for, read_json, write_privately
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from conformance.http.exchange import Exchange
+    from conformance.target.profile import Profile
+
+KEY = "CONFORMANCE_RUN"
+_BEAT_SECONDS = 60
+#: How long a run that says nothing more is taken to be still there.
+_STALE = timedelta(minutes=10)
+
+
+@dataclass
+class Marker:
+    """The mark of one run on one world."""
+
+    profile: Profile
+    """Of the world."""
+    run: str
+    _since: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _is_on_target: bool = False
+
+    @property
+    def _variables(self) -> str | None:
+        project = next(iter(self.profile.fixtures.get("project", ())), None)
+        number = project.get("id") if project is not None else None
+        return f"/projects/{number}/variables" if number and "maintainer" in self.profile.actors else None
+
+    @property
+    def _file(self) -> Path:
+        """What stands for the mark where the target takes none."""
+        return file_for("marks", self.profile.base_url, self._name.replace(" ", "-"))
+
+    def claim(self) -> str | None:
+        """
+        Mark the world until `release`; return what to say of a mark that was taken over.
+
+        Raise TargetError when another run uses it.
+        """
+        with self._client() as client:
+            found, taken_over = self._put(client), None
+            if found:
+                if not _is_stale(found):
+                    raise TargetError(
+                        f"Another run uses {self._name} of this target: {_shown(found)}. Wait for it, or give this "
+                        "run a world of its own."
+                    )
+                taken_over = f"A run that has ended left its mark on {self._name}: {_shown(found)}."
+                self._remove(client, found["run"])
+                if self._put(client):
+                    raise TargetError(f"Another run has just begun to use {self._name} of this target.")
+        threading.Thread(target=self._beat, daemon=True, name="mark of the run").start()
+        return taken_over
+
+    def release(self) -> None:
+        """Take the mark away, if it still is that of this run."""
+        self._ended.set()
+        with suppress(TargetGoneError), self._client() as client:
+            self._remove(client, self.run)
+
+    @property
+    def _name(self) -> str:
+        project = next(iter(self.profile.fixtures.get("project", ())), None)
+        return f"project {project.get('id')}" if project is not None else "the world"
+
+    def _client(self) -> Client:
+        client = Client(self.profile.client_settings(1, run=self.run))
+        client.test = "mark of the run"
+        return client
+
+    def _say(self) -> str:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        known = {"run": self.run, "host": socket.gethostname(), "pid": os.getpid(), "since": self._since, "beat": now}
+        with suppress(Exception):  # some containers know no name of their user
+            known["who"] = getpass.getuser()
+        return json.dumps(known)
+
+    def _put(self, client: Client) -> Mapping[str, Any]:
+        """Put the mark where there is none; return the one that is there, nothing when it now is ours."""
+        if self._variables is not None:
+            self._send(client, "POST", self._variables, key=KEY, value=self._say())
+            found = self._read(client)
+            if found:
+                self._is_on_target = found["run"] == self.run
+                return {} if self._is_on_target else found
+        return {} if write_privately(self._file, self._say(), only_new=True) else {"run": "?", **read_json(self._file)}
+
+    def _remove(self, client: Client, run: str) -> None:
+        """Take the mark of a run away, wherever it is."""
+        if self._read(client).get("run") == run:
+            self._send(client, "DELETE", f"{self._variables}/{KEY}")
+        if read_json(self._file).get("run", run) == run:
+            self._file.unlink(missing_ok=True)
+
+    def _beat(self) -> None:
+        """Say now and then that the run is still there."""
+        while not self._ended.wait(_BEAT_SECONDS):
+            with suppress(Exception), self._client() as client:
+                if self._is_on_target:
+                    self._send(client, "PUT", f"{self._variables}/{KEY}", value=self._say())
+                else:
+                    write_privately(self._file, self._say())
+
+    def _read(self, client: Client) -> Mapping[str, Any]:
+        if self._variables is None:
+            return {}
+        with suppress(ValueError, TypeError, AttributeError):
+            answer = json.loads(self._send(client, "GET", f"{self._variables}/{KEY}").body)
+            found = json.loads(answer["value"]) if answer.get("key") == KEY else {}
+            return found if isinstance(found, dict) and "run" in found else {}
+        return {}
+
+    def _send(self, client: Client, method: str, path: str, **body: str) -> Exchange:
+        actor = self.profile.actors["maintainer"]
+        return client.send(actor, method, path, json_body=body) if body else client.send(actor, method, path)
+
+
+def _is_stale(found: Mapping[str, Any]) -> bool:
+    """Tell whether the run of a mark has ended without taking it away."""
+    pid = found.get("pid")
+    if found.get("host") == socket.gethostname() and isinstance(pid, int) and not _is_alive(pid):
+        return True
+    try:
+        return datetime.now(UTC) - datetime.fromisoformat(str(found.get("beat"))) > _STALE
+    except (ValueError, TypeError):
+        return True
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _shown(found: Mapping[str, Any]) -> str:
+    who, since = found.get("who", "somebody"), found.get("since")
+    return f"run {found.get('run')} of {who} on {found.get('host')}, since {since}, last heard of {found.get('beat')}"

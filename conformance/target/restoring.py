@@ -1,0 +1,157 @@
+"""Puts back what a run changed, by its ledger, and says what is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract import Contract
+from conformance.http.client import Client
+from conformance.target.states import RECORD, States, Thing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.target.ledger import Content
+    from conformance.target.profile import Profile
+    from conformance.target.states import State
+
+#: What is put back may move something else, which is put back in the next round.
+_MOST_ROUNDS = 4
+_SHOWN = 5
+_LONGEST_NAME = 60
+
+
+def put_back(content: Content, profile: Profile) -> tuple[str, ...]:
+    """
+    Put back what a ledger says, settle it, and return what is left, each with what it is and why.
+
+    Reads everything, brings what differs to its former value, and looks again, so that it may be done twice.
+    Raise TargetGoneError when the target does not answer; the ledger stays open then.
+    """
+    with Client(profile.client_settings(1)) as client:
+        client.test = "putting back"
+        restoring = _Restoring(content, States(profile, client))
+        for _ in range(_MOST_ROUNDS):
+            restoring.problems.clear()
+            if not restoring.round():
+                break
+        left = (*restoring.left(), *dict.fromkeys(content.stays))
+    content.settle(left)
+    return left
+
+
+class _Restoring:
+    def __init__(self, content: Content, states: States) -> None:
+        self._states = states
+        self._made = content.makes
+        self._was: list[tuple[Thing, str, State]] = []
+        contract = Contract.load()
+        for restored in contract.restoring.parts:
+            for line in content.was:
+                if line["was"] == restored.part:
+                    spot, state = content.state(line)
+                    thing = Thing(contract.side_effects.parts[restored.part], restored, spot)
+                    self._was.append((thing, line["by"], state))
+        self.problems: dict[tuple[str, Any], str] = {}
+        """Why something could not be put back."""
+
+    def round(self) -> bool:
+        """Put back what differs; return whether anything did, and could be put back."""
+        moved = False
+        for thing, by, was in self._was:
+            read = self._states.read(thing, by)
+            for key, problem in self._back(thing, by, was, read[1]) if read else ():
+                if problem is None:
+                    moved = True
+                else:
+                    self.problems[str(thing), key] = problem
+        return moved
+
+    def left(self) -> Iterator[str]:
+        """Yield in words what still differs, all entries of a list together that are left for the same reason."""
+        for thing, by, was in self._was:
+            read = self._states.read(thing, by)
+            if read is None:
+                yield f"{thing}: it cannot be read any more"
+                continue
+            found: dict[str, list[str]] = {}
+            for key in _differing(was, read[1]):
+                why = self.problems.get((str(thing), key), "it does not stay as it was put back")
+                found.setdefault(why, []).append("" if key == RECORD else _named(key, read[1].get(key)))
+            for why, names in found.items():
+                shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
+                yield f"{thing}{f' ({shown})' if shown else ''}: {why}"
+
+    def _back(self, thing: Thing, by: str, was: State, now: State) -> Iterator[tuple[Any, str | None]]:
+        """Put back each entry that differs; yield it with why that was not possible."""
+        differing = _differing(was, now)
+        needs = thing.restored.needs
+        if differing and needs is not None:
+            self._states.write(thing, needs[0], needs[1], first=by)
+        for key in differing:
+            if key not in was:
+                yield key, self._take_away(thing, by, key, now[key])
+            elif key not in now:
+                yield key, self._bring_back(thing, by, key, was[key])
+            else:
+                yield key, self._change(thing, by, key, was[key], now[key])
+
+    def _take_away(self, thing: Thing, by: str, key: Any, values: dict[str, Any]) -> str | None:
+        restored = thing.restored
+        if not restored.by_caller and not self._is_ours(thing, key, values):
+            return "it came meanwhile, and not by this run"
+        if restored.remove is None:
+            return "made by this run, and no operation takes it away"
+        return self._states.write(thing, restored.remove, None, entry=key, first=by)
+
+    def _is_ours(self, thing: Thing, key: Any, values: dict[str, Any]) -> bool:
+        where = (thing.part.name, thing.spot)
+        name = str(values.get(thing.restored.named or "", "")).strip()
+        return any((*where, known) in self._made for known in (str(key), name) if known)
+
+    def _bring_back(self, thing: Thing, by: str, key: Any, values: dict[str, Any]) -> str | None:
+        if thing.restored.add is None:
+            return "no operation brings it back"
+        return self._states.write(thing, thing.restored.add, self._whole(thing, key, values), entry=key, first=by)
+
+    def _change(self, thing: Thing, by: str, key: Any, was: dict[str, Any], now: dict[str, Any]) -> str | None:
+        restored = thing.restored
+        name = restored.set or restored.change
+        if name is None:
+            return "no operation changes it"
+        sent = {parameter: value for parameter, value in was.items() if now.get(parameter) != value}
+        if restored.read_each is not None:
+            sent = self._whole(thing, key, was)
+        sent |= {parameter: was[parameter] for parameter in restored.always if parameter in was}
+        return self._states.write(thing, name, sent, entry=key, first=by)
+
+    def _whole(self, thing: Thing, key: Any, values: dict[str, Any]) -> dict[str, Any]:
+        """Add to the values of an entry what the service did not show of it, as far as the profile knows that."""
+        entries = (entry for entries in self._states.profile.fixtures.values() for entry in entries)
+        known = next((entry.get("settings") for entry in entries if entry.get("slug") == key), None)
+        return {**(known or {}), **values} if thing.restored.read_each else values
+
+
+def _differing(was: State, now: State) -> list[Any]:
+    """Return what identifies each entry that is not as it was; one that came back under another number is."""
+    come = [key for key in now if key not in was]
+    found = []
+    for key, values in was.items():
+        if key in now:
+            found += [] if _is(now[key], values) else [key]
+        else:
+            same = next((other for other in come if len(values) > 1 and _is(now[other], values)), None)
+            if same is None:
+                found.append(key)
+            else:
+                come.remove(same)
+    return found + come
+
+
+def _is(now: dict[str, Any], was: dict[str, Any]) -> bool:
+    return all(now.get(parameter) == value for parameter, value in was.items())
+
+
+def _named(key: Any, values: dict[str, Any] | None) -> str:
+    name = (values or {}).get("name")
+    return f"{key} {name[:_LONGEST_NAME]!r}" if isinstance(name, str) else str(key)

@@ -1,0 +1,206 @@
+"""What can be put back on a target: parts of projects, groups and merge requests, read and written as values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from conformance.contract import Contract
+from conformance.target.spots import Spot, Spots, lies_in, value_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.contract import Operation, Restored
+    from conformance.contract.side_effects import Part
+    from conformance.http.client import Client
+    from conformance.http.exchange import Exchange
+    from conformance.target.profile import Actor, Profile
+
+#: By what identifies an entry, or under RECORD where there are no entries: the values of parameters.
+State = dict[Any, dict[str, Any]]
+RECORD = ""
+_OK = 200
+_PAGE_LENGTH = 100
+#: A page with fewer entries is the last one, whatever length of pages the service cuts down to.
+_FULL_PAGE = 20
+_MOST_PAGES = 50
+_ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A part of one project, group or merge request that can be put back."""
+
+    part: Part
+    restored: Restored
+    spot: Spot
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"{self.part.name} of {self.spot}"
+
+
+@dataclass(frozen=True)
+class States:
+    """Reads and writes what of a target can be put back, by its profile and beside what tests do."""
+
+    profile: Profile
+    client: Client
+
+    @cached_property
+    def _operations(self) -> Mapping[str, Operation]:
+        """The operations of the target's version; one that has ended, or is to come, by its other name."""
+        found: dict[str, Operation] = {}
+        for operation in Contract.load().operations(self.profile.version):
+            found[operation.id] = operation
+            if operation.alias_of:
+                found.setdefault(operation.alias_of, operation)
+        return found
+
+    @cached_property
+    def spots(self) -> Spots:
+        """What the profile names."""
+        return Spots(self.profile)
+
+    def operation(self, name: str) -> Operation | None:
+        """Return an operation of the target's version."""
+        return self._operations.get(name)
+
+    def things(self, spot: Spot) -> list[Thing]:
+        """Return all parts of a project, group or merge request, and of what the profile names inside it."""
+        contract = Contract.load()
+        others = (each for each in self.spots.all if each != spot)
+        spots = [spot, *(each for each in others if lies_in(self.profile, each, spot))]
+        return [
+            Thing(part, restored, each)
+            for restored in contract.restoring.parts
+            if (part := contract.side_effects.parts[restored.part]).feature is None
+            or self.profile.declares(part.feature)
+            for each in spots
+            if self._level(part) == each.level
+        ]
+
+    def _level(self, part: Part) -> str | None:
+        operation = self.operation(part.operation)
+        if operation is None:
+            return None
+        if "/merge_requests/" in operation.path:
+            return "merge request"
+        return "group" if operation.path.startswith("/groups/") else "project"
+
+    def actors(self, thing: Thing, first: str | None = None) -> list[Actor]:
+        """Return who may read and write a thing, one of them first."""
+        names = dict.fromkeys([*([first] if first else []), *thing.part.readers])
+        return [self.profile.actors[name] for name in names if name in self.profile.actors]
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def read(self, thing: Thing, first: str | None = None) -> tuple[str, State] | None:
+        """Return a thing as it is, and who read it: the first actor who is served; None where nobody is."""
+        operation = self.operation(thing.part.operation)
+        for actor in self.actors(thing, first) if operation else ():
+            body = self._body(actor, thing, operation)
+            found = None if body is None else self._state(actor, thing, body)
+            if found is not None:
+                return actor.name, found
+        return None
+
+    def _body(self, actor: Actor, thing: Thing, operation: Operation | None, entry: Any = None) -> Any:
+        """Return what is read, a list with all of its pages; None where it is refused or not JSON."""
+        if operation is None:
+            return None
+        path = self.path(thing, operation, entry)
+        if thing.part.by is None or thing.part.within is not None or entry is not None:
+            return _json(self.client.send(actor, "GET", path))
+        entries: list[Any] = []
+        for page in range(1, _MOST_PAGES + 1):
+            query = {"page": page, "per_page": _PAGE_LENGTH}
+            body = _json(self.client.send(actor, "GET", path, query=query))
+            if not isinstance(body, list):
+                return entries if page > 1 else None
+            fresh = [each for each in body if each not in entries]
+            entries += fresh
+            if len(body) < _FULL_PAGE or not fresh:
+                break
+        return entries
+
+    def _state(self, actor: Actor, thing: Thing, body: Any) -> State | None:
+        part = thing.part
+        if part.within is not None:
+            body = body.get(part.within) if isinstance(body, dict) else None
+        if part.by is None:
+            return {RECORD: _values(thing.restored, body)} if isinstance(body, dict) else None
+        if not isinstance(body, list):
+            return None
+        found: State = {}
+        for entry in body:
+            key = value_at(entry, part.by)
+            if not isinstance(key, int | str) or entry.get("active") is False:
+                continue
+            each = thing.restored.read_each
+            whole = self._body(actor, thing, self.operation(each), key) if each else entry
+            found[key] = _values(thing.restored, whole if isinstance(whole, dict) else entry)
+        return found
+
+    def path(self, thing: Thing, operation: Operation, entry: Any = None) -> str:
+        """Return the path of an operation about a thing, or about one entry of it."""
+        values = {"id": thing.spot.number, "merge_request_iid": thing.spot.iid, thing.restored.entry: entry}
+        path = operation.path
+        for name, value in values.items():
+            path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
+        return path
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def write(
+        self, thing: Thing, name: str, body: Mapping[str, Any] | None, *, entry: Any = None, first: str | None = None
+    ) -> str | None:
+        """Call an operation about a thing by whoever is served; return why nobody was, None when it was served."""
+        operation = self.operation(name)
+        if operation is None:
+            return f"version {self.profile.version} has no {name}"
+        problem = "the profile has nobody who may"
+        for actor in self._writers(thing, entry, first):
+            sent = body
+            if thing.restored.by_caller:
+                sent = {"approval_password": actor.password} if actor.password else {}
+            path = self.path(thing, operation, entry)
+            if sent is None:
+                exchange = self.client.send(actor, operation.method, path)
+            else:
+                exchange = self.client.send(actor, operation.method, path, json_body=dict(sent))
+            if exchange.is_success:
+                return None
+            problem = f"{operation.label}: {exchange.problem or f'status {exchange.status}'}"
+        return problem
+
+    def _writers(self, thing: Thing, entry: Any, first: str | None) -> Iterator[Actor]:
+        if thing.restored.by_caller:
+            yield from (actor for actor in self.profile.actors.values() if actor.id == entry)
+        else:
+            yield from self.actors(thing, first)
+
+
+def _json(exchange: Exchange) -> Any:
+    if exchange.status != _OK:
+        return None
+    try:
+        return json.loads(exchange.body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _values(restored: Restored, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that parameters would have to be sent with for what was read to stand so again."""
+    found: dict[str, Any] = {}
+    for parameter, place in restored.body.items():
+        value = value_at(body, place)
+        if parameter == _ALL:
+            found |= value if isinstance(value, dict) else {}
+        elif value is not None:
+            found[parameter] = value
+    return found

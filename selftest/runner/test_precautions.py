@@ -1,0 +1,251 @@
+"""What a run changes it puts back, also when it was killed; it writes to nothing else, and to no host unasked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import closing
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import Contract
+from conformance.errors import ExitCode
+from conformance.http.client import Client
+from conformance.http.transport import NotSentError
+from conformance.reference.http import Request, Response
+from conformance.results.reading import read_record
+from conformance.suite.context import Run
+from conformance.target import load_profile
+from conformance.target.marker import KEY, Marker
+from conformance.target.spots import Spot, Spots
+from selftest.cli.test_bad_input import started, wait_for_checks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.reference import Service
+    from conformance.reference.routing import Route
+    from conformance.target import Profile
+
+FEW = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
+LISTS = ("--area", "job-token-scope")
+#: Moves whatever is read; what no operation takes away again.
+_MOVING = ("created_at", "updated_at", "last_activity_at")
+
+
+@pytest.fixture
+def profile(reference: tuple[Service, str], write_profile: Callable[..., Path]) -> Profile:
+    return load_profile(write_profile(*reference))
+
+
+@pytest.fixture
+def slow_profile(slow_reference: tuple[Service, str], write_profile: Callable[..., Path]) -> Profile:
+    return load_profile(write_profile(*slow_reference))
+
+
+def path_of(path: str, spot: Spot) -> str | None:
+    """Return the path of an operation about something; None where it is about something else, or needs more."""
+    level = "merge request" if "/merge_requests/" in path else path.split("/")[1].removesuffix("s")
+    found = path.replace("{id}", str(spot.number)).replace("{merge_request_iid}", str(spot.iid))
+    return None if level != spot.level or "{" in found else found
+
+
+def everything_read(profile: Profile) -> dict[str, Any]:
+    """Return what every read of the contract answers, of all that the profile names."""
+    reads = [operation for operation in Contract.load().operations(profile.version) if operation.is_read]
+    found: dict[str, Any] = {}
+    with Client(profile.client_settings()) as client:
+        for operation, spot in product(reads, Spots(profile).all):
+            path = path_of(operation.path, spot)
+            if path is not None and "export_relations" not in path:
+                exchange = client.send(profile.actors["admin"], "GET", path, query={"per_page": 100})
+                found[path] = (exchange.status, steady(json.loads(exchange.body or b"null")))
+    return found
+
+
+def steady(value: Any) -> Any:
+    """Leave out times and the order of lists."""
+    if isinstance(value, dict):
+        return {name: steady(entry) for name, entry in value.items() if name not in _MOVING}
+    if isinstance(value, list):
+        return sorted((steady(entry) for entry in value), key=lambda entry: json.dumps(entry, sort_keys=True))
+    return value
+
+
+# -- putting back ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("area", "checks"), [("job-token-scope", 1), ("project-approval-rules", 25), ("merge-request-approvals", 50)]
+)
+def test_after_a_killed_run_restore_leaves_every_read_as_it_was_before(
+    conformance: Callable[..., Any], slow_profile: Profile, tmp_path: Path, area: str, checks: int
+) -> None:
+    before = everything_read(slow_profile)
+    process = started("run", *FEW, "--area", area, cwd=tmp_path)
+    wait_for_checks(tmp_path / "out" / "results.jsonl", process, checks)
+    process.kill()
+    process.communicate(timeout=60)
+    outcome = conformance("restore", "out")
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
+    assert everything_read(slow_profile) == before
+    assert "secret-" not in (tmp_path / "out" / "ledger.jsonl").read_text(encoding="utf-8")
+    tokens = [actor.token for actor in slow_profile.actors.values()]
+    assert not [token for token in tokens if token in (tmp_path / "out" / "ledger.jsonl").read_text(encoding="utf-8")]
+
+
+def test_a_terminated_run_ends_as_an_interrupted_one_does_but_for_its_code(
+    slow_profile: Profile, tmp_path: Path
+) -> None:
+    before = everything_read(slow_profile)
+    process = started("run", *FEW, *LISTS, cwd=tmp_path)
+    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == ExitCode.TERMINATED, out + err
+    footer = read_record(tmp_path / "out" / "results.jsonl").footer
+    assert footer is not None
+    assert footer.detail == "the run was terminated"
+    assert "terminated" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert everything_read(slow_profile) == before
+
+
+def test_a_run_first_puts_back_what_a_killed_one_left(
+    conformance: Callable[..., Any], slow_profile: Profile, tmp_path: Path
+) -> None:
+    before = everything_read(slow_profile)
+    process = started("run", *FEW, *LISTS, cwd=tmp_path)
+    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
+    process.kill()
+    process.communicate(timeout=60)
+    nothing = ("--requirement", "job-token-scope.settings.read", "--out", "second")
+    left_alone = conformance("run", *FEW, *nothing, "--no-restore")
+    assert "has not been put back (--no-restore)" in left_alone.text
+    outcome = conformance("run", *FEW, *nothing)
+    assert "did not end. What it changed has been put back first" in outcome.text
+    assert "left its mark on project" in left_alone.text
+    assert everything_read(slow_profile) == before
+
+
+def test_what_nothing_takes_away_stands_in_every_report(
+    conformance: Callable[..., Any], profile: Profile, tmp_path: Path
+) -> None:
+    del profile
+    options = ("--requirement", "group-approval-rules.create.answers-with-rule")
+    outcome = conformance("run", *FEW, *options)
+    said = "made by this run, and no operation takes it away"
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
+    assert said in " ".join(outcome.out.split())
+    for name in ("index.html", "summary.md", "report.json"):
+        assert said in (tmp_path / "out" / name).read_text(encoding="utf-8")
+
+
+# -- one run at a time -------------------------------------------------------------------------------------------------
+
+
+def _without_variables(route: Route, _: Request, response: Response) -> Response:
+    return Response(403, {}) if "variables" in route.path else response
+
+
+@pytest.mark.parametrize("takes_marks", [True, False], ids=["on the target", "in a file"])
+def test_a_run_on_a_target_that_another_one_uses_ends_at_once(
+    conformance: Callable[..., Any], reference: tuple[Service, str], profile: Profile, *, takes_marks: bool
+) -> None:
+    service, _ = reference
+    if not takes_marks:
+        service.transformers.append(_without_variables)
+    mark = Marker(profile, "the-other")
+    assert mark.claim() is None
+    outcome = conformance("run", *FEW, *LISTS)
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
+    assert "Another run uses project 1 of this target: run the-other" in " ".join(outcome.text.split())
+    mark.release()
+    assert marks_on(profile) == []
+
+
+def test_the_mark_of_a_run_that_is_no_more_is_taken_over(conformance: Callable[..., Any], profile: Profile) -> None:
+    told = json.dumps({"run": "old", "host": "elsewhere", "pid": 1, "beat": "2020-01-01T00:00:00+00:00"})
+    with Client(profile.client_settings()) as client:
+        client.send(profile.actors["maintainer"], "POST", variables(profile), json_body={"key": KEY, "value": told})
+    outcome = conformance("run", *FEW, "--requirement", "job-token-scope.settings.read")
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
+    assert "A run that has ended left its mark on project 1: run old" in outcome.text
+    assert marks_on(profile) == []
+
+
+def variables(profile: Profile) -> str:
+    return f"/projects/{profile.fixtures['project'][0].id}/variables"
+
+
+def marks_on(profile: Profile) -> list[Any]:
+    """Return the marks that are on the world, and those that stand for them."""
+    with Client(profile.client_settings()) as client:
+        found = json.loads(client.send(profile.actors["maintainer"], "GET", variables(profile)).body or b"[]")
+    files = list((Path(os.environ["CONFORMANCE_STATE"]) / "marks").glob("*/*.json"))
+    return [*(found if isinstance(found, list) else []), *files]
+
+
+# -- where a run writes ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(profile: Profile) -> Iterator[Run]:
+    with closing(Run(Contract.load(), profile, lambda _: None)) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "/projects/77/job_token_scope", {"enabled": False}),
+        ("PUT", "/groups/strangers%2Fgroup/merge_request_approval_setting", {}),
+        ("PUT", "/projects/77abc/integrations/slack", {}),
+        ("POST", "/projects/1/merge_requests/55/approve", {}),
+        ("POST", "/projects/1/job_token_scope/allowlist", {"target_project_id": 77}),
+        ("DELETE", "/users/5", None),
+        ("POST", "http://192.0.2.1/api/v4/projects/1/approvals", {}),
+    ],
+)
+def test_a_write_to_what_the_profile_does_not_name_is_not_sent(
+    run: Run, reference: tuple[Service, str], method: str, path: str, body: Any
+) -> None:
+    service, sent = reference[0], list[str]()
+    service.request_log = lambda entry: sent.append(entry.path)
+    with pytest.raises(NotSentError, match="A run writes only to what its profile names"):
+        run.client.send(run.profile.actors["maintainer"], method, path, json_body=body)
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/projects/2000000001/approvals", "/projects/0/approvals", "/projects/4294967297/approvals"]
+)
+def test_a_write_to_what_nothing_can_be_is_sent(run: Run, path: str) -> None:
+    answer = run.client.send(run.profile.actors["maintainer"], "POST", path, json_body={})
+    assert answer.status == 404
+
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_is_changed_once_somebody_has_said_that_it_may_be(
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+) -> None:
+    service, base_url = reference
+    write_profile(service, base_url, disposable=False)
+    host = base_url.removeprefix("http://")
+    little = (*FEW, "--requirement", "job-token-scope.settings.read")
+    refused = conformance("run", *little)
+    assert refused.code == ExitCode.USAGE, refused.text
+    assert f"--confirm {host}" in refused.text
+    other = conformance("run", *little, "--confirm", "other.example.com")
+    assert other.code == ExitCode.USAGE
+    assert "is not the host of the target" in other.text
+    assert conformance("run", *little, "--read-only").code == ExitCode.CONFORMANT
+    assert conformance("run", *little, "--confirm", host).code == ExitCode.CONFORMANT
+    assert conformance("run", *little).code == ExitCode.CONFORMANT
