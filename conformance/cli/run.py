@@ -13,6 +13,7 @@ import pytest
 from click.core import ParameterSource
 
 from conformance.cli.several import run_each
+from conformance.cli.watch import watch as watch_runs
 from conformance.contract import Version
 from conformance.errors import ExitCode
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 #: Parameters that are no options of the plugin.
 _OWN = ("ready_for", "workers")
 #: Switches by their parameter, and what each is to pytest.
-_FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restore": "--no-restore"}
+_FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restore": "--no-restore", "force": "--force"}
 
 
 @click.command()
@@ -121,6 +122,14 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
     "disposable.",
 )
 @click.option("--no-restore", is_flag=True, help="Leave alone what an earlier run changed and did not put back.")
+@click.option(
+    "--failed",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Only what failed or stayed open in the run of this folder.",
+)
+@click.option("--watch", is_flag=True, help="Run again on Enter, or when the profile or the target's version changes.")
+@click.option("--force", is_flag=True, help="Run although the target contradicts the profile; the headline says so.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only what the run came to.")
 @click.option("-v", "--verbose", is_flag=True, help="One line per test, instead of progress by area.")
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
@@ -140,6 +149,8 @@ def run(
 
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
+    if context.params["watch"]:
+        return watch_runs(_as_given(context, without={"watch"}), target[0] if len(target) == 1 else None)
     if len(target) > 1:
         out = context.params["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         return run_each(target, _as_given(context, without={"target", "out"}), out)

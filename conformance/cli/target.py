@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import yaml
@@ -16,17 +18,23 @@ from conformance.reference import create_service
 from conformance.reference.serving import serve as serve_reference
 from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
+from conformance.target.check import Finding, State, as_table, check_profile
 from conformance.target.embedded import profile_of
-from conformance.target.preflight import RoleProof, preflight, prove_roles
+from conformance.target.example import example_profile
+from conformance.target.mending import mend
+from conformance.target.preflight import RoleProof, preflight, prove_roles, undeclared
 from conformance.target.profile import profile_from_yaml
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.files import Made
 from conformance.target.version import resolved
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 @click.command()
-@click.option("--example", is_flag=True, help="Print a commented profile to start from.")
+@click.option("--example", is_flag=True, help="Print a commented profile to start from, with all that one may name.")
 @click.option(
     "--discover",
     type=click.Path(path_type=Path),
@@ -35,18 +43,29 @@ from conformance.target.version import resolved
     "Nothing is made or changed, and what the profile says already stays.",
 )
 @click.option(
-    "--check", type=click.Path(path_type=Path), metavar="FILE", help="Validate a profile and prove its roles."
+    "--check",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Hold a profile against its target: each fixture and actor is read and compared.",
 )
-def target(*, example: bool, discover: Path | None, check: Path | None) -> int:
-    """Write or check the profile of the service under test."""
+@click.option("--fix", is_flag=True, help="With --check: write into the profile what could be found out.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="With --check."
+)
+def target(*, example: bool, discover: Path | None, check: Path | None, fix: bool, form: str) -> int:
+    """
+    Write or check the profile of the service under test.
+
+    Ends with 8 when the target contradicts the profile, with 4 when the profile is not valid.
+    """
     if [example, discover is not None, check is not None].count(True) != 1:
         raise UsageError("Say either --example, --discover FILE or --check FILE.")
     if discover is not None:
         return _discover(discover)
     if check is None:
-        click.echo(files("conformance.target").joinpath("example.yaml").read_text(encoding="utf-8"), nl=False)
+        click.echo(example_profile(), nl=False)
         return 0
-    return _check(check)
+    return _check(check, fix=fix, as_json=form == "json")
 
 
 def _discover(file: Path) -> int:
@@ -71,25 +90,49 @@ def _discover(file: Path) -> int:
     return ExitCode.CONFORMANT if found else ExitCode.INCOMPLETE
 
 
-def _check(file: Path) -> int:
-    """Print what each actor shows of its role; 0 when nothing contradicts, 4 when something does, 6 without answer."""
+def _check(file: Path, *, fix: bool, as_json: bool) -> int:
+    """Print what each actor shows of its role and what is wrong with the profile; 8 when something contradicts it."""
     profile, warnings = resolved(load_profile(file))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
-    click.echo(
+    valid = (
         f"{file} is a valid profile of {profile.base_url}, version {profile.version or 'unknown'} "
         f"({profile.version_source})."
     )
+    click.echo(valid, err=as_json)
     with Client(profile.client_settings()) as client:
         try:
             preflight(profile, client)
+            findings = check_profile(profile, client, range(len(profile.worlds) + 1))
             proofs = prove_roles(profile, client)
+            features = undeclared(profile, client)
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
+    mended = mend(file, findings) if fix else ()
+    if as_json:
+        roles = [asdict(proof) for proof in proofs]
+        found = [finding.as_data() for finding in findings]
+        shown = {"findings": found, "roles": roles, "features": features, "written": mended}
+        click.echo(json.dumps(shown, indent=2))
+    else:
+        _show(findings, proofs, features, mended)
+    is_wrong = [one.place for one in findings if one.state is State.CONTRADICTED and one.place not in mended]
+    return ExitCode.COULD_NOT_RUN if is_wrong or any(proof.shown == "contradicted" for proof in proofs) else 0
+
+
+def _show(
+    findings: Sequence[Finding], proofs: Sequence[RoleProof], features: Sequence[str], mended: Sequence[str]
+) -> None:
     width = max((len(proof.claim) for proof in proofs), default=0)
     click.echo(f"{'actor':<17} {'claim':<{width}} {'shown':<13} detail")
     for proof in proofs:
         click.echo(_row(proof, width))
+    if findings:
+        click.echo(f"\n{as_table(findings)}")
+    for text in features:
+        click.echo(f"\n{text}")
+    for place in mended:
+        click.echo(f"written: {place}")
     contradicted = [proof for proof in proofs if proof.shown == "contradicted"]
     if contradicted:
         names = ", ".join(dict.fromkeys(proof.actor for proof in contradicted))
@@ -98,8 +141,6 @@ def _check(file: Path) -> int:
             "not keep the role table; a run will show it.",
             err=True,
         )
-        return ExitCode.USAGE
-    return 0
 
 
 def _row(proof: RoleProof, width: int) -> str:

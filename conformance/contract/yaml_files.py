@@ -15,7 +15,10 @@ from conformance.contract.folders import SCHEMA_FOLDER
 from conformance.errors import ContractError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from jsonschema.exceptions import ValidationError
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -74,11 +77,19 @@ def first_problem(data: Any, schema: str) -> str | None:
     """Say what is most wrong with data under a schema, with its place; None when nothing is."""
     if _is_faultless(data, schema):
         return None
-    error = best_match(schema_validator(schema).iter_errors(data))
+    return _told(best_match(schema_validator(schema).iter_errors(data)), "")
+
+
+def problem_under(schema: Mapping[str, Any], data: Any, place: str) -> str | None:
+    """Say the same of data that stand at a place, under a schema that is made and not read."""
+    return _told(best_match(Draft202012Validator(schema).iter_errors(data)), place)
+
+
+def _told(error: ValidationError | None, place: str) -> str | None:
     if error is None:
         return None
-    place = ".".join(str(part) for part in error.absolute_path) or "the file as a whole"
-    return f"at {place}: {error.message}"
+    parts = [place, *(str(part) for part in error.absolute_path)]
+    return f"at {'.'.join(part for part in parts if part) or 'the file as a whole'}: {error.message}"
 
 
 def read_checked(file: Path, schema: str) -> Any:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from conformance.results.record import Reason
 from conformance.results.text import one_line
+from conformance.target.example import pasted
+from conformance.target.names import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,6 +109,13 @@ def _weight(row: RequirementVerdict) -> tuple[bool, Verdict]:
 # -- what was not verified ---------------------------------------------------------------------------------------------
 
 
+#: How it is told that a profile lacks an actor or fixture, or one value of it.
+_LACKING = re.compile(
+    r"(?:actor|fixture) '(\w+)' (?:is not in the target profile|of the target profile does not give '(\w+)')"
+    r"|the profile does not give '(\w+)' of (\w+)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Statements that were left open for the same reason."""
@@ -115,6 +124,8 @@ class Gap:
     detail: str
     ids: tuple[str, ...]
     owed: int
+    paste: str = ""
+    """What closes it, as lines of a profile; empty where nothing in the profile does."""
 
     @property
     def shown(self) -> str:
@@ -122,16 +133,37 @@ class Gap:
         more = len(self.ids) - _SHOWN_IDS
         return ", ".join(self.ids[:_SHOWN_IDS]) + (f" and {more} more" if more > 0 else "")
 
+    @property
+    def weight(self) -> str:
+        """How much of the verdict waits for it."""
+        return f"{self.owed} must{'' if self.owed == 1 else 's'}"
+
 
 def gap_groups(rows: Iterable[RequirementVerdict]) -> tuple[Gap, ...]:
-    """Group requirements that were left open by reason and cause: what the verdict waits for first, most first."""
-    found: dict[tuple[str, str], list[RequirementVerdict]] = {}
+    """Group requirements that were left open by what closes them: what the verdict waits for first, most first."""
+    found: dict[tuple[str, str, str], list[RequirementVerdict]] = {}
     for row in rows:
         if row.requirement.selected:
             reason = str(row.reason or Reason.NOT_REACHED)
-            found.setdefault((reason, one_line(_OF_ONE_TEST.sub("", row.detail or ""), 160)), []).append(row)
+            found.setdefault((reason, *_closed_by(row)), []).append(row)
     groups = [
-        Gap(reason, detail, tuple(row.requirement.id for row in rows), sum(row.is_gap for row in rows))
-        for (reason, detail), rows in found.items()
+        Gap(reason, detail, tuple(row.requirement.id for row in rows), sum(row.is_gap for row in rows), paste)
+        for (reason, detail, paste), rows in found.items()
     ]
     return tuple(sorted(groups, key=lambda gap: (-gap.owed, -len(gap.ids))))
+
+
+def _closed_by(row: RequirementVerdict) -> tuple[str, str]:
+    """Return what keeps a requirement open, and what to paste into the profile where that closes it."""
+    detail = row.detail or ""
+    lacking = _LACKING.search(detail) if row.reason is Reason.PREREQUISITE_MISSING else None
+    name, value = (lacking[1] or lacking[4], lacking[2] or lacking[3]) if lacking else ("", None)
+    known = next(
+        (entry for entry in (*TABLE["fixtures"], *TABLE["actors"]) if name and name in (entry.each, entry.name)), None
+    )
+    if known is None:
+        return one_line(_OF_ONE_TEST.sub("", detail), 160), ""
+    what = next((entry.what for entry in known.fields if entry.name == value), None)
+    if value is None or value == "id":
+        return f"`{known.name}`: {known.what}", "\n".join(pasted(known))
+    return f"`{known.name}.{value}`: {what or known.what}", f"  {known.name}:  # beside what it has\n    {value}: ..."

@@ -139,10 +139,7 @@ class Facts:
             found["not declared"] = f"{', '.join(header.undeclared)}: what belongs to these was not judged"
         if header.selection:
             found["selected"] = " ".join(header.selection)
-        absent = [check.place for check in self.record.checks if _is_absence(check)]
-        if absent:
-            listed = ", ".join(dict.fromkeys(place for place in absent if place))
-            found["not there"] = f"{plural(len(set(absent)), 'operation')} ({listed}): each fails one requirement"
+        found |= self._about_target
         for outcome in (TestOutcome.DESELECTED, TestOutcome.NOT_BEGUN):
             causes = Counter(end.detail or "" for end in self.record.tests if end.outcome is outcome)
             shown = [f"{plural(number, 'test')} ({cause})" for cause, number in causes.most_common(_SHOWN_CAUSES)]
@@ -153,10 +150,21 @@ class Facts:
         held_back = (self.record.footer.drawn or {}).get("held_back") if self.record.footer else None
         if held_back:
             found["not sent"] = f"{plural(held_back, 'drawn call')} that could reach what the profile does not name"
-        if self.record.footer and self.record.footer.left:
-            found["left on the target"] = "; ".join(self.record.footer.left)
         if header.command:
             found["to repeat"] = header.command
+        return found
+
+    @property
+    def _about_target(self) -> Mapping[str, str]:
+        """What the run found out about its target and the profile, and what it left behind there."""
+        found, footer = {}, self.record.footer
+        if footer and footer.contradicted:
+            found["forced"] = f"the target contradicts the profile: {'; '.join(footer.contradicted)}"
+        absent = dict.fromkeys(check.place or "" for check in self.record.checks if _is_absence(check))
+        if absent:
+            found["not there"] = f"{plural(len(absent), 'operation')} ({', '.join(absent)}): each fails one requirement"
+        if footer and footer.left:
+            found["left on the target"] = "; ".join(footer.left)
         return found
 
     @cached_property

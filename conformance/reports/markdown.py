@@ -105,6 +105,14 @@ def _gaps(facts: Facts) -> Iterator[str]:
     for reason, number in facts.gaps.items():
         yield f"- {number} {reason}"
     yield ""
+    closed = [gap for gap in facts.gap_groups if gap.paste and gap.owed]
+    if closed:
+        yield "Add to the profile, what closes most first:"
+        yield ""
+        lines = (
+            [f"  # {gap.weight}: {one_line(gap.detail)}", *gap.paste.splitlines()] for gap in closed[:_SHOWN_LINES]
+        )
+        yield from _block("yaml", [line for part in lines for line in part])
 
 
 def _observed(facts: Facts) -> Iterator[str]:

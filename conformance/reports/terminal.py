@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from conformance.results.record import RunRecord
 
 _SHOWN = 10
+_SHOWN_GAPS = 5
 _SHOWN_WORDS = 500
 _WIDTH = 110
 _RED, _GREEN, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
@@ -116,6 +117,14 @@ def _gaps(facts: Facts, text: _Text) -> Iterator[str]:
     yield ""
     yield text.in_colour(_BOLD, f"Not verified ({facts.total.open})")
     yield from (f"  {number:5} {reason}" for reason, number in facts.gaps.items())
+    closed = [gap for gap in facts.gap_groups if gap.paste and gap.owed]
+    if closed:
+        yield ""
+        yield text.in_colour(_BOLD, "Add to the profile, what closes most first")
+    for gap in closed[:_SHOWN_GAPS]:
+        yield from wrap(f"# {gap.weight}: {one_line(gap.detail, _SHOWN_WORDS)}", _WIDTH, initial_indent="  ")
+        yield from gap.paste.splitlines()
+    yield from _more(len(closed) - _SHOWN_GAPS)
 
 
 def _more(number: int) -> Iterator[str]:

@@ -44,17 +44,24 @@ class Selection:
     areas: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     includes_slow: bool = False
+    again: frozenset[str] | None = None
+    """The requirements that failed or stayed open in an earlier run; None where all are run."""
+    again_from: str = ""
+    """The folder of that run."""
 
     @property
     def words(self) -> tuple[str, ...]:
         """The options by which it was selected, as the operator wrote them."""
         areas = (f"--area {name}" for name in self.areas)
-        return (*areas, *(f"--requirement {name}" for name in self.requirements))
+        again = (f"--failed {self.again_from}",) if self.again is not None else ()
+        return (*areas, *(f"--requirement {name}" for name in self.requirements), *again)
 
     def has(self, requirement: Requirement) -> bool:
         """Tell whether a requirement belongs to what was selected."""
-        return (not self.areas or requirement.area in self.areas) and (
-            not self.requirements or requirement.id in self.requirements
+        return (
+            (not self.areas or requirement.area in self.areas)
+            and (not self.requirements or requirement.id in self.requirements)
+            and (self.again is None or requirement.id in self.again)
         )
 
     def leaves_out(self, test: SuiteTest, contract: Contract) -> str | None:

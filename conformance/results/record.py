@@ -355,6 +355,8 @@ class Footer:
     """Whether the target could not be tested at all: no connection, a wrong token, or not this API."""
     left: tuple[str, ...] = ()
     """What the run changed on the target and did not put back, with what it is and why."""
+    contradicted: tuple[str, ...] = ()
+    """What of the profile the target contradicts: the run was forced all the same."""
     lines: int = 0
     """How many lines stand before this one."""
     digest: str = ""

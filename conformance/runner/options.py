@@ -6,12 +6,16 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.errors import UsageError
 from conformance.http.settings import AT_ONCE
 from conformance.results.plan import Selection
+from conformance.results.reading import read_record
 from conformance.results.subject import Subject
+from conformance.results.verdicts import Verdict, add_up
 from conformance.runner.location import suite_arguments
 
 if TYPE_CHECKING:
@@ -49,6 +53,10 @@ class Options:
     """The list of what is known to fail."""
     fail_on: str = "any"
     """Whether `any` failure fails the run, or only a `new` one."""
+    failed: Path | None = None
+    """The folder of an earlier run: only what failed or stayed open in it."""
+    force: bool = False
+    """Whether to run although the target contradicts the profile."""
     read_only: bool = False
     """Whether nothing may be sent that could change the target."""
     subjects: tuple[Subject, ...] = ()
@@ -67,7 +75,8 @@ class Options:
     @property
     def selection(self) -> Selection:
         """What the operator selected."""
-        return Selection(self.areas, self.requirements, "slow" in self.include)
+        again = _left_by(self.failed) if self.failed else None
+        return Selection(self.areas, self.requirements, "slow" in self.include, again, str(self.failed or ""))
 
     @property
     def command(self) -> str:
@@ -114,6 +123,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--subject", action="append", default=[], help="what exactly is tested, as NAME=DIGEST")
     group.addoption("--confirm", help="allow changes on a target of this host, from now on")
     group.addoption("--no-restore", action="store_true", help="do not put back what an earlier run left changed")
+    group.addoption("--failed", type=Path, help="only what failed or stayed open in the run of this folder")
+    group.addoption("--force", action="store_true", help="run although the target contradicts the profile")
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
 
@@ -140,6 +151,8 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
         corpus=option("--corpus"),
         baseline=option("--baseline"),
         fail_on=option("--fail-on"),
+        failed=option("--failed"),
+        force=option("--force"),
         read_only=option("--read-only"),
         confirm=option("--confirm"),
         no_restore=option("--no-restore"),
@@ -148,6 +161,20 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
         arguments=given,
         pytest_arguments=(*_of_pytest(given), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
     )
+
+
+@cache
+def _left_by(folder: Path) -> frozenset[str]:
+    """Return what failed or stayed open in an earlier run; raise UsageError where nothing did, or there is none."""
+    file = folder / "results.jsonl" if folder.is_dir() else folder
+    rows = add_up(read_record(file)).rows_with(*_LEFT)
+    left = frozenset(row.requirement.id for row in rows if row.requirement.selected)
+    if not left:
+        raise UsageError(f"Nothing failed or stayed open in {folder}: there is nothing to repeat.")
+    return left
+
+
+_LEFT = (Verdict.FAILED, Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
 
 
 def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
@@ -175,11 +202,12 @@ _OF_THE_SUITE = (
     "max-rps",
     "baseline",
     "fail-on",
+    "failed",
     "subject",
 )
 #: What the command makes of --workers.
 _WORKERS = re.compile(r"-n\d+")
-_FLAGS = ("--by-area", "--read-only", "--no-restore", "-q", "-v")
+_FLAGS = ("--by-area", "--force", "--read-only", "--no-restore", "-q", "-v")
 
 
 def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:

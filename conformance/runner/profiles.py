@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.contract import Version
-from conformance.errors import UsageError
+from conformance.errors import TargetError, UsageError
 from conformance.target import Profile, load_profile
+from conformance.target.check import State, as_table, check_profile
 from conformance.target.profile import AUTO, base_url_from
 from conformance.target.version import resolved
 
 if TYPE_CHECKING:
+    from conformance.http.client import Client
     from conformance.runner.options import Options
 
 #: The profile where only a base URL is given.
@@ -27,6 +29,24 @@ def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
     if options.as_of is not None:
         return replace(profile, version=Version.parse_known(options.as_of), version_source="--as-of"), ()
     return resolved(profile)
+
+
+def contradictions(profile: Profile, client: Client, options: Options) -> tuple[str, ...]:
+    """
+    Hold a profile against its target by reading, and return in sentences what that contradicts.
+
+    Raise TargetError with a table of it unless the operator forces the run.
+    """
+    worlds = range(min(options.workers, len(profile.worlds) + 1))
+    wrong = [one for one in check_profile(profile, client, worlds) if one.state is State.CONTRADICTED]
+    if wrong and not options.force:
+        places = f"{len(wrong)} place{'s' if len(wrong) > 1 else ''}"
+        raise TargetError(
+            f"The target contradicts the profile in {places}, so that what fails need not be the service:\n"
+            f"{as_table(wrong)}\n`conformance target --check FILE --fix` writes what could be found out; --force runs "
+            "all the same."
+        )
+    return tuple(f"{finding.place}: {finding.detail}" for finding in wrong)
 
 
 def _declared(options: Options) -> Profile | None:

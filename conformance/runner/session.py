@@ -37,7 +37,7 @@ from conformance.results.verdicts import RunResult, RunVerdict, add_up
 from conformance.runner.absent import look_for_absent
 from conformance.runner.confirmation import Attempts
 from conformance.runner.precautions import Precautions, when_terminated
-from conformance.runner.profiles import profile_of
+from conformance.runner.profiles import contradictions, profile_of
 from conformance.suite.context import Run
 from conformance.suite.latencies import summed_up
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
@@ -100,6 +100,8 @@ class Session:
     plan: Plan | None = None
     stopped: str | None = None
     """Why the run ended early."""
+    contradicted: tuple[str, ...] = ()
+    """What of the profile the target contradicts, where the run was forced all the same."""
     could_not_run: bool = False
     """Whether it ended before its first test, for the target could not be tested."""
     name: str = ""
@@ -147,6 +149,7 @@ class Session:
                 raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(contract.areas)}.")
         for requirement in options.requirements:
             contract.requirement(requirement)
+        _ = options.selection  # which raises where the earlier run cannot be read
         if options.as_of is not None:
             Version.parse_known(options.as_of)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
@@ -324,6 +327,8 @@ class Session:
         try:
             if self.keeps_record:
                 preflight(self.target, self.run.client)
+                if self.profile is not None and self.options.as_of is None:
+                    self.contradicted = contradictions(self.target, self.run.client, self.options)
             self._take_precautions()
             look_for_absent(self.run, self.plan, self._write_at_once)
         except TargetError as error:
@@ -474,6 +479,7 @@ class Session:
             network=sum(self.network_of_workers, self.network),
             could_not_run=self.could_not_run,
             left=self.left,
+            contradicted=self.contradicted,
         )
         result = add_up(replace(recorder.read_back(), footer=footer))
         recorder.close_with(replace(footer, verdict=result.verdict, exit_code=result.exit_code))

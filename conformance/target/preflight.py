@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from conformance.target.profile import Profile
 
 _UNAUTHORIZED = 401
+_NOT_FOUND = (404, 405, 501)
 
 
 def preflight(profile: Profile, client: Client) -> None:
@@ -146,6 +147,9 @@ def _proof(profile: Profile, client: Client, name: str, trial: _Trial) -> RolePr
     if exchange.status is None or exchange.status >= 500:  # noqa: PLR2004 - HTTP's own number
         return RoleProof(name, trial.claim, "open", exchange.problem or f"status {exchange.status}")
     proven = exchange.is_success if trial.served else exchange.is_refusal
+    if exchange.status in _NOT_FOUND:
+        # What is not there, or what this one may not see, is answered alike.
+        return RoleProof(name, trial.claim, "open", f"GET {trial.path}: status {exchange.status} proves no role")
     if not trial.served and exchange.status == _UNAUTHORIZED:
         return RoleProof(name, trial.claim, "contradicted", "status 401: the token itself is refused")
     return RoleProof(

@@ -14,11 +14,11 @@ from urllib.parse import quote, unquote, urlsplit
 
 from conformance.contract import Contract, Version
 from conformance.contract.versions import holds
-from conformance.contract.yaml_files import first_problem, parse_yaml
+from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
 from conformance.http.settings import AT_ONCE, ClientCertificate, ClientSettings, without_userinfo
 from conformance.target.connection import certificates_from, client_certificate_from, http2_from
-from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, PRESUMED
+from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, PRESUMED, fixtures_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +59,8 @@ class Fixture:
 
     name: str
     values: Mapping[str, Any]
+    place: str = field(default="", compare=False)
+    """Where it stands in the profile, or in its world, such as `fixtures.integrations[0]`."""
 
     def __getitem__(self, key: str) -> Any:
         """Return one of its values; raise MissingFieldError when the profile does not give it."""
@@ -304,7 +306,7 @@ def profile_from_yaml(data: Any, file: Path, environment: Mapping[str, str] = os
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
     data = _with_environment(data, environment, file)
-    problem = first_problem(data, "target.schema.json")
+    problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
     if problem:
         raise UsageError(f"The target profile {file} is not valid {problem}.")
     return profile_from(data, str(file))
@@ -324,6 +326,15 @@ def _secrets_beside(file: Path, name: str) -> dict[str, str]:
         return secrets_in(place)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read {place}, which {file} names as its file of secrets: {error}.") from error
+
+
+def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with the values of a fixture, in whichever world."""
+    for number, world in enumerate([data, *data.get("worlds", ())]):
+        problem = problem_under(fixtures_schema(), world["fixtures"], "fixtures")
+        if problem:
+            return problem.replace("at fixtures", f"at worlds[{number - 1}].fixtures", 1) if number else problem
+    return None
 
 
 def base_url_from(text: str, complaint: str) -> str:
@@ -390,8 +401,9 @@ def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:
     found: dict[str, tuple[Fixture, ...]] = {}
     for name, value in data.items():
         singular = PLURALS.get(name, name)
-        entries = value if isinstance(value, list) else [value]
-        found[singular] = found.get(singular, ()) + tuple(Fixture(singular, entry) for entry in entries)
+        places = [f"fixtures.{name}[{number}]" for number in range(len(value))] if isinstance(value, list) else []
+        entries = zip(value, places, strict=True) if places else [(value, f"fixtures.{name}")]
+        found[singular] = found.get(singular, ()) + tuple(Fixture(singular, *entry) for entry in entries)
     return found
 
 

@@ -128,8 +128,9 @@ def test_an_actor_with_the_token_of_another_is_found_out(
     data["actors"]["developer"]["token"] = data["actors"]["owner"]["token"]
     file.write_text(yaml.safe_dump(data), encoding="utf-8")
     outcome = conformance("target", "--check", "target.yaml")
-    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
     assert "Not who they claim to be: developer" in outcome.text
+    assert "actors.developer.id" in outcome.out
 
 
 def test_plain_pytest_comes_to_the_same_as_the_command(

@@ -141,14 +141,15 @@ def test_a_target_that_does_not_say_its_version_contradicts_nothing(reference: A
         assert contradiction(target, client) is None
 
 
-def test_a_declared_version_that_contradicts_the_target_is_a_warning_of_the_run(
+def test_a_declared_version_that_the_target_contradicts_is_a_forced_runs_warning(
     conformance: Callable[..., Any],
     reference: Any,
     write_profile: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
     write_profile(*reference, version="17.1")
-    outcome = conformance("run", "--target", "target.yaml", *ONE_TEST)
+    assert conformance("run", "--target", "target.yaml", *ONE_TEST).code == ExitCode.COULD_NOT_RUN
+    outcome = conformance("run", "--target", "target.yaml", "--force", *ONE_TEST)
     report = run_of(tmp_path)
     assert report["run"]["version"] == "17.1"
     (warning,) = report["warnings"]

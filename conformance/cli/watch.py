@@ -1,0 +1,115 @@
+"""`conformance run --watch`: the same run again when somebody asks for it, or when what it is about has changed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.contract import Contract
+from conformance.errors import ConformanceError
+from conformance.http.client import Client
+from conformance.target import load_profile
+from conformance.target.version import Reported, ask_version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_LOOK_SECONDS, _ASK_SECONDS = 0.5, 5.0
+
+
+@dataclass
+class _Sight:
+    """What was last seen of a profile and of the version of its target."""
+
+    profile: Path | None
+    _changed: float | None = None
+    _version: str | None = None
+    _asked: float = field(default_factory=time.monotonic)
+
+    def remember(self) -> None:
+        """Take what there is for known."""
+        self._changed, self._version = self._time(), self._ask()
+
+    def news(self) -> str | None:
+        """Say what has changed; None when nothing has."""
+        changed = self._time()
+        if changed != self._changed:
+            self._changed = changed
+            return "the profile has changed"
+        if time.monotonic() - self._asked < _ASK_SECONDS:
+            return None
+        before, self._version = self._version, self._ask()
+        is_other = self._version is not None and self._version != before
+        return f"the target says that it is {self._version}" if is_other else None
+
+    def _time(self) -> float | None:
+        try:
+            return self.profile.stat().st_mtime if self.profile is not None else None
+        except OSError:
+            return None  # while an editor puts another file in its place
+
+    def _ask(self) -> str | None:
+        self._asked = time.monotonic()
+        if self.profile is None:
+            return None
+        try:
+            profile = load_profile(self.profile)
+            with Client(profile.client_settings()) as client:
+                said = ask_version(profile, client)
+        except ConformanceError:
+            return None  # a profile that is being written, which the run will say more about
+        return said.text if isinstance(said, Reported) else None
+
+
+def watch(arguments: Sequence[str], profile: Path | None) -> int:
+    """
+    Run with these arguments of `conformance run` again and again, each time in a process of its own.
+
+    A line asks for the next run: an empty one for the same, the name of an area for that area. So does a change of the
+    profile, or of the version that the target reports. The end of the input ends it; return the last exit code.
+    """
+    lines: SimpleQueue[str | None] = SimpleQueue()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    sight = _Sight(profile)
+    wanted = [*arguments]
+    while True:
+        command = [sys.executable, "-m", "conformance", "run", *wanted]
+        code = subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode  # noqa: S603 - our own command
+        sight.remember()
+        click.echo("\nWatching: Enter runs it again, the name of an area runs that area; Ctrl-C ends.")
+        asked = _next(lines, sight)
+        if asked is None:
+            return code
+        others = [argument for argument in arguments if not argument.startswith("--area=")]
+        wanted = [f"--area={asked}", *others] if asked else [*arguments]
+
+
+def _read(lines: SimpleQueue[str | None]) -> None:
+    for line in sys.stdin:
+        lines.put(line.strip())
+    lines.put(None)
+
+
+def _next(lines: SimpleQueue[str | None], sight: _Sight) -> str | None:
+    """Wait for what asks for the next run: return the name of an area, nothing for the same run, None for the end."""
+    areas = Contract.load().areas
+    while True:
+        try:
+            line = lines.get(timeout=_LOOK_SECONDS)
+        except Empty:
+            news = sight.news()
+            if news is not None:
+                click.echo(f"Running again: {news}.")
+                return ""
+            continue
+        if not line or line in areas:
+            return line
+        click.echo(f"There is no area '{line}'. Areas are: {', '.join(areas)}.")

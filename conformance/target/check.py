@@ -1,0 +1,372 @@
+"""
+A profile held against its target before anything is judged by it: is what it names what it says.
+
+Only what services of this kind show beside the specification is believed here, such as `GET /projects/:id`: what the
+specification itself is about is for the suite to judge, and whatever cannot be read proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from conformance.contract import OLDEST
+from conformance.target.names import FIXTURE_ROWS, PLURALS
+from conformance.target.version import Reported, ask_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from conformance.http.client import Client
+    from conformance.http.exchange import Exchange
+    from conformance.target.profile import Fixture, Profile
+
+_AT_LEAST = 3
+_UNAUTHORIZED = 401
+_PAGE = {"per_page": 100}
+
+
+class State(StrEnum):
+    """What a look at one value of a profile came to."""
+
+    CONTRADICTED = "contradicted"
+    """The target shows something else: what would fail is not the service."""
+    MISSING = "missing"
+    """Something is to be added; without it, something is not tested."""
+    NOTE = "note"
+    """It could not be read, or is worth a second look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One value of a profile that is not, or may not be, what it should be."""
+
+    place: str
+    """Where in the profile, such as `fixtures.project.path`."""
+    state: State
+    detail: str
+    write: Any = None
+    """What to write there, as far as that could be found out."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"place": self.place, "state": str(self.state), "detail": self.detail, "write": self.write}
+
+
+@dataclass
+class _Target:
+    """What can be read of a target, each thing once."""
+
+    profile: Profile
+    client: Client
+    _read: dict[tuple[str, str], Exchange] = field(default_factory=dict)
+
+    def answer(self, path: str, *actors: str, is_list: bool = False) -> Exchange | None:
+        """Return the first served answer to one of the actors, otherwise the last; None when nobody can ask."""
+        found = None
+        for name in dict.fromkeys([*actors, "owner", "maintainer", "admin"]):
+            actor = self.profile.actors.get(name)
+            if actor is None:
+                continue
+            key = (name, path)
+            if key not in self._read:
+                self._read[key] = self.client.send(actor, "GET", path, query=_PAGE if is_list else None)
+            found = self._read[key]
+            if found.is_success:
+                break
+        return found
+
+    def record(self, path: str, *actors: str) -> Mapping[str, Any]:
+        """Return the object that a path shows; an empty one when it shows none."""
+        found = _parsed(self.answer(path, *actors))
+        return found if isinstance(found, dict) else {}
+
+    def entries(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
+        """Return the objects of a whole list; None when there is none, or there may be more than is shown."""
+        answer = self.answer(path, *actors, is_list=True)
+        found = _parsed(answer)
+        if answer is None or not isinstance(found, list) or len(found) >= _PAGE["per_page"]:
+            return None
+        goes_on = answer.headers.get("x-next-page") or 'rel="next"' in answer.headers.get("link", "")
+        return None if goes_on else [entry for entry in found if isinstance(entry, dict)]
+
+    def user(self, name: str) -> Mapping[str, Any]:
+        """Return who an actor is, as far as the target says so."""
+        return self.record_of(name, "/user")
+
+    def record_of(self, name: str, path: str) -> Mapping[str, Any]:
+        """Return the object that a path shows to one actor and nobody else; an empty one when it shows none."""
+        if (name, path) not in self._read:
+            self._read[name, path] = self.client.send(self.profile.actors[name], "GET", path)
+        found = _parsed(self._read[name, path])
+        return found if isinstance(found, dict) else {}
+
+    def status_of(self, name: str, path: str) -> int | None:
+        """Return the status of the same."""
+        self.record_of(name, path)
+        return self._read[name, path].status
+
+
+def as_table(findings: Iterable[Finding]) -> str:
+    """Return findings as a table for people: what is wrong first, with what to write."""
+    order = [*State]
+    rows = [
+        ("where", "what", "found", ""),
+        *(
+            (one.place, str(one.state), one.detail, "" if one.write is None else json.dumps(one.write))
+            for one in sorted(findings, key=lambda one: order.index(one.state))
+        ),
+    ]
+    width = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join(
+        f"{place:<{width[0]}}  {state:<{width[1]}}  {detail}{f'; write {value}' if value else ''}"
+        for place, state, detail, value in rows
+    )
+
+
+def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)) -> tuple[Finding, ...]:
+    """
+    Return what of a profile its target contradicts, what is missing and what could not be read.
+
+    It only reads. `worlds` are the numbers of those that are looked at. Raise TargetGoneError when nobody answers.
+    """
+    found = [*_version(profile, client)]
+    for number in worlds:
+        own = _of_world(profile.in_world(number), client)
+        found += (replace(one, place=f"worlds[{number - 1}].{one.place}") for one in own) if number else own
+    return tuple({(one.place, one.detail): one for one in found}.values())
+
+
+def _of_world(profile: Profile, client: Client) -> Iterator[Finding]:
+    target = _Target(profile, client)
+    yield from _duplicates(profile)
+    yield from _too_few(profile)
+    yield from _actors(target)
+    for name, entries in profile.fixtures.items():
+        row = FIXTURE_ROWS[name]
+        look = _BY_KIND.get(row.kind)
+        for entry in entries:
+            yield from look(target, entry.place, entry) if look else ()
+            yield from _roles(target, entry.place, name, entry) if row.roles else ()
+
+
+# -- what needs no call ------------------------------------------------------------------------------------------------
+
+
+def _duplicates(profile: Profile) -> Iterator[Finding]:
+    """Yield names that stand for one thing and must not."""
+    for one, other in combinations(profile.actors.values(), 2):
+        values = ((key, getattr(one, key), getattr(other, key)) for key in ("token", "id", "username"))
+        same = next((key for key, its, others in values if its is not None and its == others), None)
+        if same is not None:
+            # An administrator is only asked beside the others.
+            state = State.NOTE if "admin" in (one.name, other.name) else State.CONTRADICTED
+            detail = f"the same {same} as that of {one.name}: each actor is a user of its own"
+            yield Finding(f"actors.{other.name}.{same}", state, detail)
+    things: dict[tuple[str, Any], str] = {}
+    for name, entries in profile.fixtures.items():
+        row = FIXTURE_ROWS[name]
+        key = next((key for key in ("slug", "iid", "id") if any(key == entry.name for entry in row.fields)), "")
+        for entry in entries:
+            place, value = entry.place, entry.get(key)
+            before = [things[sort, value] for sort in row.apart if (sort, value) in things]
+            if before and value is not None:
+                detail = f"the same as {before[0]}: each of these is a thing of its own"
+                yield Finding(f"{place}.{key}", State.CONTRADICTED, detail)
+            things |= {(sort, value): place for sort in row.apart if (sort, value) not in things}
+
+
+def _too_few(profile: Profile) -> Iterator[Finding]:
+    for plural, singular in PLURALS.items():
+        number = len(profile.fixtures.get(singular, ()))
+        if 0 < number < _AT_LEAST:
+            detail = f"{number} of at least {_AT_LEAST}: add {_AT_LEAST - number} more"
+            yield Finding(f"fixtures.{plural}", State.MISSING, detail)
+
+
+# -- who calls ---------------------------------------------------------------------------------------------------------
+
+
+def _version(profile: Profile, client: Client) -> Iterator[Finding]:
+    if profile.version is None or not profile.version_source.endswith("profile"):
+        return
+    said = ask_version(profile, client)
+    if isinstance(said, Reported) and profile.version not in (said.version, said.judged_by):
+        detail = f"{profile.version}, and the target says {said.text} ({said.place})"
+        # What has another way of counting than the specification is a service of its own, and says nothing here.
+        state = State.CONTRADICTED if said.version >= OLDEST else State.NOTE
+        yield Finding("version", state, detail, str(said.version))
+
+
+def _actors(target: _Target) -> Iterator[Finding]:
+    for actor in target.profile.actors.values():
+        place, shown = f"actors.{actor.name}", target.user(actor.name)
+        status = target.status_of(actor.name, "/user")
+        if status == _UNAUTHORIZED:
+            yield Finding(f"{place}.token", State.CONTRADICTED, "the target refuses it (GET /user: status 401)")
+            continue
+        if not isinstance(shown.get("id"), int) or not isinstance(shown.get("username"), str):
+            yield Finding(place, State.NOTE, f"GET /user does not say who it is (status {status})")
+            continue
+        for name in ("id", "username"):
+            said = getattr(actor, name)
+            if said is None:
+                yield Finding(f"{place}.{name}", State.MISSING, "what names users needs it", shown[name])
+            elif str(said).casefold() != str(shown[name]).casefold():
+                detail = f"{said}, and the token is of {shown[name]} (GET /user)"
+                yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, shown[name])
+        if actor.name.endswith("_bot") and shown.get("bot") is False:
+            yield Finding(f"{place}.token", State.CONTRADICTED, "it is of a person, and not of a bot (GET /user)")
+
+
+def _roles(target: _Target, place: str, name: str, entry: Fixture) -> Iterator[Finding]:
+    """Yield actors who have another role in a fixture than they need."""
+    sort = "projects" if FIXTURE_ROWS[name].kind == "project" else "groups"
+    path = f"/{sort}/{entry.get('id')}"
+    members = target.entries(f"{path}/members/all", "admin")
+    if members is None or not all(isinstance(one.get("access_level"), int) for one in members):
+        yield Finding(place, State.NOTE, "its members cannot be read, so that no role in it was checked")
+        return
+    levels: dict[Any, int] = {}
+    for one in members:
+        levels[one.get("id")] = max(levels.get(one.get("id"), 0), one["access_level"])
+    for who, (low, high) in FIXTURE_ROWS[name].roles.items():
+        number = target.user(who).get("id") if who in target.profile.actors else None
+        level = levels.get(number, 0)
+        if number is None or low <= level <= high:
+            continue
+        # Who is not on the list may be a member in some other way, by which private things are shown.
+        is_unlisted = not level and target.record_of(who, path)
+        wanted = " to ".join(dict.fromkeys((_role(low), _role(high))))
+        detail = f"{_role(level)} in {place} (GET {path}/members/all), and must be: {wanted}"
+        yield Finding(f"actors.{who}", State.NOTE if is_unlisted else State.CONTRADICTED, detail)
+
+
+def _role(level: int) -> str:
+    known = {0: "without a role", 10: "guest", 20: "reporter", 30: "developer", 40: "maintainer", 50: "owner"}
+    return known.get(level) or next(word for least, word in sorted(known.items(), reverse=True) if level >= least)
+
+
+# -- what there is -----------------------------------------------------------------------------------------------------
+
+
+def _subject(target: _Target, place: str, entry: Fixture, sort: str, shown_path: str) -> Iterator[Finding]:
+    number, path = entry.get("id"), entry.get("path")
+    by_id = target.record(f"/{sort}/{number}") if number is not None else {}
+    by_path = (
+        target.record(f"/{sort}/{quote(str(path), safe='')}") if path and not _is_of(by_id, path, shown_path) else {}
+    )
+    if not by_id and isinstance(by_path.get("id"), int) and number is not None:
+        detail = f"nothing is shown of {number}, and {path} is {by_path['id']} (GET /{sort}/:id)"
+        yield Finding(f"{place}.id", State.CONTRADICTED, detail, by_path["id"])
+    elif by_id and path and not _is_of(by_id, path, shown_path) and isinstance(by_id.get(shown_path), str):
+        other = f", which is {by_path['id']}" if isinstance(by_path.get("id"), int) else ""
+        detail = f"{number} is {by_id[shown_path]} (GET /{sort}/:id), and not {path}{other}"
+        which, write = ("id", by_path["id"]) if other else ("path", by_id[shown_path])
+        yield Finding(f"{place}.{which}", State.CONTRADICTED, detail, write)
+    elif not by_id and not by_path:
+        yield Finding(place, State.NOTE, f"GET /{sort}/{number if number is not None else path} shows nothing of it")
+    elif path is None and isinstance(by_id.get(shown_path), str):
+        yield Finding(f"{place}.path", State.MISSING, "what is called by the path needs it", by_id[shown_path])
+    name = entry.get("name")
+    if name and isinstance(by_id.get("name"), str) and by_id["name"] != name:
+        yield Finding(f"{place}.name", State.CONTRADICTED, f"{name}, and it is called {by_id['name']}", by_id["name"])
+
+
+def _is_of(record: Mapping[str, Any], path: str, key: str) -> bool:
+    return str(record.get(key, "")).casefold() == str(path).casefold()
+
+
+def _project(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+    return _subject(target, place, entry, "projects", "path_with_namespace")
+
+
+def _group(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+    return _subject(target, place, entry, "groups", "full_path")
+
+
+def _merge_request(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+    project = entry.get("project_id")
+    if project is None:
+        owner = "fuzz_project" if "fuzz" in place else "project"
+        project = next((one.get("id") for one in target.profile.fixtures.get(owner, ())), None)
+    path = f"/projects/{project}/merge_requests"
+    shown = target.record(f"{path}/{entry.get('iid')}")
+    if not shown:
+        known = target.entries(path)
+        if not known or any(one.get("iid") == entry.get("iid") for one in known):
+            yield Finding(place, State.NOTE, f"GET {path}/{entry.get('iid')} shows nothing of it")
+            return
+        open_ = [one.get("iid") for one in known if one.get("state") == "opened"]
+        listed = ", ".join(map(str, open_)) or "none"
+        detail = f"project {project} has no merge request {entry.get('iid')}; open are {listed}"
+        yield Finding(f"{place}.iid", State.CONTRADICTED, detail, open_[0] if len(open_) == 1 else None)
+        return
+    differing = {
+        name: shown[name]
+        for name in ("id", "sha", "title", "description")
+        if entry.get(name) is not None and isinstance(shown.get(name), int | str) and shown[name] != entry.get(name)
+    }
+    if {"id", "sha"} <= differing.keys():
+        which = "project_id" if entry.get("project_id") is not None else "iid"
+        detail = f"{entry.get(which)}, and {path}/{entry.get('iid')} is another merge request: {shown.get('title')}"
+        yield Finding(f"{place}.{which}", State.CONTRADICTED, detail)
+        return
+    for name, found in differing.items():
+        detail = f"{entry.get(name)}, and it is {found} (GET {path}/{entry.get('iid')})"
+        yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, found)
+    state = shown.get("state")
+    if isinstance(state, str) and state != "opened":
+        yield Finding(
+            f"{place}.iid", State.CONTRADICTED, f"merge request {entry.get('iid')} is {state}, and must be open"
+        )
+
+
+def _branch(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+    project = next((one.get("id") for one in target.profile.fixtures.get("project", ())), None)
+    path = f"/projects/{project}/protected_branches"
+    known = target.entries(path)
+    if not known:
+        yield Finding(place, State.NOTE, f"GET {path} shows nothing")
+        return
+    number, name = entry.get("id"), entry.get("name")
+    by_name = next((one for one in known if name and one.get("name") == name), None)
+    by_id = next((one for one in known if one.get("id") == number), None)
+    if by_name is not None and isinstance(by_name.get("id"), int) and by_name["id"] != number:
+        yield Finding(f"{place}.id", State.CONTRADICTED, f"{number}, and {name} is {by_name['id']}", by_name["id"])
+    elif by_id is not None and name and by_id.get("name") != name:
+        yield Finding(
+            f"{place}.name", State.CONTRADICTED, f"{name}, and {number} is {by_id.get('name')}", by_id.get("name")
+        )
+    elif by_id is None and by_name is None:
+        names = ", ".join(str(one.get("name")) for one in known) or "none"
+        detail = f"{name or number} is not protected in project {project}; protected are: {names}"
+        yield Finding(f"{place}.{'name' if name else 'id'}", State.CONTRADICTED, detail)
+
+
+def _completing(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+    path = entry.get("path")
+    if not target.record(f"/projects/{quote(str(path), safe='')}"):
+        yield Finding(f"{place}.path", State.NOTE, f"GET /projects/:id shows nothing of {path}")
+
+
+_BY_KIND: Mapping[str, Callable[[_Target, str, Fixture], Iterable[Finding]]] = {
+    "project": _project,
+    "group": _group,
+    "export_group": _group,
+    "merge_request": _merge_request,
+    "merge_request_elsewhere": _merge_request,
+    "protected_branch": _branch,
+    "completing_project": _completing,
+}
+
+
+def _parsed(answer: Exchange | None) -> Any:
+    try:
+        return json.loads(answer.body) if answer is not None and answer.is_success else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,49 @@
+"""Writes into a profile what a check of it found out, and leaves everything else there as it is."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from ruamel.yaml import YAML
+
+from conformance.errors import UsageError
+from conformance.target.check import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from conformance.target.check import Finding
+
+_STEP = re.compile(r"[^.\[\]]+")
+
+
+def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
+    """
+    Write what was found out into a profile, with its comments kept, and return the places that were written.
+
+    Notes are left alone, and what has no value to write. Raise UsageError when the file cannot be written.
+    """
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 10_000
+    data = yaml.load(file.read_text(encoding="utf-8"))
+    written = []
+    for finding in findings:
+        if finding.write is None or finding.state is State.NOTE:
+            continue
+        *steps, last = [int(step) if step.isdigit() else step for step in _STEP.findall(finding.place)]
+        entry: Any = data
+        for step in steps:
+            entry = entry[step]
+        entry[last] = finding.write
+        written.append(finding.place)
+    stream = StringIO()
+    yaml.dump(data, stream)
+    try:
+        file.write_text(stream.getvalue(), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"Cannot write {file}: {error.strerror or error}.") from error
+    return tuple(written)

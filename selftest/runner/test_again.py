@@ -1,0 +1,70 @@
+"""What was left open is told with what closes it, and is all that is run again; a run is repeated when asked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from conformance.errors import ExitCode
+from conformance.target.embedded import profile_data
+from selftest.conftest import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+AREA = "approval-settings"
+
+
+def test_what_stayed_open_says_what_to_paste_and_is_all_that_runs_again(
+    conformance: Callable[..., Any], reference: Any, tmp_path: Path
+) -> None:
+    service, base_url = reference
+    whole = profile_data(service.world, base_url, VERSION)
+    lacking = {**whole, "fixtures": {name: value for name, value in whole["fixtures"].items() if name != "group"}}
+    file, options = tmp_path / "target.yaml", ("--target", "target.yaml", "--corpus", "none", "--max-examples", "3")
+    file.write_text(yaml.safe_dump(lacking), encoding="utf-8")
+    first = conformance("run", "-q", *options, "--area", AREA, "--out", "first")
+    assert first.code == ExitCode.INCOMPLETE, first.text[-2000:]
+    assert "Add to the profile, what closes most first" in first.out
+    assert "`group`: private top-level group" in first.out
+    assert "  group: {id: 10, path: conformance}" in first.out
+    for name in ("summary.md", "index.html"):
+        assert "group: {id: 10, path: conformance}" in (tmp_path / "first" / name).read_text(encoding="utf-8")
+    file.write_text(yaml.safe_dump(whole), encoding="utf-8")
+    again = conformance("run", "-q", *options, "--failed", "first", "--out", "again")
+    assert again.code == 0, again.text[-2000:]
+    before, after = (rows_of(tmp_path / name) for name in ("first", "again"))
+    left = {name for name, row in before.items() if row["area"] == AREA and row["verdict"] == "not tested"}
+    assert left == {name for name, row in after.items() if row["verdict"] in ("passed", "noted")}
+    nothing = conformance("run", "--failed", "again", "--out", "third")
+    assert nothing.code == ExitCode.USAGE
+    assert "there is nothing to repeat" in nothing.text
+
+
+def rows_of(folder: Path) -> dict[str, Any]:
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return {row["id"]: row for row in report["requirements"]}
+
+
+def test_a_watched_run_is_repeated_on_enter_and_ends_with_its_input(reference: Any, tmp_path: Path) -> None:
+    service, base_url = reference
+    data = profile_data(service.world, base_url, VERSION)
+    (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    command = [sys.executable, "-m", "conformance", "run", "-q", "--watch", "--target", "target.yaml", "--out", "out"]
+    ended = subprocess.run(
+        [*command, "--requirement", "job-token-scope.settings.read"],
+        input="no-such-area\n\n",
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.count("SELECTION HOLDS") == 2
+    assert "There is no area 'no-such-area'" in ended.stdout

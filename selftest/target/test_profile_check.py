@@ -1,0 +1,177 @@
+"""Profiles with one wrong value each: the check names it, `--fix` mends it, and no run blames the service for it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from conformance.errors import ExitCode, TargetError
+from conformance.http.client import Client
+from conformance.reference import create_service
+from conformance.runner.options import Options
+from conformance.runner.profiles import contradictions
+from conformance.target.check import State, check_profile
+from conformance.target.embedded import profile_data
+from conformance.target.profile import load_profile, profile_from
+from selftest.conftest import VERSION, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+NOBODYS = 4711
+SHA = "0" * 40
+#: What is written where, and the place that the check must name, where that is another one.
+WRONG: tuple[tuple[str, Any, str | None], ...] = (
+    ("fixtures.project.id", 7, None),
+    ("fixtures.project.id", NOBODYS, None),
+    ("fixtures.project.path", "automation/no-such", None),
+    ("fixtures.project.path", "neighbours/mirror", "fixtures.project.id"),
+    ("fixtures.group.id", NOBODYS, None),
+    ("fixtures.group.path", "automations", None),
+    ("fixtures.subgroup.id", 1, None),
+    ("fixtures.subgroup_project.path", "automation/linter", None),
+    ("fixtures.sibling_project.id", 1, None),
+    ("fixtures.fuzz_project.id", 3, None),
+    ("fixtures.fuzz_group.id", NOBODYS, None),
+    ("fixtures.approver_group.id", 9, None),
+    ("fixtures.export_group.path", "moved", None),
+    ("fixtures.public_project.id", NOBODYS, None),
+    ("fixtures.allowlist_projects[1].id", 9, None),
+    ("fixtures.allowlist_groups[2].name", "Nobody", None),
+    ("fixtures.merge_request.iid", NOBODYS, None),
+    ("fixtures.merge_request.sha", SHA, None),
+    ("fixtures.merge_request.id", NOBODYS, None),
+    ("fixtures.merge_request.title", "Another title", None),
+    ("fixtures.second_merge_request.iid", 1, None),
+    ("fixtures.fuzz_merge_request.sha", SHA, None),
+    ("fixtures.password_merge_request.project_id", 7, None),
+    ("fixtures.protected_branch.id", NOBODYS, None),
+    ("fixtures.second_protected_branch.name", "trunk", None),
+    ("actors.approver.id", NOBODYS, None),
+    ("actors.approver.username", "nobody", None),
+    ("actors.maintainer.token", "no-such-token", None),
+    ("actors.developer.token", "@reporter", "actors.developer.id"),
+    ("actors.outsider", "@guest", None),
+    ("actors.maintainer", "@developer", None),
+    ("actors.project_bot.token", "@admin", None),
+    ("version", "15.9", None),
+)
+#: What is only missing: it is named, and leaves something untested.
+LACKING = ("fixtures.allowlist_projects", "fixtures.sibling_project.path", "actors.approver.id")
+
+
+@pytest.fixture(scope="module")
+def right() -> Iterator[dict[str, Any]]:
+    """The profile of a service that is served, as plain data."""
+    with serving(create_service(version=VERSION)) as (service, base_url):
+        yield profile_data(service.world, base_url, VERSION)
+
+
+def changed(data: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
+    """Return the profile with one value changed; `@name` stands for what the actor of that name has there."""
+    made = copy.deepcopy(data)
+    *steps, last = [
+        int(step) if step.isdigit() else step for step in place.replace("[", ".").replace("]", "").split(".")
+    ]
+    entry: Any = made
+    for step in steps:
+        entry = entry[step]
+    if isinstance(value, str) and value.startswith("@"):
+        other = made["actors"][value[1:]]
+        value = other if last != "token" else other["token"]
+    entry[last] = value
+    return made
+
+
+def found(data: dict[str, Any]) -> dict[str, State]:
+    profile = profile_from(data, "the profile")
+    with Client(profile.client_settings()) as client:
+        return {finding.place: finding.state for finding in check_profile(profile, client)}
+
+
+def test_nothing_is_said_of_a_profile_that_is_right(right: dict[str, Any]) -> None:
+    assert found(right) == {}
+
+
+@pytest.mark.parametrize(("place", "value", "named"), WRONG, ids=str)
+def test_a_wrong_value_is_named_and_no_run_begins_with_it(
+    right: dict[str, Any], place: str, value: Any, named: str | None
+) -> None:
+    data = changed(right, place, value)
+    said = found(data)
+    assert any(where.startswith(named or place) and state is State.CONTRADICTED for where, state in said.items()), said
+    profile = profile_from(data, "the profile")
+    with Client(profile.client_settings()) as client:
+        with pytest.raises(TargetError) as raised:
+            contradictions(profile, client, Options())
+        assert (named or place) in str(raised.value)
+        assert raised.value.exit_code is ExitCode.COULD_NOT_RUN
+        assert contradictions(profile, client, Options(force=True))
+
+
+def test_what_is_missing_is_named_and_keeps_no_run_from_beginning(right: dict[str, Any]) -> None:
+    data = copy.deepcopy(right)
+    data["fixtures"]["allowlist_projects"] = data["fixtures"]["allowlist_projects"][:2]
+    del data["fixtures"]["sibling_project"]["path"]
+    del data["actors"]["approver"]["id"]
+    assert found(data) == dict.fromkeys(LACKING, State.MISSING)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "word"),
+    [
+        ("fixtures.project.id", "one", "at fixtures.project.id: 'one' is not of type 'integer'"),
+        ("fixtures.project", {"path": "a/b"}, "at fixtures.project: 'id' is a required property"),
+        ("fixtures.integrations[0].settings", [], "at fixtures.integrations.0.settings: [] is not of type 'object'"),
+        ("fixtures.integrations[0].slug", 3, "at fixtures.integrations.0.slug: 3 is not of type 'string'"),
+        ("fixtures.installed_chat_app_integration", {"slug": "x", "settings": {}}, "'project_id' is a required"),
+    ],
+    ids=str,
+)
+def test_a_value_of_another_kind_is_no_valid_profile(
+    right: dict[str, Any],
+    conformance: Callable[..., Any],
+    tmp_path: Path,
+    place: str,
+    value: Any,
+    word: str,
+) -> None:
+    (tmp_path / "target.yaml").write_text(yaml.safe_dump(changed(right, place, value)), encoding="utf-8")
+    for command in (("target", "--check", "target.yaml"), ("run", "--target", "target.yaml")):
+        outcome = conformance(*command)
+        assert outcome.code == ExitCode.USAGE
+        assert word in outcome.text
+
+
+def test_fix_writes_what_was_found_out_and_keeps_the_comments(
+    right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    data = changed(changed(right, "fixtures.merge_request.sha", SHA), "actors.approver.id", NOBODYS)
+    file = tmp_path / "target.yaml"
+    file.write_text("# by hand\n" + yaml.safe_dump(data), encoding="utf-8")
+    outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", "--area", "approval-settings")
+    assert outcome.code == ExitCode.COULD_NOT_RUN
+    assert "fixtures.merge_request.sha" in outcome.text
+    checked = conformance("target", "--check", "target.yaml", "--format", "json")
+    assert checked.code == ExitCode.COULD_NOT_RUN
+    places = {finding["place"] for finding in json.loads(checked.out)["findings"]}
+    assert places == {"fixtures.merge_request.sha", "actors.approver.id"}
+    assert conformance("target", "--check", "target.yaml", "--fix").code == 0
+    assert file.read_text(encoding="utf-8").startswith("# by hand\n")
+    assert load_profile(file).redacted() == profile_from(right, "the profile").redacted()
+
+
+def test_a_forced_run_says_so_above_all_else(
+    right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    wrong = changed(right, "fixtures.merge_request.sha", SHA)
+    (tmp_path / "target.yaml").write_text(yaml.safe_dump(wrong), encoding="utf-8")
+    options = ("--out", "out", "--requirement", "job-token-scope.settings.read", "--force")
+    outcome = conformance("run", "-q", "--target", "target.yaml", *options)
+    assert outcome.code == 0, outcome.text
+    assert "forced: the target contradicts the profile: fixtures.merge_request.sha" in outcome.out
