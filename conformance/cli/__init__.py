@@ -49,7 +49,10 @@ def commands() -> None:
     Hold a service against the specification of the Project Automation API.
 
     Exit codes: 0 conformant, 1 non-conformant, 2 interrupted, 3 pytest broke, 4 wrong call or profile,
-    5 nothing ran, 6 incomplete (nothing failed, but not everything could be verified), 7 the suite itself broke.
+    5 nothing ran, 6 incomplete (nothing failed, but not everything could be verified), 7 the suite itself broke,
+    8 could not run.
+
+    Every option may also be set by a variable of the environment: CONFORMANCE_RUN_SEED for `run --seed`.
     """
 
 
@@ -79,7 +82,7 @@ for _command in (
 def main() -> None:
     """Run the command line; every foreseeable mistake ends with one message and its exit code."""
     try:
-        code = commands.main(standalone_mode=False)
+        code = commands.main(standalone_mode=False, auto_envvar_prefix="CONFORMANCE")
     except click.ClickException as error:
         error.show()
         sys.exit(ExitCode.USAGE)

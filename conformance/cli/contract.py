@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
@@ -15,6 +15,10 @@ from conformance.runner.collection import all_tests
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+
+
+#: How a command prints what it has to say.
+_FORM = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 @click.command()
@@ -43,7 +47,8 @@ class _NoAliases(yaml.SafeDumper):
 @click.option("--area", help="Only this area.")
 @click.option("--kind", type=click.Choice([str(kind) for kind in Kind]), help="Only this kind of statement.")
 @click.option("--untested", is_flag=True, help="Only what the suite has no test for yet.")
-def requirements(area: str | None, kind: str | None, *, untested: bool) -> None:
+@_FORM
+def requirements(area: str | None, kind: str | None, *, untested: bool, form: str) -> None:
     """List the testable statements of the specification."""
     loaded = Contract.load()
     if area is not None and area not in loaded.areas:
@@ -55,6 +60,9 @@ def requirements(area: str | None, kind: str | None, *, untested: bool) -> None:
         and (kind is None or entry.kind == kind)
         and not (untested and (entry.tested or entry.not_testable))
     ]
+    if form == "json":
+        _echo_json([_as_data(entry) for entry in chosen])
+        return
     for entry in chosen:
         click.echo(f"{entry.id}  [{entry.level}, {entry.kind}, {entry.when()}]\n    {entry.statement}")
     click.echo(f"{len(chosen)} requirements", err=True)
@@ -62,11 +70,16 @@ def requirements(area: str | None, kind: str | None, *, untested: bool) -> None:
 
 @click.command()
 @click.argument("requirement_id", metavar="ID")
-def explain(requirement_id: str) -> None:
+@_FORM
+def explain(requirement_id: str, form: str) -> None:
     """Say what a requirement means, where the specification states it, and which tests verify it."""
     loaded = Contract.load()
     requirement = loaded.requirement(requirement_id)
     tests = tests_by_requirement().get(requirement.id, ())
+    if form == "json":
+        stated_at = [operation.label for operation in _operations_naming(loaded, requirement.id)]
+        _echo_json({**_as_data(requirement), "stated_at": stated_at, "tests": list(tests)})
+        return
     facts = [
         ("statement", requirement.statement),
         ("section", requirement.section),
@@ -101,16 +114,38 @@ def _how(requirement: Requirement, tests: Collection[str]) -> str:
 
 
 def _places(loaded: Contract, requirement_id: str) -> str:
-    def names(operation: Operation) -> bool:
-        return requirement_id in operation.requirements()
+    return "; ".join(operation.label for operation in _operations_naming(loaded, requirement_id))
 
-    labels = [operation.label for operation in loaded.operations(None) if names(operation)]
-    return "; ".join(labels)
+
+def _operations_naming(loaded: Contract, requirement_id: str) -> list[Operation]:
+    return [operation for operation in loaded.operations(None) if requirement_id in operation.requirements()]
+
+
+def _as_data(requirement: Requirement) -> dict[str, Any]:
+    """Return what the contract says of a requirement as plain data."""
+    return {
+        "id": requirement.id,
+        "area": requirement.area,
+        "statement": requirement.statement,
+        "section": requirement.section,
+        "level": str(requirement.level),
+        "kind": str(requirement.kind),
+        "when": requirement.when(),
+        "feature": requirement.feature,
+        "needs": list(requirement.needs),
+        "tested": requirement.tested,
+        "not_testable": requirement.not_testable,
+    }
+
+
+def _echo_json(data: Any) -> None:
+    click.echo(json.dumps(data, ensure_ascii=False, indent=2))
 
 
 @click.command()
 @click.option("--area", help="Only this area.")
-def coverage(area: str | None) -> int:
+@_FORM
+def coverage(area: str | None, form: str) -> int:
     """
     Show per area how many requirements the suite verifies; no target is needed.
 
@@ -120,17 +155,21 @@ def coverage(area: str | None) -> int:
     tests = tests_by_requirement()
     if area is not None and area not in loaded.areas:
         raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(loaded.areas)}.")
-    click.echo(f"{'area':<32}{'requirements':>13}{'tested':>8}{'pending':>9}{'not testable':>14}")
-    total: Counter[str] = Counter()
-    for name in (area,) if area else loaded.areas:
-        counts = _counts(entry for entry in loaded.requirements.values() if entry.area == name)
-        total += counts
-        click.echo(_coverage_row(name, counts))
+    counts = {
+        name: _counts(entry for entry in loaded.requirements.values() if entry.area == name)
+        for name in ((area,) if area else loaded.areas)
+    }
     if area is None:
-        click.echo(_coverage_row("all", total))
+        counts["all"] = sum(counts.values(), Counter())
     listed = [entry for entry in loaded.requirements.values() if area in (None, entry.area)]
     missing = [entry.id for entry in listed if entry.tested and entry.id not in tests]
     forgotten = [entry.id for entry in listed if not entry.tested and entry.id in tests]
+    if form == "json":
+        _echo_json({"areas": counts, "claimed_and_missing": missing, "there_and_not_claimed": forgotten})
+        return 1 if missing or forgotten else 0
+    click.echo(f"{'area':<32}{'requirements':>13}{'tested':>8}{'pending':>9}{'not testable':>14}")
+    for name, numbers in counts.items():
+        click.echo(_coverage_row(name, numbers))
     for name in missing:
         click.echo(f"{name} claims a test that does not exist.", err=True)
     for name in forgotten:

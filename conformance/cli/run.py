@@ -15,9 +15,11 @@ from click.core import ParameterSource
 from conformance.cli.several import run_each
 from conformance.cli.watch import watch as watch_runs
 from conformance.contract import Version
-from conformance.errors import ExitCode
+from conformance.errors import ExitCode, UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
+from conformance.reports import json_report
+from conformance.reports.facts import Facts
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
 from conformance.runner.progress import forgiving
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 #: Parameters that are no options of the plugin.
-_OWN = ("ready_for", "workers")
+_OWN = ("ready_for", "workers", "form")
 #: Switches by their parameter, and what each is to pytest.
 _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restore": "--no-restore", "force": "--force"}
 
@@ -132,6 +134,14 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
 @click.option("--force", is_flag=True, help="Run although the target contradicts the profile; the headline says so.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only what the run came to.")
 @click.option("-v", "--verbose", is_flag=True, help="One line per test, instead of progress by area.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json prints report.json and nothing else; what is told on the way goes to standard error.",
+)
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(
@@ -152,6 +162,8 @@ def run(
     if context.params["watch"]:
         return watch_runs(_as_given(context, without={"watch"}), target[0] if len(target) == 1 else None)
     if len(target) > 1:
+        if context.params["form"] == "json":
+            raise UsageError("--format json tells of one target. The folder of several has comparison.json.")
         out = context.params["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         return run_each(target, _as_given(context, without={"target", "out"}), out)
     side_by_side = [f"-n{workers}"] if workers > 1 else []
@@ -165,7 +177,21 @@ def run(
             continue
         given = value if isinstance(value, tuple) else (value,)
         options.extend(f"--{name.replace('_', '-')}={entry}" for entry in given if entry is not None)
-    return run_suite(suite_arguments(*options, *pytest_arguments), ready_for=ready_for)
+    arguments = suite_arguments(*options, *pytest_arguments)
+    if context.params["form"] == "json":
+        return _run_as_json(arguments, ready_for)
+    return run_suite(arguments, ready_for=ready_for)
+
+
+def _run_as_json(arguments: list[str], ready_for: str | None) -> int:
+    """Run the suite, print its report as JSON, and return the exit code of the run."""
+    watcher = _Watcher()
+    with contextlib.redirect_stdout(sys.stderr):
+        code = run_suite(arguments, ready_for=ready_for, plugins=(watcher,))
+    if watcher.session is not None and watcher.session.record is not None:
+        for piece in json_report.render(Facts.of(watcher.session.record)):
+            click.echo(piece, nl=False)
+    return code
 
 
 def _as_given(context: click.Context, without: Collection[str]) -> list[str]:

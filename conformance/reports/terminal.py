@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from conformance.reports.causes import to_repeat
-from conformance.reports.facts import Facts, weight
+from conformance.reports.facts import Facts, failure_in_words, weight
 from conformance.results.text import clip, one_line, plural, said, visible
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict
 
@@ -32,14 +32,17 @@ _COLOURS = {
 }
 
 
-def summary(record: RunRecord, result: RunResult, folder: Path, *, colour: bool = False) -> str:
+def summary(record: RunRecord, result: RunResult, folder: Path, *, colour: bool = False, brief: bool = False) -> str:
     """
     Return the summary of a run for the end of the terminal's output, without a newline at its end.
 
-    `folder` is where the reports lie; `colour` adds escape sequences for verdict and headings and changes no word.
+    `folder` is where the reports lie; `colour` adds escape sequences for verdict and headings and changes no word;
+    `brief` tells the verdict, what went wrong with the run, and the first line of each failure.
     """
     facts = Facts(record, result)
     text = _Text(colour=colour)
+    if brief:
+        return "\n".join((*_in_brief(facts, text), *_place(folder)))
     parts = (_head(facts, text), _problems(facts, text), _failed(facts, text), _gaps(facts, text), _place(folder))
     return "\n".join(line for part in parts for line in part)
 
@@ -56,8 +59,7 @@ class _Text:
 
 def _head(facts: Facts, text: _Text) -> Iterator[str]:
     result, header = facts.result, facts.record.header
-    verdict = text.in_colour(_BOLD + _COLOURS[result.verdict], str(result.verdict).upper())
-    yield f"{verdict}  {facts.total.score}  ({one_line(header.target)}, version {one_line(header.version)})"
+    yield _verdict(facts, text)
     yield from wrap(visible(result.explanation), _WIDTH)
     counts = [f"{number} {verdict}" for verdict, number in result.counts.items() if number]
     yield f"{plural(len(result.rows), 'requirement')}: {', '.join(counts) or 'none was planned'}"
@@ -65,6 +67,24 @@ def _head(facts: Facts, text: _Text) -> Iterator[str]:
         yield from wrap(f"{name}: {one_line(words, _SHOWN_WORDS)}", _WIDTH, subsequent_indent="    ")
     if facts.drawn_in_words:
         yield f"{facts.drawn_in_words}; --seed {header.seed} draws the fresh ones again"
+
+
+def _verdict(facts: Facts, text: _Text) -> str:
+    result, header = facts.result, facts.record.header
+    verdict = text.in_colour(_BOLD + _COLOURS[result.verdict], str(result.verdict).upper())
+    return f"{verdict}  {facts.total.score}  ({one_line(header.target)}, version {one_line(header.version)})"
+
+
+def _in_brief(facts: Facts, text: _Text) -> Iterator[str]:
+    yield _verdict(facts, text)
+    yield from wrap(visible(facts.result.explanation), _WIDTH)
+    for problem in facts.problems[:_SHOWN]:
+        yield f"  {problem.kind}: {one_line(problem.name)}: {one_line(problem.detail)}"
+    yield from _more(len(facts.problems) - _SHOWN)
+    for cause in facts.causes[:_SHOWN]:
+        also = f" (and {plural(len(cause.others), 'more requirement')})" if cause.others else ""
+        yield f"{_first_line(cause.head, text)}: {failure_in_words(cause.check)}{also}"
+    yield from _more(len(facts.causes) - _SHOWN)
 
 
 def _problems(facts: Facts, text: _Text) -> Iterator[str]:

@@ -38,6 +38,8 @@ _RUNNING = pytest.StashKey[Running]()
 _ATTEMPTS = pytest.StashKey[Attempts]()
 _TRIED_AGAIN = "tried again"
 _AREA = pytest.StashKey[str]()
+_BRIEF = pytest.StashKey[bool]()
+"""Where the command shows a run: whether in as few words as there are."""
 _EXIT = pytest.StashKey[ExitCode]()
 
 
@@ -75,8 +77,20 @@ def _show_by_area(config: pytest.Config) -> None:
     option = config.option
     if not option.by_area or option.verbose > 0 or option.usepdb:
         return
+    config.stash[_BRIEF] = option.verbose < 0
     config.pluginmanager.register(ByArea(config.stash[SESSION], is_shown=option.verbose == 0))
-    option.verbose = min(option.verbose, -1)
+    option.verbose = min(option.verbose, -2)  # without pytest's own count of tests, which the verdict has told
+
+
+def _leave_failures_to_the_verdict(config: pytest.Config) -> None:
+    """Let pytest itself say nothing more of what failed: the verdict says it, once, with what was expected."""
+    if _BRIEF not in config.stash:
+        return
+    if config.option.tbstyle == "auto":  # unless the operator asked for tracebacks
+        config.option.tbstyle = "no"
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.reportchars = ""
 
 
 def session_of(config: pytest.Config) -> Session | None:
@@ -224,6 +238,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         state.open()
     except ConformanceError as error:
         return _give_up(session, error)
+    _leave_failures_to_the_verdict(config)
     if state.keeps_record and not workers.has_workers(config):
         state.say_deselected([id_of(item) for item in suite], _deselected_by(config))
         state.draw_ahead(_drawn(suite))
@@ -314,9 +329,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     state = config.stash.get(SESSION, None)
     if state is None or state.result is None or state.record is None or state.recorder is None:
         return
-    terminalreporter.write_line("")
+    brief = config.stash.get(_BRIEF, False)
+    if not brief:
+        terminalreporter.write_line("")
     folder = state.recorder.file.parent
-    terminalreporter.write(summary(state.record, state.result, folder, colour=terminalreporter.hasmarkup) + "\n")
+    told = summary(
+        state.record,
+        state.result,
+        folder,
+        colour=terminalreporter.hasmarkup,
+        brief=brief,
+    )
+    terminalreporter.write(f"{told}\n")
     if state.recorder.moved:
         terminalreporter.write_line(f"Warning: {state.recorder.moved}.")
 

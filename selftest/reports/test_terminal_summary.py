@@ -82,3 +82,23 @@ def test_one_cause_is_told_once_with_all_that_it_violates() -> None:
     assert "Failed (3, by 1 cause)\n  scope.read\n" in text
     assert "      the same violates 2 more requirements:\n      scope.switch\n      errors.status\n" in text
     assert text.count(CURL) == 1
+
+
+def _brief(name: str) -> list[str]:
+    return summary(SAMPLES[name], add_up(SAMPLES[name]), Path("reports/staging"), brief=True).splitlines()
+
+
+def test_in_brief_it_tells_the_verdict_and_one_line_for_each_failure() -> None:
+    assert _brief("non-conformant") == [
+        "NON-CONFORMANT  1 of 3 verified  (staging, version 17.7)",
+        "1 requirement violated.",
+        "  scope.switch: expected 204 without a body; got 204 with 20 bytes (at /namespace/parent_id)",
+        "  scope.hint  (a warning, no violation: should): expected a hint followed; got a hint ignored",
+        "",
+        "Report: reports/staging",
+    ]
+
+
+def test_in_brief_it_still_tells_what_went_wrong_with_the_run() -> None:
+    assert any(line.startswith("  broken test: ") for line in _brief("broken late"))
+    assert any(line.startswith("  cut off: ") for line in _brief("truncated"))
