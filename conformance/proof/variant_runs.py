@@ -20,6 +20,7 @@ from conformance.reference import Choices, EmbeddedServer, create_service
 from conformance.results.reading import read_record
 from conformance.results.record import Check, Reason, RunRecord, TestOutcome
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
+from conformance.runner.collection import id_of
 from conformance.runner.location import suite_arguments
 from conformance.runner.plugin import SESSION
 from conformance.target.embedded import DEFAULT_VERSION, profile_data
@@ -58,6 +59,8 @@ class VariantRun:
     """Whether the suite is told the version, or judges the service as one whose version nobody knows."""
     seed: int = _SEED
     """The seed of the drawn calls."""
+    ahead: tuple[str, ...] = ()
+    """The areas whose tests come first; the others keep their order behind them."""
 
     @property
     def key(self) -> tuple[str, str, int | None, bool, int]:
@@ -149,9 +152,12 @@ class _Serving:
         config.stash[SESSION].serve, config.stash[SESSION].renders = self._served, False
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Shuffle the tests, where a seed says how."""
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Shuffle the tests, where a seed says how, and put those of some areas ahead."""
         items[:] = shuffled(items, self.one.order)
+        plan = config.stash[SESSION].plan
+        if plan is not None and self.one.ahead:
+            items.sort(key=lambda item: plan.tests[id_of(item)].area not in self.one.ahead)
 
     @contextlib.contextmanager
     def _served(self) -> Iterator[Profile]:
