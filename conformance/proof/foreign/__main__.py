@@ -25,21 +25,12 @@ from conformance.proof.foreign.running import seen
 
 @click.command()
 @click.option("--only", "names", multiple=True, help="Only the fault of this name, or those of this dimension.")
-@click.option("--seconds", type=float, help="Begin no run after so many seconds.")
+@click.option("--seconds", type=float, help="Go on with FILE, and begin no run after so many seconds.")
 @click.option("--workers", default=2, show_default=True, help="Processes.")
-@click.option("--resume", is_flag=True, help="Keep what FILE holds, and try only what is not in it.")
 @click.argument("file", type=click.Path(path_type=Path))
-def main(
-    file: Path,
-    *,
-    dimensions: tuple[str, ...],
-    names: tuple[str, ...],
-    seconds: float | None,
-    workers: int,
-    resume: bool,
-) -> None:
+def main(file: Path, *, names: tuple[str, ...], seconds: float | None, workers: int) -> None:
     """Show which foreign faults the suite sees, and write to FILE what failed for each."""
-    found: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["results"] if resume and file.is_file() else []
+    found: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["results"] if seconds and file.is_file() else []
     known = {one["fault"] for one in found}
     chosen = [one for one in faults() if not names or {one.name, one.dimension} & {*names}]
     wanted = [one for one in chosen if one.name not in known]
