@@ -6,10 +6,21 @@ that nobody tuned it to: `faults` returns them.
 
 from __future__ import annotations
 
-from conformance.proof.foreign import callers, content, counts, levels, neighbours, races, writes
+from conformance.proof.foreign import callers, content, counts, crossings, levels, neighbours, races, writes
 from conformance.proof.foreign.registry import FOREIGN, ForeignFault
 
-__all__ = ["ForeignFault", "callers", "content", "counts", "faults", "levels", "neighbours", "races", "writes"]
+__all__ = [
+    "ForeignFault",
+    "callers",
+    "content",
+    "counts",
+    "crossings",
+    "faults",
+    "levels",
+    "neighbours",
+    "races",
+    "writes",
+]
 
 
 def faults() -> tuple[ForeignFault, ...]:

@@ -76,3 +76,41 @@ def of_two_settings_one_is_lost(service: Service) -> None:
 def of_two_rules_of_a_group_one_is_lost(service: Service) -> None:
     """Of two rules that are made for a group at the same time one is not there."""
     _table(service, service.approval_rules.rules, "POST /groups/:id/approval_rules")
+
+
+@foreign(_DIMENSION, "Job token scope: DELETE")
+def of_an_addition_and_a_removal_one_is_lost(service: Service) -> None:
+    """Of a project that is let in while another one is removed one is not as it was answered to be."""
+    keys = f"POST {_SCOPE}/allowlist", f"DELETE {_SCOPE}/allowlist/:target_project_id"
+    _table(service, service.job_token_scope.scopes, *keys)
+
+
+@foreign(_DIMENSION, "Job token scope: POST")
+def of_two_groups_one_is_lost(service: Service) -> None:
+    """Of two groups that are let in at the same time one is not listed."""
+    _table(service, service.job_token_scope.scopes, f"POST {_SCOPE}/groups_allowlist")
+
+
+@foreign(_DIMENSION, "Merge request approvals: approve")
+def approving_and_taking_back_get_in_each_others_way(service: Service) -> None:
+    """Of an approval that is given while somebody else takes one back one is not as it was answered to be."""
+    keys = f"POST {_MERGE_REQUEST}/approve", f"POST {_MERGE_REQUEST}/unapprove"
+    _table(service, service.merge_request_approvals.approvals, *keys)
+
+
+@foreign(_DIMENSION, "Approval settings: PUT")
+def of_two_settings_of_a_group_one_is_lost(service: Service) -> None:
+    """Of two different settings of a group that are changed at the same time one stays as it was."""
+    _table(service, service.approval_settings.values, "PUT /groups/:id/merge_request_approval_setting")
+
+
+@foreign(_DIMENSION, "Project approval rules: PUT")
+def of_two_changes_of_rules_one_is_lost(service: Service) -> None:
+    """Of two rules of a project that are changed at the same time one stays as it was."""
+    _table(service, service.approval_rules.rules, "PUT /projects/:id/approval_rules/:approval_rule_id")
+
+
+@foreign(_DIMENSION, "Integrations: DELETE")
+def of_two_disabled_integrations_one_comes_back(service: Service) -> None:
+    """Of two integrations that are disabled at the same time one is listed still."""
+    _table(service, service.integrations.known, "DELETE /projects/:id/integrations/:slug")
