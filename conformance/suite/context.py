@@ -87,6 +87,8 @@ class Run:
         self.absences = Absences(profile, self.validator, self.client)
         """Which operations the target does not have."""
         self.client.on_exchange(self.absences.see)
+        self.made_for_good: dict[tuple[str, str], Exchange] = {}
+        """By operation and actor, a served call of those whose product no operation takes away."""
         if self.traces is not None:
             self.client.on_exchange(self.traces.see)
 

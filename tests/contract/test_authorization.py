@@ -6,10 +6,12 @@ import json
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
 from conformance.suite.arrange import ABSENT, Arranged, Prepared, arranged
+from conformance.suite.context import current_run
 from conformance.suite.derived import (
     ANONYMOUS,
     WRONG_TOKEN,
@@ -31,6 +33,7 @@ from conformance.suite.expectations import (
     Path,
     given,
     must,
+    must_settle,
     observe,
     project_path,
     unchanged,
@@ -38,6 +41,8 @@ from conformance.suite.expectations import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.suite import Fixture, Operation
 
 
@@ -46,15 +51,38 @@ if TYPE_CHECKING:
     requirements=lambda operation: claims_of(*operation.served.values(), "authentication.private-token"),
 )
 def test_who_has_the_role_is_served(operation: Operation) -> None:
+    """By the number, and by the path where a path is taken at all; what one of them can change, every one can."""
     with arranged(operation) as prepared:
+        by_path: dict[str, Answer] = {}
+        changes = False
         for requirement, actors in cells(operation.served).items():
             for name in actors:
                 prepared.again()
                 caller = standing_in(operation, name)
+                before = prepared.state()
                 answer = prepared.sent_by(caller)
                 with held_against([requirement], go_on=True):
                     answer.must_be_served()
+                    if changes:
+                        must_settle(partial(has_changed, prepared, before), "a change, as by others", lambda: "none")
+                changes = changes or has_changed(prepared, before)
                 look_at_the_header(prepared, caller, answer)
+                if prepared.by_path is not None and not prepared.request_example.stays:
+                    prepared.again()
+                    by_path[name] = prepared.by_path.sent_by(caller)
+        look_at_the_paths(operation, by_path)
+
+
+def has_changed(prepared: Arranged, before: object) -> bool:
+    return bool(prepared.state() != before)
+
+
+def look_at_the_paths(operation: Operation, by_path: Mapping[str, Answer]) -> None:
+    """Where one of them is served by the path, all are; that no path is taken at all is told once, elsewhere."""
+    served = any(answer.is_served for answer in by_path.values())
+    for name, answer in by_path.items() if served else ():
+        with held_against([operation.served[name]], go_on=True):
+            must(answer.is_served, "served by the path as well", f"status {answer.status}", answer.exchange)
 
 
 def look_at_the_header(prepared: Arranged, caller: Caller, answer: Answer) -> None:
@@ -116,7 +144,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     with held_against([requirement], go_on=True):
         states.append(prepared.state())
         found.append(prepared.sent_by(caller))
-        found += [call.sent_by(caller) for call in in_other_forms(prepared)]
+        found += [call.sent_by(caller) for call in [*in_other_forms(prepared), *inside(prepared, caller)]]
         is_served = any(called.is_served for called in found)
         # Who is served has a right too many: what the text says of refusals is only to blame where one was meant.
         is_refusal = not is_served or (shows_change and prepared.state() == states[0])
@@ -150,6 +178,35 @@ def in_other_forms(prepared: Arranged) -> list[Prepared]:
     if prepared.operation.paginated:
         forms.append(replace(call, query={**call.query, "page": 2, "per_page": 1}))
     return forms
+
+
+#: What tells that somebody below the role has no more of it further inside: a read that the same role is needed for.
+WITNESSES = {
+    "projects": ("subgroup_project", "merge_request_approval_setting", "getProjectApprovalSettings"),
+    "groups": ("subgroup", "merge_request_approval_setting", "getGroupApprovalSettings"),
+}
+BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
+
+
+def inside(prepared: Arranged, caller: Caller) -> list[Prepared]:
+    """
+    Return the call for the project or group that lies further inside, by its path.
+
+    The profile need not say who is who there: it is left alone unless the caller is refused something there that takes
+    the role, and somebody else is served the same.
+    """
+    operation = prepared.operation
+    name, below, witness = WITNESSES.get(operation.path.split("/")[1], ("", "", operation.id))
+    nested = next(iter(current_run().profile.fixtures.get(name, ())), None)
+    owner = next((entry for entry in operation.parameters if entry.place == "path" and entry.name == "id"), None)
+    if witness == operation.id or caller.name not in BELOW_EVERY_ROLE or owner is None or nested is None:
+        return []
+    path = Path(f"/{operation.path.split('/')[1]}/{nested.id}") / below
+    if not (
+        nested.get("path") and caller.get(path).exchange.is_refusal and served_caller(operation).get(path).is_served
+    ):
+        return []
+    return [prepared.call.having(owner, nested["path"])]
 
 
 def shape(answer: Answer) -> str:
@@ -203,6 +260,7 @@ def altered(token: str) -> dict[str, str]:
         "cut-short": token[:-1],
         "without-its-beginning": token[1:],
         "with-more-behind": f"{token}x",
+        "with-more-in-front": f"x{token}",
     }
     return {what: text for what, text in found.items() if text and text != token}
 
@@ -223,10 +281,13 @@ def test_without_a_token_even_a_public_project_is_closed(
     public_project: Fixture,
 ) -> None:
     """The text makes no exception for what everybody may see."""
-    for path in paths_open_to(maintainer, public_project, at_most=3):
+    number, name = project_path(public_project), public_project.get("path")
+    forms = [number, *([f"/projects/{quote(name, safe='')}"] if name else [])]
+    for path in paths_open_to(maintainer, public_project, at_most=len(reads_of_a_project())):
         control = maintainer.get(path)
-        with verifies("authentication.anonymous-on-public-project"):
-            anonymous.get(path).must_be_refused(beside=control)
+        for form in forms:
+            with verifies("authentication.anonymous-on-public-project", go_on=True):
+                anonymous.get(path.replace(number, form, 1)).must_be_refused(beside=control)
 
 
 def test_whether_bearer_tokens_open_other_operations_is_noted(maintainer: Caller, project: Fixture) -> None:

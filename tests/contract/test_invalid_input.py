@@ -114,7 +114,7 @@ def tried(prepared: Arranged, requirement: str | None, send: Callable[[], list[A
     before = prepared.state() if has_state else None
     answers = send()
     after = prepared.state() if has_state else None
-    control = prepared.sent_by(served_caller(prepared.operation))
+    control = prepared.control(served_caller(prepared.operation))
     if has_state:
         with held_against(shared(requirement, "errors.refusal.changes-nothing", answers), go_on=True):
             is_served = any(answer.is_served for answer in (control, *answers))
@@ -178,7 +178,18 @@ def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
     right = prepared.call.path_values.get(parameter.name, body.get(parameter.name))
     by_path = prepared.by_path.path_values["id"] if prepared.by_path and parameter.name == "id" else None
     longer = (f"{by_path}-conformance-none",) if by_path else ()
-    return (UNUSED_ID, 0, 2**32 + (right if isinstance(right, int) else UNUSED_ID), *longer)
+    ids = ids_that_are_no_iids(prepared) if parameter.name == "merge_request_iid" else ()
+    return (UNUSED_ID, 0, 2**32 + (right if isinstance(right, int) else UNUSED_ID), *longer, *ids)
+
+
+def ids_that_are_no_iids(prepared: Arranged) -> tuple[int, ...]:
+    """Return the id of a merge request, where no merge request of its project has it for its iid."""
+    merge_request = prepared.place.fixture("merge_request")
+    number, (place, _, _) = merge_request.get("id"), prepared.call.path.partition("/merge_requests/")
+    if number in (None, merge_request.get("iid")):
+        return ()
+    is_none = prepared.keeper.get(f"{place}/merge_requests/{number}/approvals").exchange.is_refusal
+    return (number,) if is_none else ()
 
 
 def naming(operation: Operation) -> Iterator[tuple[Parameter, str | None]]:

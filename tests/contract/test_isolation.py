@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,10 +76,21 @@ def test_a_write_leaves_the_rest_of_the_world(operation: Operation, surroundings
             caller, call = served_caller(operation), of_a_copy(prepared)
             before = whole.renewed(about=call)
             call.sent_by(caller).given_served()
+            for other in once_more(call):
+                other.sent_by(caller)
             look(before, Permission(current_run().profile, call, caller, before))
     finally:
         # What could not be read or arranged is left to the tests that are about just that.
         results.settle(results.declared)
+
+
+def once_more(call: Prepared) -> list[Prepared]:
+    """Return the call with its switches the other way round, and the deletion of what is deleted already."""
+    body = call.body if isinstance(call.body, dict) else {}
+    turned = {name: not value for name, value in body.items() if isinstance(value, bool)}
+    if turned and call.operation.method in ("PUT", "PATCH"):
+        return [replace(call, body={**body, **turned})]
+    return [call] if call.operation.method == "DELETE" else []
 
 
 def of_a_copy(prepared: Arranged) -> Prepared:

@@ -129,8 +129,12 @@ def test_two_who_set_up_at_the_same_time_both_have_set_up(
                 answer.given_served()
             listed = maintainer.whole_list(path)
             listed.must_contain_once(slug=slug_of(first)).must_contain_once(slug=slug_of(second))
-            for integration in pair:
-                given_disabled(maintainer, path, integration)
+            for answer in at_once(
+                *(partial(who.delete, path / slug_of(one)) for who, one in zip((maintainer, owner), pair, strict=True))
+            ):
+                answer.given_served()
+            for one in pair:
+                maintainer.whole_list(path).must_not_contain(slug=slug_of(one), after=listed)
 
 
 def test_each_of_two_integrations_shows_its_own_settings(

@@ -341,8 +341,14 @@ def test_two_who_add_at_the_same_time_both_have_added(
                 partial(owner.post, path, allowlist.body(second.id)),
             ):
                 added.given_served()
-            maintainer.list(path).must_contain_once(id=first.id).must_contain_once(id=second.id)
-            allowlist.given_removed(maintainer, project, first.id, second.id)
+            listed = maintainer.list(path).must_contain_once(id=first.id).must_contain_once(id=second.id)
+            allowlist.given_removed(maintainer, project, second.id)
+            for done in at_once(
+                partial(maintainer.delete, path / first.id), partial(owner.post, path, allowlist.body(second.id))
+            ):
+                done.given_served()
+            maintainer.list(path).must_contain_once(id=second.id).must_not_contain(id=first.id, after=listed)
+            allowlist.given_removed(maintainer, project, second.id)
 
 
 def test_a_change_of_one_list_leaves_the_other(

@@ -198,13 +198,16 @@ def test_approving_another_commit_conflicts(
 
 
 def other_shas(merge_request: Fixture) -> list[str]:
-    """Return commits that are not the HEAD: two as like it as can be, and the HEAD of another merge request."""
+    """Return commits that are not the HEAD: three as like it as can be, and the HEAD of another merge request."""
     head = str(merge_request.get("sha") or "")
     if not head:
         return [OTHER_SHA]
     beside = current_run().profile.fixtures.get("second_merge_request", ())
     heads = [one["sha"] for one in beside if one.get("sha") not in (None, head)]
-    return [OTHER_SHA, f"{head[:-1]}{other_digit(head[-1])}", f"{other_digit(head[0])}{head[1:]}", *heads]
+    like = [
+        f"{head[:place]}{other_digit(head[place])}{head[place + 1 :]}" for place in (0, len(head) // 2, len(head) - 1)
+    ]
+    return [OTHER_SHA, *like, *heads]
 
 
 def other_digit(digit: str) -> str:

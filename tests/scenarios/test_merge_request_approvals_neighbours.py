@@ -166,8 +166,14 @@ def test_two_approvals_at_once_are_both_kept(
             for answer in answers:
                 answer.given_served()
             must_be_approved_by(maintainer, joint_review, *before, *map(user_id, both))
-            for caller in both:
-                caller.post(joint_review / "unapprove").given_served()
+            second_approver.post(joint_review / "unapprove").given_served()
+            for answer in at_once(
+                partial(approver.post, joint_review / "unapprove"),
+                partial(second_approver.post, joint_review / "approve"),
+            ):
+                answer.given_served()
+            must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
+            second_approver.post(joint_review / "unapprove").given_served()
 
 
 def test_two_rules_created_at_once_are_both_kept(

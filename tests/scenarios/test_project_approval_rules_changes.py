@@ -145,6 +145,22 @@ def test_two_rules_created_at_once_are_both_kept(maintainer: Caller, owner: Call
             in_list(maintainer, project_rules, number).must_hold(**wanted)
 
 
+def test_two_rules_changed_at_once_are_both_changed(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
+    """Both callers are told that it was done; who was refused meanwhile would show nothing."""
+    rules = [created(maintainer, project_rules)["id"] for _ in range(2)]
+    bodies = [changed(maintainer, name=fresh_name(), approvals_required=number) for number in (2, 3)]
+    with verifies("project-approval-rules.update.at-once"):
+        answers = at_once(
+            *(
+                partial(caller.put, project_rules / number, body)
+                for caller, number, body in zip((maintainer, owner), rules, bodies, strict=True)
+            )
+        )
+        for answer, number, body in zip(answers, rules, bodies, strict=True):
+            answer.given_served()
+            in_list(maintainer, project_rules, number).must_hold(name=body["name"])
+
+
 def test_the_older_of_two_rules_is_read_under_its_own_number(maintainer: Caller, project_rules: Path) -> None:
     rules = [created(maintainer, project_rules) for _ in range(2)]
     with verifies("project-approval-rules.read"):
@@ -161,12 +177,11 @@ def test_whoever_has_read_before_sees_a_change_and_a_deletion(
     number = created(maintainer, project_rules)["id"]
     alone = owner.get(project_rules / number)
     listed = owner.list(project_rules)
-    body = changed(maintainer)
-    maintainer.put(project_rules / number, body).given_served()
     with verifies("project-approval-rules.update.stored"):
-        wanted = {name: body[name] for name in ("name", "approvals_required")}
-        by_id(owner, project_rules, number).must_hold(**wanted)
-        in_list(owner, project_rules, number).must_hold(**wanted)
+        for wanted in ({"name": fresh_name(), "approvals_required": more} for more in (2, 3)):
+            maintainer.put(project_rules / number, {**changed(maintainer), **wanted}).given_served()
+            by_id(owner, project_rules, number).must_hold(**wanted)
+            in_list(owner, project_rules, number).must_hold(**wanted)
     maintainer.delete(project_rules / number).given_served()
     with verifies("project-approval-rules.delete.gone", go_on=True):
         owner.get(project_rules / number).must_be_refused(beside=alone)

@@ -265,6 +265,12 @@ def one_of_two_rules_is_lost(service: Service) -> None:
     losing(service, service.approval_rules, "add_rule")
 
 
+@fault("project-approval-rules.update.at-once")
+def one_of_two_changes_is_lost(service: Service) -> None:
+    """Of two rules that are changed at the same time the first stays as it was."""
+    losing(service, service.approval_rules, "update_rule")
+
+
 #: How many looks without a change end the wait of a call that shall meet others: after some change, and before any.
 _CALM_AFTER_CHANGES, _CALM_WITHOUT = 8, 12
 

@@ -27,14 +27,13 @@ from conformance.suite.arrange.request_examples import (
     prepare,
 )
 from conformance.suite.context import NotTested, Unmet, current_run, current_test
-from conformance.suite.expectations import Caller
+from conformance.suite.expectations import Answer, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.contract import Operation
     from conformance.suite.context import Run
-    from conformance.suite.expectations import Answer
 
 __all__ = [
     "ABSENT",
@@ -121,7 +120,15 @@ class Arranged:
 
     def sent_by(self, caller: Caller) -> Answer:
         """Send the call by an actor."""
-        return self.call.sent_by(caller)
+        answer = self.call.sent_by(caller)
+        if self.request_example.stays and answer.is_served:
+            current_run().made_for_good[self.operation.id, caller.name] = answer.exchange
+        return answer
+
+    def control(self, caller: Caller) -> Answer:
+        """Return how the right call is answered; what it makes for good is made once in a run by the same actor."""
+        known = current_run().made_for_good.get((self.operation.id, caller.name))
+        return self.sent_by(caller) if known is None else Answer(known)
 
     @property
     def by_path(self) -> Prepared | None:

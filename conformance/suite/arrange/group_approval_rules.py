@@ -82,7 +82,7 @@ AREA = Area(
     },
     request_examples={
         "listGroupApprovalRules": RequestExample(before=_with_entry, fill=_fill),
-        "createGroupApprovalRule": RequestExample(body=_new, state=_state),
+        "createGroupApprovalRule": RequestExample(body=_new, state=_state, stays=True),
         "updateGroupApprovalRule": RequestExample(before=_with_rule, body=_change, state=_state),
     },
 )

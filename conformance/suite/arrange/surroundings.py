@@ -38,7 +38,7 @@ class Surroundings:
         What was made for an earlier one stays if it is needed here too, and is put back otherwise. What the target
         does not let be made or put back is for other tests to find.
         """
-        wanted = (*_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ()))
+        wanted = dict.fromkeys((*_AROUND_ALL, *_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ())))
         for part in [part for part in reversed(self._made) if part not in wanted]:
             self._made.pop(part).close()
         for part in wanted:
@@ -153,17 +153,20 @@ def _named(place: Place) -> dict[str, list[int]]:
     return {"user_ids": numbers} if numbers else {}
 
 
-_RULES = (_project_rule("project"), _project_rule("sibling_project"), _rule_of_another_merge_request)
+_RULE, _ENTRY, _INTEGRATION = _project_rule("project"), _entries(PROJECTS, "project", -1), _integration("project", 1)
+#: What a call of another area could hit.
+_AROUND_ALL: tuple[Part, ...] = (_RULE, _ENTRY, _INTEGRATION)
+_RULES = (_RULE, _project_rule("sibling_project"), _rule_of_another_merge_request)
 _AROUND_AREAS: Mapping[str, tuple[Part, ...]] = {
-    "job-token-scope": tuple(
-        _entries(allowlist, name, -1) for name in ("project", "sibling_project") for allowlist in ALLOWLISTS
+    "job-token-scope": (
+        _entries(GROUPS, "project", -1),
+        *(_entries(allowlist, "sibling_project", -1) for allowlist in ALLOWLISTS),
     ),
     "project-approval-rules": _RULES,
     "merge-request-approvals": _RULES,
     "group-approval-rules": _RULES,
     "approval-settings": _RULES,
     "project-approval-configuration": _RULES,
-    "integrations": (_integration("project", 1),),
 }
 #: What only some calls could hit, and what would hide that others reach too far.
 _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
