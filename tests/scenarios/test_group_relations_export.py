@@ -322,7 +322,7 @@ def test_a_download_names_a_relation_of_the_group(export: Export) -> None:
         export.download(relation=None).must_be_refused(beside=control)
     known = {export.relation, *export.others()}
     with verifies("group-relations-export.download.unknown-relation"):
-        for name in {NO_RELATION, export.relation[:-1], f"{export.relation}-none"} - known:
+        for name in {NO_RELATION, export.relation[:-1], f"{export.relation}-none"} - {*known, ""}:
             export.download(relation=name).must_be_refused(beside=control)
 
 
