@@ -191,6 +191,16 @@ def _status_faults(operation: Operation) -> Iterator[Fault]:
         f"{operation.label} answers {wrong} where {response.status} is due.",
         lambda service: altering(service, route_key(operation), other_status),
     )
+
+    def refused(_: Request, answer: Response) -> None:
+        answer.status, answer.content, answer.has_content = 404, {"message": "404 Not Found"}, True
+
+    yield Fault(
+        f"{operation.id}: refuses everybody",
+        response.requirement,
+        f"{operation.label} does what it is asked and answers 404.",
+        lambda service: altering(service, route_key(operation), refused),
+    )
     if response.status == "204":
         yield Fault(
             f"{operation.id}: 204 with a body",
@@ -226,6 +236,13 @@ def _role_faults(operation: Operation) -> Iterator[Fault]:
             f"{operation.label} refuses {actor}.",
             _keeping_out(key, actor),
         )
+        if "{id}" in operation.path and len(operation.served) > 1:
+            yield Fault(
+                f"{operation.id}: keeps {actor} out by the path",
+                requirement,
+                f"{operation.label} refuses {actor} where the path names what is called.",
+                _keeping_out(key, actor, when=_names_by_path),
+            )
 
 
 def _privileged(operation: Operation) -> str:
@@ -263,7 +280,7 @@ def _letting_in(
     return apply
 
 
-def _keeping_out(key: str, actor: str) -> Callable[[Service], None]:
+def _keeping_out(key: str, actor: str, when: Callable[[Request], bool] = _in_any_form) -> Callable[[Service], None]:
     def apply(service: Service) -> None:
         from conformance.reference.errors import ForbiddenError  # noqa: PLC0415 - the engine needs it nowhere else
 
@@ -271,7 +288,8 @@ def _keeping_out(key: str, actor: str) -> Callable[[Service], None]:
 
         def strict(request: Request) -> None:
             admit(request)
-            if is_route(request.route, key) and service.access.token_text(request) == actors[actor].token:
+            is_kept_out = is_route(request.route, key) and when(request)
+            if is_kept_out and service.access.token_text(request) == actors[actor].token:
                 raise ForbiddenError
 
         service.access.admit = strict  # type: ignore[assignment, method-assign]
@@ -293,16 +311,22 @@ def _parameter_faults(operation: Operation) -> Iterator[Fault]:
                 f"{operation.label} accepts a call without {parameter.name}.",
                 _accepting(operation, _is_missing(parameter.name)),
             )
+            yield Fault(
+                f"{operation.id}: breaks without {parameter.name}",
+                parameter.requirement_required,
+                f"{operation.label} is a server error without {parameter.name}.",
+                _breaking_on(operation, _is_missing(parameter.name)),
+            )
         wrong = _is_of_wrong_type(operation.document, parameter)
         may_drop = not parameter.required or "dropped" in parameter.schema.get("x-tolerates", ())
-        if parameter.requirement and wrong and may_drop:
+        if parameter.requirement and wrong:
             yield Fault(
                 f"{operation.id}: breaks on a wrong {parameter.name}",
                 parameter.requirement,
                 f"{operation.label} is a server error with a {parameter.name} that cannot be read.",
                 _breaking_on(operation, wrong),
             )
-        elif parameter.requirement and wrong:
+        if parameter.requirement and wrong and not may_drop:
             yield Fault(
                 f"{operation.id}: takes any {parameter.name}",
                 parameter.requirement,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from conformance import __version__
-from conformance.contract import Contract
+from conformance.contract import Contract, Level
 from conformance.errors import UsageError
 
 
@@ -59,15 +60,51 @@ def _faults(proof: Any) -> dict[str, Any] | None:
         "sorts": "written: by hand, for one requirement each. rule: a role, status, parameter or page of the contract "
         "broken. schema: one place of a schema broken; these test the engine, and prove nothing of the contract.",
         "left_out": "drawn calls beyond six of an operation, every seed but one, and latency",
+        "musts": _musts(proof["rows"]),
     }
+
+
+def _musts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how many faults, of how many kinds, the statements that must hold have; those of schemas apart."""
+    contract = Contract.load()
+    musts = [one for one in contract.requirements.values() if one.tested and one.level is Level.MUST]
+    own: dict[str, list[str]] = {one.id: [] for one in musts}
+    of_schemas: set[str] = set()
+    for row in rows:
+        if row["sort"] == "schema":
+            of_schemas.add(row["requirement"])
+        elif row["requirement"] in own:
+            own[row["requirement"]].append(_kind(row))
+    single = [one for one in musts if len(set(own[one.id])) == 1]
+    return {
+        "all": len(musts),
+        "two_kinds": sum(len(set(kinds)) > 1 for kinds in own.values()),
+        "two_faults": sum(len(kinds) > 1 for kinds in own.values()),
+        "one_kind": len(single),
+        "one_kind_by_area": dict(Counter(one.area for one in single)),
+        "schemas_alone": sum(not kinds and name in of_schemas for name, kinds in own.items()),
+        "none": [name for name, kinds in own.items() if not kinds and name not in of_schemas],
+        "kinds": "two faults are of different kinds where the checks that saw them expected different things, whatever "
+        "the numbers and values; faults of schemas are left out",
+    }
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """Return what the check that saw a fault expected, without numbers, values and names of this run."""
+    expected = str(row["reason"] or "").removeprefix("expected ").partition("; got ")[0].partition(":")[0]
+    return re.sub(r"\[.*|\{.*|[\d\"']+|conformance-\w+", "", expected).strip()
 
 
 def _foreign(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
-    unseen = [row["fault"] for row in found["results"] if row["verdict"] != "non-conformant"]
-    kept = {name: found[name] for name in ("seen", "tried", "known", "by_dimension")}
-    return {**kept, "unseen": unseen, "left_out": "whether the requirement that failed fits the fault is for a reader"}
+    unseen = [row["fault"] for row in found["results"] if not row["seen"]]
+    kept = {name: found[name] for name in ("seen", "tried", "known", "by_dimension", "how")}
+    return {
+        **kept,
+        "unseen": unseen,
+        "left_out": "that a failure is of the fault's area is held; the rest a reader judges",
+    }
 
 
 def _without_results(found: Any) -> dict[str, Any] | None:

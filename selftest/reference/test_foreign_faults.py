@@ -15,6 +15,7 @@ import pytest
 from conformance.proof.foreign import ForeignFault, faults
 from conformance.reference import EmbeddedServer, Service, create_service
 from selftest.conftest import NO_AUTHORITIES
+from selftest.reference.crossing_chapters import crossings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +99,7 @@ class Story:
         self._completions()
         self._tokens()
         self._at_once()
+        crossings(self)
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):
             for form in ("id", "path"):
