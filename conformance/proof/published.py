@@ -20,12 +20,13 @@ from conformance.errors import UsageError
 @click.argument("file", type=click.Path(path_type=Path))
 def main(source: Path, file: Path) -> None:
     """Gather from the folder SOURCE what the parts of the proof wrote there, and write the figures to FILE."""
+    foreign = _read(source / "foreign.json")
     figures = {
         "suite": __version__,
         "contract": Contract.load().digest,
         "reference": _reference(_read(source / "report.json")),
-        "faults": _faults(_read(source / "proof" / "proof.json")),
-        "foreign_faults": _foreign(_read(source / "foreign.json")),
+        "faults": _faults(_read(source / "proof" / "proof.json"), foreign),
+        "foreign_faults": _foreign(foreign),
         "legal_services": _without_results(_read(source / "legal.json")),
         "networks": _without_results(_read(source / "chaos.json")),
     }
@@ -50,7 +51,7 @@ def _reference(report: Any) -> dict[str, Any] | None:
     return {"verdict": report["verdict"], **report["owed"], **about, "headline": report["headline"]}
 
 
-def _faults(proof: Any) -> dict[str, Any] | None:
+def _faults(proof: Any, foreign: Any) -> dict[str, Any] | None:
     if proof is None:
         return None
     tried = Counter(row["sort"] for row in proof["rows"])
@@ -60,8 +61,19 @@ def _faults(proof: Any) -> dict[str, Any] | None:
         "sorts": "written: by hand, for one requirement each. rule: a role, status, parameter or page of the contract "
         "broken. schema: one place of a schema broken; these test the engine, and prove nothing of the contract.",
         "left_out": "drawn calls beyond six of an operation, every seed but one, and latency",
-        "musts": _musts(proof["rows"]),
+        "musts": _musts([*proof["rows"], *_seen_of(foreign)]),
     }
+
+
+def _seen_of(foreign: Any) -> list[dict[str, Any]]:
+    """Return what the suite saw first of each foreign fault, as a row of the proof."""
+    rows = []
+    for one in foreign["results"] if foreign is not None else ():
+        requirement, _, seen = one["because"].partition(" in ")
+        if one["seen"] and ": expected " in seen:
+            reason = f"expected {seen.partition(': expected ')[2]}"
+            rows.append({"sort": "foreign", "requirement": requirement, "reason": reason})
+    return rows
 
 
 def _musts(rows: list[dict[str, Any]]) -> dict[str, Any]:

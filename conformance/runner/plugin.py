@@ -292,7 +292,7 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
     """Close the test during which the run was interrupted."""
     for item in session.items:
         running = item.stash.get(_RUNNING, None)
-        if running is not None and id_of(item) not in state.ended:
+        if running is not None and _ATTEMPTS in item.stash and id_of(item) not in state.ended:
             running.test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
             running.end()
             _ended(item, state, running.test, is_last=True)

@@ -48,7 +48,7 @@ def of_two_rules_one_is_lost(service: Service) -> None:
     _table(service, service.approval_rules.rules, "POST /projects/:id/approval_rules")
 
 
-@foreign(_DIMENSION, "Project approval rules: POST")
+@foreign(_DIMENSION, "Merge request approvals: POST of a rule")
 def two_rules_get_one_id(service: Service) -> None:
     """Two rules of a merge request that are made at the same time get the same id, and one of them is lost."""
     sequences = service.store._sequences
