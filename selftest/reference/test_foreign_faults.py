@@ -98,8 +98,8 @@ class Story:
         self._exports()
         self._completions()
         self._tokens()
-        self._at_once()
         crossings(self)
+        self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):
             for form in ("id", "path"):
@@ -387,7 +387,7 @@ class Story:
                 for batch in batches:
                     self.call("owner", "GET", f"{group}/download?relation={relation}{batch}")
 
-    def _until_finished(self, path: str) -> None:
+    def until_finished(self, path: str) -> None:
         while not all(one["status"] == 1 for one in self.client.get(path, headers=self._owner()).json()):
             pass
 
@@ -430,20 +430,20 @@ class Story:
         )
         for read, method, path, one, other in pairs:
             self.at_once(("owner", method, path, one), ("admin", method, path, other))
-            self._count(read)
+            self.count(read)
         self.at_once(
             ("maintainer", "PUT", f"{project}/integrations/slack", slack),
             ("owner", "PUT", f"{project}/integrations/mattermost", slack),
         )
-        self._count(f"{project}/integrations")
+        self.count(f"{project}/integrations")
         self.at_once(
             ("maintainer", "POST", f"{scope}/allowlist", {"target_project_id": targets[2]}),
             ("owner", "POST", f"{scope}/groups_allowlist", {"target_group_id": groups[2]}),
         )
-        self._count(f"{scope}/allowlist")
-        self._count(f"{scope}/groups_allowlist")
+        self.count(f"{scope}/allowlist")
+        self.count(f"{scope}/groups_allowlist")
 
-    def _count(self, path: str) -> None:
+    def count(self, path: str) -> None:
         found = self.client.get(path, headers=self._owner()).json()
         if isinstance(found, dict) and "approved_by" in found:
             found = found["approved_by"]

@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead, is_served, let_in
 from conformance.reference.areas.approval_rule_records import Level
 from conformance.reference.areas.approval_settings import Setting
@@ -201,18 +203,21 @@ def files_hold_everything_twice(service: Service) -> None:
 @foreign(_CONTENT, "Group relations export: of a group")
 def downloads_by_path_are_of_another_group(service: Service) -> None:
     """The download of a group that is named by its path has the objects of another group in it."""
-    other = service.identities.groups[service.world.one("sibling_group").id]
+    other, theirs = service.identities.groups[service.world.one("sibling_group").id], list[Any]()
+    exports = service.group_relations_export
+
+    @instead(exports, "file")
+    def _(file: Any, lines: Any) -> bytes:
+        return bytes(file(theirs.pop() if theirs else lines))
 
     @handling(service, "GET /groups/:id/export_relations/download")
     def _(handler: Any, request: Any) -> Any:
-        if by_path(request):
-            exports, group = service.group_relations_export, request.group
-            relation = request.parameters.optional_string("relation")
-            known = exports.exports.get((group.id, relation))
-            if known is not None and not known.batched:
-                exports.schedule(other, batched=False)
-                request.admit(request.caller, other)
-        return handler(request)
+        relation = request.parameters.optional_string("relation")
+        if by_path(request) and not request.parameters.given("batch_number"):
+            theirs[:] = [tuple(orjson.dumps(one) for one in exports.relations(other).get(relation, ()))]
+        answer = handler(request)
+        theirs.clear()
+        return answer
 
 
 @foreign(_CONTENT, "Group relations export: file name")
