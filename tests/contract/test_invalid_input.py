@@ -183,10 +183,14 @@ def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
 
 
 def ids_that_are_no_iids(prepared: Arranged) -> tuple[int, ...]:
-    """Return the id of a merge request, where no merge request of its project has it for its iid."""
+    """
+    Return the id of a merge request, where no merge request of its project has it for its iid.
+
+    For calls that read alone: a run writes to no merge request whose iid the profile does not give.
+    """
     merge_request = prepared.place.fixture("merge_request")
     number, (place, _, _) = merge_request.get("id"), prepared.call.path.partition("/merge_requests/")
-    if number in (None, merge_request.get("iid")):
+    if number in (None, merge_request.get("iid")) or not prepared.operation.is_read:
         return ()
     is_none = prepared.keeper.get(f"{place}/merge_requests/{number}/approvals").exchange.is_refusal
     return (number,) if is_none else ()
