@@ -22,8 +22,8 @@ from pathlib import Path
 import yaml
 
 from conformance.contract import Contract
-from conformance.reference import EmbeddedServer, Service, create_service
-from conformance.target.embedded import profile_data
+from conformance.reference import EmbeddedServer, Service
+from conformance.target.embedded import prepared_service, profile_data
 
 VERSION = "17.7"
 EXAMPLES = 20
@@ -126,7 +126,7 @@ def tier(examples: int, *options: str) -> list[str]:
 def sitting(latency_ms: float, folder: Path) -> list[Result]:
     """Measure all contenders against one server each, one after the other."""
     folder.mkdir()
-    service = create_service(version=VERSION)
+    service = prepared_service(version=VERSION)
     at_once = ("--concurrency", str(AT_ONCE))
     workers = "8" if latency_ms else "1"
     with EmbeddedServer(service, latency_ms=latency_ms) as server:
@@ -153,7 +153,7 @@ def sitting(latency_ms: float, folder: Path) -> list[Result]:
 def growth(folder: Path) -> list[Result]:
     """Measure how the cost grows with the examples, and with the operations."""
     folder.mkdir()
-    service = create_service(version=VERSION)
+    service = prepared_service(version=VERSION)
     with EmbeddedServer(service) as server:
         profile = profile_data(service.world, server.base_url, VERSION)
         (folder / "target.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")

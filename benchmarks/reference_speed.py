@@ -29,9 +29,9 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from conformance.reference import create_service
 from conformance.reference.identity import NewSubject
 from conformance.reference.serving import serve
+from conformance.target.embedded import prepared_service
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -52,7 +52,7 @@ READS = {
     "current user": "/user",
     "job token scope": "/projects/{project}/job_token_scope",
     "full page of 20 allowlist entries": "/projects/{project}/job_token_scope/allowlist",
-    "project by encoded path": "/projects/automation%2Fpipeline",
+    "project by encoded path": "/projects/world-1-group%2Fproject",
     "project approval rules": "/projects/{project}/approval_rules",
     "merge request approvals": "/projects/{project}/merge_requests/1/approvals",
     "merge request approval state": "/projects/{project}/merge_requests/1/approval_state",
@@ -86,12 +86,12 @@ def serve_bare() -> None:
 
 def serve_reference() -> None:
     """Serve the reference, its main project with an allowlist of more than one page."""
-    service = create_service()
+    service = prepared_service()
     project = service.identities.projects[service.world.one("project").id]
     for number in range(ENTRIES):
         service.job_token_scope.add_project(project, _new_project(service, f"entry-{number}"))
     token = service.world.actors["maintainer"].token
-    serve("17.7", "127.0.0.1", 0, 0, False, lambda url: print(url, token, project.id, flush=True), service)
+    serve(service, "127.0.0.1", 0, 0, False, lambda url: print(url, token, project.id, flush=True))
 
 
 def _new_project(service: Service, path: str) -> Project:
@@ -255,11 +255,12 @@ def measure_start() -> None:
     """Print how long it takes from making a service, and from starting a process, to the first answer."""
     script = (
         "import time; begun = time.perf_counter()\n"
-        "from conformance.reference import EmbeddedServer, create_service\n"
+        "from conformance.reference import EmbeddedServer\n"
+        "from conformance.target.embedded import prepared_service\n"
         "imported = time.perf_counter()\n"
         "import urllib.request, urllib.error\n"
         "making = time.perf_counter()\n"
-        "with EmbeddedServer(create_service()) as server:\n"
+        "with EmbeddedServer(prepared_service()) as server:\n"
         "    try: urllib.request.urlopen(server.base_url + '/api/v4/version')\n"
         "    except urllib.error.HTTPError: print(time.perf_counter() - making, imported - begun)\n"
     )

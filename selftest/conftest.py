@@ -20,9 +20,9 @@ import yaml
 
 from conformance.cli import main
 from conformance.contract import Contract
-from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.reference import EmbeddedServer, Service
 from conformance.suite.context import Run, TestContext, testing
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import prepared_service, profile_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -125,7 +125,7 @@ def write_profile(tmp_path: Path) -> Callable[..., Path]:
 
 @contextmanager
 def serving(service: Service | None = None, latency_ms: float = 0) -> Iterator[tuple[Service, str]]:
-    served = service or create_service(version=VERSION)
+    served = service or prepared_service(version=VERSION)
     with EmbeddedServer(served, latency_ms=latency_ms) as server:
         yield served, server.base_url
 

@@ -14,12 +14,11 @@ from conformance.contract import Version
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client, TargetGoneError
-from conformance.reference import create_service
 from conformance.reference.serving import serve as serve_reference
 from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
 from conformance.target.check import Finding, State, as_table, check_profile
-from conformance.target.embedded import profile_of
+from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.example import example_profile
 from conformance.target.mending import mend
 from conformance.target.preflight import RoleProof, preflight, prove_roles, undeclared
@@ -178,12 +177,12 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     known = Version.parse_known(version)
     if known is None:
         raise UsageError("The reference needs a version to have, such as 17.7.")
-    service = create_service(version=version, worlds=worlds)
+    service = prepared_service(version, worlds=worlds)
 
     def say(base_url: str) -> None:
         if admin_token_out is not None:
             admin_token_out.touch(mode=0o600)
-            admin_token_out.write_text(service.world.actors["admin"].token + "\n", encoding="utf-8")
+            admin_token_out.write_text(service.administrator.token + "\n", encoding="utf-8")
         if profile_out is not None:
             data = profile_of(service, base_url, str(known))
             profile_out.write_text(yaml.safe_dump(data, sort_keys=False, width=110), encoding="utf-8")
@@ -191,5 +190,5 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
         if profile_out is not None:
             click.echo(f"\nTarget profile: {profile_out}. Test it with: conformance run --target {profile_out}")
 
-    serve_reference(version, host, port, latency, True, say, service)
+    serve_reference(service, host, port, latency, True, say)
     click.echo("Stopped.")

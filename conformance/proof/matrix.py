@@ -12,14 +12,14 @@ import pytest
 
 from conformance.contract import Contract
 from conformance.proof.reasons import is_the_reason, reason_of, reasons_for
-from conformance.reference import EmbeddedServer, create_service
+from conformance.reference import EmbeddedServer
 from conformance.reference.clock import Clock
 from conformance.results.record import Check, Outcome
 from conformance.runner.collection import id_of
 from conformance.runner.plugin import SESSION
 from conformance.suite import load
 from conformance.suite.context import Run
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.names import FEATURES
 from conformance.target.profile import profile_from
 
@@ -202,7 +202,7 @@ class Bench:
         Times without any call pass at once: the clock of the service is put forward.
         """
         with ExitStack() as stack:
-            self._server = stack.enter_context(EmbeddedServer(create_service(version=self._version)))
+            self._server = stack.enter_context(EmbeddedServer(prepared_service(version=self._version)))
             let_pass, load.let_pass = load.let_pass, self._clock.skip
             try:
                 yield replace(self._profile(None), features=dict.fromkeys(FEATURES, True))
@@ -213,7 +213,7 @@ class Bench:
         """Let pytest run one test on a service of its own, with a fault or without, and return what it checked."""
         if self._server is None:
             raise RuntimeError("The tests were run before the server was up.")
-        service = create_service(version=self._version, choices=ground.choices, clock=self._clock)
+        service = prepared_service(version=self._version, choices=ground.choices, clock=self._clock)
         if fault is not None:
             fault.apply(service)
         self._server.serve(service)
@@ -234,7 +234,7 @@ class Bench:
     def _profile(self, ground: Ground | None) -> Profile:
         if ground not in self._profiles:
             choices = ground.choices if ground is not None else None
-            world = create_service(version=self._version, choices=choices).world
+            world = prepared_service(version=self._version, choices=choices).world
             data = profile_data(world, self._server.base_url if self._server else "", self._version)
             # What a faulty service never finishes need not be waited for as long as what a real one might.
             data["limits"] = {**data["limits"], "deadline_seconds": _DEADLINE_SECONDS}

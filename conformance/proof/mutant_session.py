@@ -87,13 +87,12 @@ def likeness(module: str, areas: Iterable[str]) -> int:
 def _served(version: str) -> Iterator[Profile]:
     """Serve the reference; times without any call pass at once, for its clock is put forward."""
     from conformance.proof.matrix import MovedClock  # noqa: PLC0415 - see above
-    from conformance.reference import create_service  # noqa: PLC0415
     from conformance.suite import load  # noqa: PLC0415
-    from conformance.target.embedded import embedded_target  # noqa: PLC0415
+    from conformance.target.embedded import embedded_target, prepared_service  # noqa: PLC0415
 
     clock = MovedClock()
     load.let_pass = clock.skip
-    with embedded_target(version, create_service(version=version, clock=clock)) as profile:
+    with embedded_target(version, prepared_service(version=version, clock=clock)) as profile:
         yield replace(profile, features={**profile.features, "completion_rate_limit": True})
 
 

@@ -19,10 +19,10 @@ from conformance.contract import Contract
 from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
 from conformance.proof.variant_runs import VariantRun, added_up, run_side_by_side
-from conformance.reference import EmbeddedServer, create_service
+from conformance.reference import EmbeddedServer
 from conformance.reference.world import build_world
 from conformance.results.reading import read_record
-from conformance.target.embedded import DEFAULT_VERSION, profile_data
+from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ def in_random_orders(
 
 def at_the_same_time(number: int, *options: str, version: str = DEFAULT_VERSION) -> tuple[VariantResult, ...]:
     """Run the suite several times at once against one server, each run with a world of its own on it."""
-    service = create_service(version=version)
+    service = prepared_service(version=version)
     worlds = [service.world]
     for count in range(2, number + 1):
         service.settle(build_world(service, f"-{count}"))

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import ContractError
-from conformance.reference import Choices, EmbeddedServer, create_service
+from conformance.reference import Choices, EmbeddedServer
 from conformance.results.reading import read_record
 from conformance.results.record import Check, Reason, RunRecord, TestOutcome
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
 from conformance.runner.collection import id_of
 from conformance.runner.location import suite_arguments
 from conformance.runner.plugin import SESSION
-from conformance.target.embedded import DEFAULT_VERSION, profile_data
+from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class _Serving:
         one = self.one
         # Of an unknown version the reference plays the one it has by itself.
         played = DEFAULT_VERSION if one.version == UNKNOWN else one.version
-        service = create_service(version=played, choices=one.choices)
+        service = prepared_service(version=played, choices=one.choices)
         for alter in one.alterations:
             alter(service)
         with EmbeddedServer(service) as server:

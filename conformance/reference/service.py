@@ -27,6 +27,7 @@ from conformance.reference.areas import (
 )
 from conformance.reference.choices import Choices
 from conformance.reference.core import Core
+from conformance.reference.identity import NewUser
 from conformance.reference.provisioning import (
     members,
     merge_requests,
@@ -39,10 +40,10 @@ from conformance.reference.provisioning import (
 )
 from conformance.reference.routing import Routes
 from conformance.reference.versions import DEFAULT_VERSION, Version, supported
-from conformance.reference.world import World, build_world
+from conformance.reference.world import ActorRecord, World
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from conformance.reference.areas.administration import Administration
     from conformance.reference.areas.approval_rules import ApprovalRules
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from conformance.reference.provisioning.sources import Sources
     from conformance.reference.provisioning.tokens import AccessTokens
     from conformance.reference.provisioning.variables import Variables
+    from conformance.reference.store import Snapshot
 
     Transformer = Callable[[Route, Request, Response], Response]
 
@@ -162,17 +164,38 @@ class Service(Core):
         # What happens between reading a request and acting on it: nothing, unless callers are to meet there.
         self.interruption: Callable[[Request], Awaitable[None]] | None = None
         self.worlds: list[World] = []
+        self.administrator = self._begin()
         self._beginning = self.store.snapshot()
 
-    def settle(self, world: World) -> None:
-        """Let every area add its part to a seeded world, and remember this state as the beginning."""
-        self.world = world
-        for area in AREAS:
-            world.fixtures.update(self.area(area.behaviour).seed(world))
-        self._beginning = self.store.snapshot()
+    def _begin(self) -> ActorRecord:
+        """Make the administrator whom an installation begins with."""
+        password = self.identities.secret("password root")
+        root = self.identities.create_user(
+            NewUser(username="root", name="Administrator", password=password, admin=True)
+        )
+        return ActorRecord(root.id, root.username, self.identities.issue_token(root).value, password, "admin")
+
+    def settle(self, *worlds: World) -> None:
+        """Let every area add to prepared worlds what no call makes, and remember this state as the beginning."""
+        for world in worlds:
+            for area in AREAS:
+                world.fixtures.update(self.area(area.behaviour).seed(world))
+        self.begin_with(self.store.snapshot(), worlds)
+
+    def begin_with(self, beginning: Snapshot, worlds: Iterable[World]) -> None:
+        """Begin as another service of the same version, choices and seed did, with worlds that are prepared there."""
+        self.worlds = [World(dict(world.actors), dict(world.fixtures)) for world in worlds]
+        self.world = self.worlds[0] if self.worlds else World()
+        self._beginning = beginning
+        self.reset()
+
+    @property
+    def beginning(self) -> Snapshot:
+        """The memory as it was when the service began."""
+        return self._beginning
 
     def reset(self) -> None:
-        """Make the memory as it was when the world had been seeded."""
+        """Make the memory as it was when the worlds had been prepared."""
         self.store.restore(self._beginning)
 
 
@@ -181,17 +204,6 @@ def create_service(
     choices: Choices | None = None,
     seed: int = 0,
     clock: Clock | None = None,
-    *,
-    worlds: int = 1,
 ) -> Service:
-    """
-    Make a service with the seeded world, and as many more beside it as are wanted.
-
-    Raise UnknownVersionError for a version it cannot play.
-    """
-    service = Service(supported(version), choices or Choices(), seed, clock)
-    for number in range(1, worlds + 1):
-        service.settle(build_world(service, "" if number == 1 else f"-{number}"))
-        service.worlds.append(service.world)
-    service.world = service.worlds[0]
-    return service
+    """Make a service with nobody but its administrator. Raise UnknownVersionError for a version it cannot play."""
+    return Service(supported(version), choices or Choices(), seed, clock)

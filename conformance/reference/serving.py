@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from conformance.reference.app import create_app
-from conformance.reference.service import Service, create_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from conformance.reference.service import LogEntry
+    from conformance.reference.service import LogEntry, Service
     from conformance.reference.world import Fixture
 
 _BACKLOG = 2048
@@ -47,29 +46,26 @@ class _ForegroundServer(uvicorn.Server):
 
 
 def serve(  # noqa: PLR0913, PLR0917 - what the command line asks for, one by one
-    version: str,
+    service: Service,
     host: str,
     port: int,
     latency_ms: float,
     log: bool,  # noqa: FBT001 - see above
     on_ready: Callable[[str], None],
-    service: Service | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, then finish the requests under way and return.
 
     `on_ready` is called with the base URL once requests are accepted; port 0 takes a free port. `latency_ms`
-    delays every response. With `log`, one line per request goes to standard error. `service` is served
-    instead of a new one of that version. Raise OSError, with a message for people, when the address cannot
-    be used, and UnknownVersionError for a version that cannot be played.
+    delays every response. With `log`, one line per request goes to standard error. Raise OSError,
+    with a message for people, when the address cannot be used.
     """
-    served = service or create_service(version)
     listening = _listen(host, port)
     with contextlib.closing(listening):
         base_url = _url(host, listening.getsockname()[1])
         if log:
-            served.request_log = _print_line
+            service.request_log = _print_line
         config = uvicorn.Config(
-            create_app(served, latency_ms),
+            create_app(service, latency_ms),
             backlog=_BACKLOG,
             log_config=None,
             access_log=False,
@@ -83,7 +79,7 @@ def serve(  # noqa: PLR0913, PLR0917 - what the command line asks for, one by on
         try:
             server.run([listening])
         finally:
-            served.request_log = None
+            service.request_log = None
 
 
 def log_line(entry: LogEntry, moment: float) -> str:

@@ -1,22 +1,34 @@
-"""The reference implementation as a target: started in the background of a run, with a profile of its own making."""
+"""The reference implementation as a target: prepared as every other service, by calls, and served in the background."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from conformance.reference import EmbeddedServer, Service, World, create_service
+from conformance.reference import ActorRecord, Choices, EmbeddedServer, Service, World, create_service
 from conformance.reference import Fixture as WorldFixture
 from conformance.reference.server import ask
 from conformance.target import ACTORS, FIXTURES, Profile
 from conformance.target.names import PLURALS
 from conformance.target.profile import profile_from
-from conformance.target.provisioning.calls import Answer, Body, Way
+from conformance.target.provisioning import Order, provision
+from conformance.target.provisioning.blueprint import Blueprint
+from conformance.target.provisioning.calls import Answer, Body, Calls, Way
+from conformance.target.provisioning.files import Made, Secrets
+from conformance.target.provisioning.profiles import fixtures_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from conformance.reference import Version
+    from conformance.reference.clock import Clock
+    from conformance.reference.store import Snapshot
+    from conformance.target.provisioning import Provisioned
+    from conformance.target.provisioning.worlds import World as MadeWorld
 
 _FEATURES = (
     "approval_policies",
@@ -29,6 +41,68 @@ _FEATURES = (
 
 #: The version the reference has when nobody asks for another.
 DEFAULT_VERSION = "17.7"
+_PREFIX = "world"
+#: What some versions have no call for, and the reference makes itself.
+_BY_HAND = frozenset({"password_merge_request"})
+_ROLES = {50: "owner", 40: "maintainer", 30: "developer", 20: "reporter", 10: "guest"}
+_OTHER_ROLES = {"admin": "admin", "project_bot": "maintainer", "group_bot": "maintainer"}
+
+
+def prepared_service(
+    version: str | Version = DEFAULT_VERSION,
+    choices: Choices | None = None,
+    seed: int = 0,
+    clock: Clock | None = None,
+    *,
+    worlds: int = 1,
+) -> Service:
+    """
+    Make a service that provisioning has prepared, with what no call makes besides.
+
+    The memory of the first one of its kind is kept, and all others begin with it. Raise UnknownVersionError for a
+    version that the reference cannot play.
+    """
+    service = create_service(version, choices, seed, clock)
+    service.begin_with(*_beginning(service.version, service.choices, seed, worlds))
+    return service
+
+
+@lru_cache(maxsize=64)
+def _beginning(version: Version, choices: Choices, seed: int, worlds: int) -> tuple[Snapshot, tuple[World, ...]]:
+    service = create_service(version, choices, seed)
+
+    def password(name: str) -> str:
+        return hashlib.sha256(f"{seed}:{name}".encode()).hexdigest()[:20]
+
+    order = Order(base_url="http://embedded", administrator=service.administrator.token, worlds=worlds, prefix=_PREFIX)
+    done = provision(order, Calls(directly(service), Made(), patience_seconds=0), Secrets(password))
+    if done.refused.keys() - _BY_HAND:
+        raise RuntimeError(f"The reference could not be prepared: {done.refused}")
+    for made in done.worlds:
+        made.asks_for_password = True
+    service.settle(*(_world(made, done) for made in done.worlds))
+    return service.beginning, tuple(service.worlds)
+
+
+def _world(made: MadeWorld, done: Provisioned) -> World:
+    staff = Blueprint.load().groups["group"].members
+    roles = {name: _ROLES[level] for name, level in staff.items()} | _OTHER_ROLES
+    actors = {
+        name: ActorRecord(person.id, person.username, person.token, person.password or "", roles.get(name, "none"))
+        for name, person in made.people.items()
+    }
+    fixtures: dict[str, WorldFixture | tuple[WorldFixture, ...]] = {}
+    for name, value in fixtures_of(made, done, all_of_them=True).items():
+        if isinstance(value, list):
+            fixtures[name] = tuple(_fixture(entry) for entry in value)
+        elif name != "oauth_token_endpoint":
+            fixtures[name] = _fixture(value)
+    return World(actors, fixtures)
+
+
+def _fixture(entry: dict[str, Any]) -> WorldFixture:
+    rest = {key: value for key, value in entry.items() if key not in {"id", "path"}}
+    return WorldFixture(entry.get("id", 0), entry.get("path"), rest)
 
 
 def directly(service: Service) -> Way:
@@ -52,13 +126,13 @@ def directly(service: Service) -> Way:
 @contextmanager
 def embedded_target(version: str = DEFAULT_VERSION, service: Service | None = None) -> Iterator[Profile]:
     """Serve the reference on a free loopback port while the context lasts; yield its profile."""
-    served = service or create_service(version=version)
+    served = service or prepared_service(version)
     with EmbeddedServer(served) as server:
         yield profile_from(profile_data(served.world, server.base_url, version), "the embedded reference")
 
 
 def profile_of(service: Service, base_url: str, version: str) -> dict[str, Any]:
-    """Return the profile of a service as plain data, with all its seeded worlds."""
+    """Return the profile of a service as plain data, with all its worlds."""
     first, *others = [profile_data(world, base_url, version) for world in service.worlds]
     if others:
         first["worlds"] = [{"actors": each["actors"], "fixtures": each["fixtures"]} for each in others]
@@ -66,7 +140,7 @@ def profile_of(service: Service, base_url: str, version: str) -> dict[str, Any]:
 
 
 def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
-    """Return the profile of a seeded world as plain data, as `target.yaml` would hold it."""
+    """Return the profile of a prepared world as plain data, as `target.yaml` would hold it."""
     return {
         "name": "reference",
         "base_url": base_url,
@@ -95,5 +169,6 @@ def profile_data(world: World, base_url: str, version: str) -> dict[str, Any]:
 
 
 def _values(fixture: WorldFixture) -> dict[str, Any]:
+    number = {"id": fixture.id} if fixture.id else {}
     path = {"path": fixture.path} if fixture.path else {}
-    return {"id": fixture.id, **path, **fixture.extra}
+    return {**number, **path, **fixture.extra}

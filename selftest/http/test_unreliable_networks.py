@@ -11,7 +11,8 @@ import pytest
 from conformance.http.client import Client, RequestsSpentError, TargetGoneError
 from conformance.proof.chaos.kinds import Disturbed
 from conformance.proof.chaos.proxy import Proxy
-from conformance.reference import EmbeddedServer, create_service
+from conformance.reference import EmbeddedServer
+from conformance.target.embedded import prepared_service
 from conformance.target.profile import Actor, profile_from
 from selftest.proof.hostile import GOOD, Answer, Call, Line, resets, says, serving, whole
 
@@ -126,7 +127,7 @@ def test_what_may_be_done_twice_is_sent_again_while_arranging(fails: Answer, met
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_who_cannot_be_reached_for_a_while_is_waited_for(method: str) -> None:
     with (
-        EmbeddedServer(create_service()) as server,
+        EmbeddedServer(prepared_service()) as server,
         Proxy(server.port, Disturbed("none")) as proxy,
         client_of(proxy.base_url) as client,
     ):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from conformance.reference import Choices, EmbeddedServer, Service, create_service
+from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.reference.areas.approval_rule_records import home_of
 from conformance.reference.areas.approval_rules import ApprovalRules
 from conformance.reference.http import Response, no_content
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import prepared_service, profile_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ FEATURES = {"approval_configuration": False, "issue_tracker_integration": False,
 
 def unlike_the_reference() -> Service:
     """Serve what is legal and unusual, each by the reading of the text that the reference does not follow."""
-    service = create_service(version=VERSION, choices=Choices(configuration_read_from_16_0=False))
+    service = prepared_service(version=VERSION, choices=Choices(configuration_read_from_16_0=False))
     for key in ("GET {}", "POST {}", "PUT {}/:approval_rule_id"):
         service.routes.change(key.format("/groups/:id/approval_rules"), admin_only=True)
     service.routes.change(ONE_RULE, handler=_keeping_what_is_not_sent(service.routes.get(ONE_RULE).handler))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from conformance.reference import Choices, EmbeddedServer, Service, create_service
+from conformance.reference import Choices, EmbeddedServer, Service
+from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Served:
 
 @contextmanager
 def running(version: str = "17.7", choices: Choices | None = None) -> Iterator[Served]:
-    service = create_service(version, choices)
+    service = prepared_service(version, choices)
     with ExitStack() as clients, EmbeddedServer(service) as server:
         yield Served(service, server, clients)
 

@@ -17,13 +17,13 @@ import pytest
 
 from conformance.contract import TABLE, Contract, Kind, Version
 from conformance.contract.bundle import resolve
-from conformance.reference import Choices, EmbeddedServer, Service, create_service
+from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.suite.arrange import Place, RequestExample, area_of, has_request_example
 from conformance.suite.arrange.request_examples import prepare
 from conformance.suite.context import Run, testing
 from conformance.suite.derived import caller_named, documents_json, served_caller
 from conformance.suite.expectations import Answer, Caller, group_path, project_path
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.names import ACTORS
 from conformance.target.profile import profile_from
 
@@ -192,7 +192,7 @@ class Ledger:
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
     """One server for all versions, which take turns."""
-    with EmbeddedServer(create_service()) as started:
+    with EmbeddedServer(prepared_service()) as started:
         yield started
 
 
@@ -204,7 +204,7 @@ def version(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def book(server: EmbeddedServer, version: str) -> Iterator[Ledger]:
     """Serve a version and begin a run against it."""
-    service = create_service(version, Choices(export_delay_seconds=0))
+    service = prepared_service(version, Choices(export_delay_seconds=0))
     server.serve(service)
     profile = profile_from(profile_data(service.world, server.base_url, version), "the reference")
     with closing(Run(Contract.load(), profile, lambda _: None)) as run, testing(run, "the reference", frozenset()):

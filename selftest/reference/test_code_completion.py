@@ -58,7 +58,7 @@ def test_a_completion_has_the_fields_of_the_specification(served: Served) -> Non
         {"intent": "completion"},
         {"intent": "generation"},
         {"stream": False},
-        {"project_path": "automation/pipeline"},
+        {"project_path": "world-1-group/project"},
         {"project_path": "no/such"},
         {"current_file": {**FILE, "content_below_cursor": "\n"}},
     ],
@@ -163,7 +163,7 @@ def test_the_check_knows_enabled_disabled_and_unknown_projects(served: Served) -
         "subgroup": 403,
         "outsider": 404,
     }
-    for path in ("", "no-such/project", "1", "automation", "automation/pipeline/", " "):
+    for path in ("", "no-such/project", "1", "world-1-group", "world-1-group/project/", " "):
         assert check(client, path).status_code == 404, path
 
 

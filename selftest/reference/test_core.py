@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from conformance.reference import Choices, EmbeddedServer, Service, UnknownVersionError, Version, create_service
+from conformance.reference import Choices, EmbeddedServer, Service, UnknownVersionError, Version
 from conformance.reference.choices import Coercion, ErrorShape, Order, OutOfRange, TimestampStyle
 from conformance.reference.http import Response
 from conformance.reference.service import AREAS
+from conformance.target.embedded import prepared_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ def test_versions_are_ordered_by_number_and_accept_patch_levels_and_pre_releases
     assert Version.parse("17.7.1-pre").full == "17.7.1-pre"
     for text in ("12.2", "19.1", "latest", "", "17"):
         with pytest.raises(UnknownVersionError):
-            create_service(text)
+            prepared_service(text)
 
 
 def test_the_service_says_its_version_and_who_the_caller_is(serve: Callable[..., Served]) -> None:
@@ -285,14 +286,14 @@ def test_a_reset_brings_back_the_seeded_world(served: Served) -> None:
 
 
 def test_two_services_of_one_seed_have_the_same_world_and_another_seed_other_tokens() -> None:
-    assert create_service(seed=1).world == create_service(seed=1).world
-    first, second = create_service(seed=1).world, create_service(seed=2).world
+    assert prepared_service(seed=1).world == prepared_service(seed=1).world
+    first, second = prepared_service(seed=1).world, prepared_service(seed=2).world
     assert first.actors["owner"].token != second.actors["owner"].token
     assert first.one("merge_request").extra["sha"] != second.one("merge_request").extra["sha"]
 
 
 def test_the_seeded_world_keeps_its_promises() -> None:
-    service = create_service()
+    service = prepared_service()
     world, identities = service.world, service.identities
     people = {name: identities.users[actor.id] for name, actor in world.actors.items()}
     project, hidden = (
@@ -342,14 +343,14 @@ def test_requests_can_be_logged(served: Served) -> None:
         "GET",
         "/api/v4/version?x=1",
         200,
-        "guest",
+        "world-1-guest",
     )
     assert (second.status, second.caller) == (404, "")
 
 
 def test_a_server_starts_within_a_second_delays_as_told_and_frees_its_port() -> None:
     started = time.perf_counter()
-    server = EmbeddedServer(create_service(), latency_ms=50).start()
+    server = EmbeddedServer(prepared_service(), latency_ms=50).start()
     ready = time.perf_counter()
     try:
         assert ready - started < 1
@@ -363,7 +364,7 @@ def test_a_server_starts_within_a_second_delays_as_told_and_frees_its_port() -> 
         taken.bind(("127.0.0.1", server.port))
         taken.listen()
         with pytest.raises(OSError, match="in use"):
-            EmbeddedServer(create_service(), port=server.port).start()
+            EmbeddedServer(prepared_service(), port=server.port).start()
 
 
 def test_the_service_declares_the_object_of_every_area_that_it_holds() -> None:

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from conformance.proof.foreign import ForeignFault, faults
-from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.reference import EmbeddedServer, Service
+from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
 from selftest.reference.crossing_chapters import crossings
 
@@ -204,7 +205,7 @@ class Story:
         self.call("maintainer", "POST", f"{scope}/allowlist", {"target_project_id": target})
         self.call("maintainer", "GET", f"/projects/{2**32 + self.world.one('project').id}/job_token_scope")
         self.call("maintainer", "GET", f"{self._place('project', 'path')}-2/job_token_scope")
-        self.call("owner", "GET", "/groups/tools/approval_rules")
+        self.call("owner", "GET", "/groups/subgroup/approval_rules")
 
     def _rule(self, name: str, number: int, **more: Any) -> dict[str, Any]:
         return {"name": name, "approvals_required": number, **more}
@@ -457,7 +458,7 @@ def told_by(version: str, fault: ForeignFault | None = None, healthy: Sequence[s
 
     Raise ToldOtherwiseError at the first answer that is not that of a healthy one.
     """
-    service = create_service(version=version, choices=fault.choices if fault else None)
+    service = prepared_service(version=version, choices=fault.choices if fault else None)
     if fault is not None:
         fault.apply(service)
     with (

@@ -93,9 +93,9 @@ def test_each_relation_is_one_file_of_json_lines_with_the_same_bytes_each_time(e
         assert answer.content == export.download(relation=relation).content
         assert answer.content[:2] == b"\x1f\x8b"
     assert {line["title"] for line in lines_of(export.download(relation="milestones"))} == {
-        "First",
-        "Second",
-        "Third",
+        "world-1 First",
+        "world-1 Second",
+        "world-1 Third",
     }
 
 
@@ -184,7 +184,7 @@ def test_everything_needs_the_owner_of_the_group(served: Served, actor: str | No
 
 
 def test_groups_are_exported_apart_and_unknown_ones_not_at_all(served: Served) -> None:
-    other, export = Export(served, group="automation%2Ftools"), Export(served)
+    other, export = Export(served, group="world-1-group%2Fsubgroup"), Export(served)
     assert other.schedule().status_code == 202
     assert export.status().json() == []
     assert other.status().json() != []

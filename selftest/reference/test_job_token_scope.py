@@ -136,8 +136,8 @@ def test_entries_have_the_fields_of_the_specification(served: Served, scope: Sco
     (shown,) = scope.client.get(f"{scope.path}/groups_allowlist").json()
     assert shown == {
         "id": group,
-        "name": "Client-1",
-        "web_url": "https://service.example.com/groups/client-1",
+        "name": served.service.identities.groups[group].name,
+        "web_url": "https://service.example.com/groups/world-1-allowlist-group-1",
     }
 
 

@@ -140,7 +140,7 @@ def test_a_project_rule_is_made_saved_and_deleted(seats: Seats, served: Served) 
             "name": "Security",
             "approvals_required": 2,
             "user_ids": [seats.user("approver")],
-            "usernames": ["second.approver"],
+            "usernames": ["world-1-second-approver"],
             "group_ids": [served.id_of("approver_group")],
             "protected_branch_ids": [served.id_of("protected_branch")],
         }
@@ -189,7 +189,7 @@ def test_set_approvers_makes_a_rule_and_the_second_time_changes_it(seats: Seats,
         [],
         [served.id_of("approver_group")],
         approval_rule_name="Reviewers",
-        approver_usernames=["second.approver"],
+        approver_usernames=["world-1-second-approver"],
     )
     assert changed.id == made.id
     (rule,) = (entry for entry in merge_request.approval_rules.list(get_all=True) if entry.name == "Reviewers")
@@ -321,7 +321,7 @@ def test_a_group_is_exported_and_its_files_downloaded(seats: Seats, served: Serv
         assert "labels.ndjson.gz" in file.headers["content-disposition"]
         titles += [json.loads(line)["title"] for line in gzip.decompress(file.content).splitlines()]
     assert len(numbers) == (3 if batched else 1)
-    assert titles == ["bug", "feature", "chore", "question", "late"]
+    assert titles == [f"world-1 {title}" for title in ("bug", "feature", "chore", "question", "late")]
 
 
 def until_ended(client: gitlab.Gitlab, path: str, seconds: float) -> list[Any]:

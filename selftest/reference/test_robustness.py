@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.reference import create_service
 from conformance.reference.app import create_app
 from conformance.reference.clock import Clock
 from conformance.reference.identity import Kind
+from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ PARAMETERS: dict[str, object] = {
     "user_ids": [3, 6],
     "group_ids": [8],
     "protected_branch_ids": [1],
-    "project_path": "automation/pipeline",
+    "project_path": "world-1-group/project",
     **dict.fromkeys(("enabled", "active", "batched", "stream", "confidential", "initialize_with_readme"), True),
     **dict.fromkeys(("remove_hidden_groups", "applies_to_all_protected_branches", "push_events", "job_events"), True),
     **dict.fromkeys(("reset_approvals_on_push", "merge_requests_author_approval", "allow_author_approval"), True),
@@ -82,7 +82,7 @@ JUNK: tuple[object, ...] = (
 )  # fmt: skip
 SEGMENTS = (
     "0", "-1", "1.5", "9" * 30, "abc", "%00", "%ff", "%", "%2", "%zz", "%2e%2e", "%2F", "a%2Fb", "%C3%A9", "\xe9",
-    "~", "null", "x" * 3000, "%F0%9F%92%A5", "1%20", "+1", "01", "automation%2Fpipeline", "2", "3", "*",
+    "~", "null", "x" * 3000, "%F0%9F%92%A5", "1%20", "+1", "01", "world-1-group%2Fproject", "2", "3", "*",
 )  # fmt: skip
 QUERIES = (
     "", "page=0", "page=-1", "page=1e9", "page=" + "9" * 30, "page=", "page=%ff", "per_page=0", "per_page=-5",
@@ -239,7 +239,7 @@ def wire() -> Iterator[Callable[[str], Wire]]:
 
         def get(version: str) -> Wire:
             if version not in wires:
-                wires[version] = Wire(create_service(version, clock=StillClock()), runner)
+                wires[version] = Wire(prepared_service(version, clock=StillClock()), runner)
             wires[version].reset()
             return wires[version]
 
@@ -262,7 +262,7 @@ def segments_of(wire: Wire, route: Route) -> list[tuple[str, ...]]:
         "target_project_id": (8, world.many("allowlist_projects")[1].id),
         "target_group_id": (12, world.many("allowlist_groups")[1].id),
         "add_on_name": ("seats",),
-        "namespace": (1, "automation"),
+        "namespace": (1, "world-1-group"),
         "merge_request_iid": (1, 1, 4),
         **{name: tuple(numbers) for name, numbers in wire.made.items() if name not in {"user_id", "branch", "slug"}},
     }

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from conformance.reference import create_service
 from conformance.reference.app import LogEntry
 from conformance.reference.serving import log_line, serve, who_is_who
+from conformance.target.embedded import prepared_service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 SCRIPT = """
 import sys
 from conformance.reference.serving import serve
-serve({version!r}, "127.0.0.1", 0, {latency}, True, lambda url: print(url, flush=True))
+from conformance.target.embedded import prepared_service
+serve(prepared_service({version!r}), "127.0.0.1", 0, {latency}, True, lambda url: print(url, flush=True))
 print("stopped")
 """
 
@@ -40,7 +41,7 @@ def serving(version: str = "17.7", latency: float = 0) -> Iterator[tuple[subproc
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_serving_logs_every_request_and_ends_cleanly_when_told(kind: signal.Signals) -> None:
-    token = create_service().world.actors["maintainer"].token
+    token = prepared_service().world.actors["maintainer"].token
     with serving() as (process, url):
         assert httpx.get(f"{url}/api/v4/version", headers={"PRIVATE-TOKEN": token}).status_code == 200
         assert httpx.get(f"{url}/api/v4/user?private_token=wrong&x=1").status_code == 401
@@ -48,7 +49,7 @@ def test_serving_logs_every_request_and_ends_cleanly_when_told(kind: signal.Sign
         output, log = process.communicate(timeout=10)
     assert (process.returncode, output) == (0, "stopped\n")
     first, second = [line.split() for line in log.splitlines()]
-    assert (first[1:4], first[-1]) == (["GET", "/api/v4/version", "200"], "maintainer")
+    assert (first[1:4], first[-1]) == (["GET", "/api/v4/version", "200"], "world-1-maintainer")
     assert (second[1:4], second[-1]) == (["GET", "/api/v4/user?private_token=***&x=1", "401"], "-")
 
 
@@ -62,7 +63,7 @@ def test_a_request_under_way_is_finished_before_the_end() -> None:
 
 
 def test_serving_an_older_version_says_so() -> None:
-    token = create_service("16.1").world.actors["guest"].token
+    token = prepared_service("16.1").world.actors["guest"].token
     with serving("16.1") as (_, url):
         assert httpx.get(f"{url}/api/v4/version", headers={"PRIVATE-TOKEN": token}).json()["version"] == "16.1.0"
 
@@ -76,10 +77,10 @@ def test_a_port_that_is_taken_is_named_in_the_error(*, listens: bool) -> None:
             other.listen()
         port = other.getsockname()[1]
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}: .*in use"):
-            serve("17.7", "127.0.0.1", port, 0, False, ready.append)
+            serve(prepared_service(), "127.0.0.1", port, 0, False, ready.append)
     for host, bad in (("127.0.0.1", 70_000), ("no-such-host.invalid", 0)):
         with pytest.raises(OSError, match="cannot listen"):
-            serve("17.7", host, bad, 0, False, ready.append)
+            serve(prepared_service(), host, bad, 0, False, ready.append)
     assert ready == []
 
 
@@ -91,7 +92,7 @@ def test_a_line_of_the_log_can_be_read_whatever_was_asked_for() -> None:
 
 
 def test_who_is_who_names_every_actor_with_token_and_every_fixture_with_id() -> None:
-    service = create_service("18.0")
+    service = prepared_service("18.0")
     text = who_is_who(service, "http://127.0.0.1:1234")
     rows = {tuple(line.split()[:1]): line for line in text.splitlines() if line}
     assert "Version 18.0.0 at http://127.0.0.1:1234/api/v4" in text

@@ -146,7 +146,7 @@ def test_the_tree_of_a_missing_path_is_not_found_from_17_7(serve: Serve) -> None
         assert missing.status_code == status
         if status == 200:
             assert missing.json() == []
-        assert [entry["name"] for entry in client.get(path).json()] == ["README.md"]
+        assert [entry["name"] for entry in client.get(path).json()] == ["CODEOWNERS", "README.md"]
         branch = str(served.service.world.one("merge_request").extra["source_branch"])
         nested = client.get(path, params={"ref": branch, "path": "changes"}).json()
         assert [(entry["type"], entry["path"]) for entry in nested] == [("blob", f"changes/{branch}.md")]

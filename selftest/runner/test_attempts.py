@@ -14,11 +14,10 @@ import yaml
 from conformance.cli.run import run_suite
 from conformance.contract import Contract
 from conformance.proof import all_faults
-from conformance.reference import create_service
 from conformance.reports import render
 from conformance.runner import session as runner_session
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import VERSION, serving
 from selftest.runner import obstructive
 
@@ -149,7 +148,7 @@ def profiles() -> Iterator[Mapping[bool, dict[str, Any]]]:
         for fault in all_faults(Contract.load(), VERSION)
         if fault.requirement.startswith(f"{AREA}.") and not fault.ground.features and fault.ground.choices is None
     )
-    wrong = create_service(version=VERSION)
+    wrong = prepared_service(version=VERSION)
     fault.apply(wrong)
     with serving() as (healthy, address), serving(wrong) as (_, elsewhere):
         yield {

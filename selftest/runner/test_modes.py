@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from conformance.reference import EmbeddedServer, create_service
+from conformance.reference import EmbeddedServer
+from conformance.target.embedded import prepared_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ def _without_locks(_: Route, __: Request, response: Response) -> Response:
 def test_a_run_that_only_reads_sends_nothing_else_and_says_what_it_could_not_see(
     conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
-    service, methods = create_service(version="17.7"), set[str]()
+    service, methods = prepared_service(version="17.7"), set[str]()
     service.transformers.append(_without_locks)
     service.request_log = lambda entry: methods.add(entry.method)
     known = tmp_path / "baseline.yaml"

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from conformance.errors import ExitCode
-from conformance.reference import EmbeddedServer, create_service
+from conformance.reference import EmbeddedServer
 from conformance.results.reading import read_record
 from conformance.results.verdicts import add_up
-from conformance.target.embedded import profile_of
+from conformance.target.embedded import prepared_service, profile_of
 from selftest.conftest import VERSION, run_conformance
 from selftest.proof.test_caught import pages_are_whole
 
@@ -42,7 +42,7 @@ def test_two_workers_come_to_the_verdicts_of_one_process(
     ends: dict[str, dict[str, TestOutcome]] = {}
     for workers in ("1", "2"):
         # Each run on a service of its own, so that none finds what another left behind.
-        service = create_service(version=VERSION, worlds=2)
+        service = prepared_service(version=VERSION, worlds=2)
         alter(service)
         with EmbeddedServer(service) as server:
             profile = profile_of(service, server.base_url, VERSION)

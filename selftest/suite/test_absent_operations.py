@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.reference import EmbeddedServer, Service
 from conformance.reference.errors import NoRouteError, WrongMethodError
 from conformance.reference.http import no_content
 from conformance.reference.identity import Role
+from conformance.target.embedded import prepared_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -88,7 +89,7 @@ def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], 
 @pytest.mark.parametrize("error", LACKING, ids=lambda error: error.__name__)
 def test_of_each_operation_that_is_not_there_one_requirement_fails(error: Any, judged: Judge) -> None:
     lack = LACKING[error]
-    service = lacking(lack, error if error is NoRouteError else partial(error, ()), create_service(version="17.7"))
+    service = lacking(lack, error if error is NoRouteError else partial(error, ()), prepared_service(version="17.7"))
     code, text, rows = judged(service, *_DRAWS)
     failed = {name for name, row in rows.items() if row["verdict"] in ("failed", "unstable")}
     assert failed == set(lack.values()), text[-3000:]
@@ -100,7 +101,7 @@ def test_of_each_operation_that_is_not_there_one_requirement_fails(error: Any, j
 
 
 def test_the_bugs_of_two_operations_are_found_where_there_are_no_others(judged: Judge) -> None:
-    service = create_service(version="17.7")
+    service = prepared_service(version="17.7")
     own = {f"GET {SCOPE}", f"PATCH {SCOPE}"}
     others = {route.key for route in service.routes if "job_token" in route.key or "approv" in route.key} - own
     lacking({*others}, NoRouteError, service)

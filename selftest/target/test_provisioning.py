@@ -52,7 +52,7 @@ class Bench:
 
     @property
     def administrator(self) -> str:
-        return self.service.world.actors["admin"].token
+        return self.service.administrator.token
 
     @property
     def calls(self) -> Calls:
@@ -415,7 +415,8 @@ def test_where_no_users_can_be_made_nothing_else_is_tried() -> None:
 
 def test_a_token_that_is_no_administrators_is_told_the_other_ways() -> None:
     bench = Bench()
-    order = replace(bench.order(), administrator=bench.service.world.actors["owner"].token)
+    person = bench.provision().worlds[0].people["owner"]
+    order = replace(bench.order(), administrator=person.token)
     with pytest.raises(TargetError, match=r"--discover.*--with"):
         provision(order, bench.calls, bench.secrets)
 
@@ -425,7 +426,7 @@ def test_a_token_that_is_no_administrators_is_told_the_other_ways() -> None:
 
 def test_the_command_writes_a_profile_without_secrets(conformance: Callable[..., Outcome], tmp_path: Path) -> None:
     with serving() as (service, base_url):
-        (tmp_path / "admin.token").write_text(service.world.actors["admin"].token + "\n")
+        (tmp_path / "admin.token").write_text(service.administrator.token + "\n")
         where = ("--base-url", base_url, "--admin-token-file", "admin.token")
         made = conformance("provision", *where, "--worlds", "2", "--out", "mine.yaml")
         assert made.code == 0, made.text
@@ -507,7 +508,7 @@ def test_a_program_makes_what_is_needed_and_its_secrets_are_kept_apart(
 ) -> None:
     program = f"{sys.executable} {EXAMPLE / 'provision.py'}"
     with serving() as (service, base_url):
-        environment = {**os.environ, "ADMIN_TOKEN": service.world.actors["admin"].token}
+        environment = {**os.environ, "ADMIN_TOKEN": service.administrator.token}
         order = ("provision", "--base-url", base_url, "--with", program)
         for _ in "ab":
             made = conformance(*order, environment=environment)

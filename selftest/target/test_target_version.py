@@ -11,10 +11,9 @@ import pytest
 from conformance.contract import Version
 from conformance.errors import ExitCode
 from conformance.http.client import Client
-from conformance.reference import create_service
 from conformance.runner.options import Options
 from conformance.runner.session import Session
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import profile_from
 from conformance.target.version import contradiction, resolved
 from selftest.conftest import serving
@@ -57,7 +56,7 @@ def test_auto_asks_the_target_and_the_report_says_where_the_version_is_from(
     write_profile: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
-    with serving(create_service(version="17.7.1-pre")) as (service, base_url):
+    with serving(prepared_service(version="17.7.1-pre")) as (service, base_url):
         write_profile(service, base_url, version="16.4")
         outcome = conformance("run", "--target", "target.yaml", "--target-version", "auto", *ONE_TEST)
     assert outcome.code == ExitCode.CONFORMANT, outcome.text
@@ -69,7 +68,7 @@ def test_auto_asks_the_target_and_the_report_says_where_the_version_is_from(
 
 @pytest.mark.parametrize(("played", "version"), [("12.3", "12.3"), ("18.0", "18.0"), ("16.11.3-ee", "16.11")])
 def test_patch_levels_and_prereleases_are_their_minor_version(played: str, version: str) -> None:
-    with serving(create_service(version=played)) as (service, base_url):
+    with serving(prepared_service(version=played)) as (service, base_url):
         found, warnings = resolved(profile(service, base_url))
         assert (str(found.version), found.version_source) == (version, f"GET /version: {service.version.full}")
     assert warnings == ()
@@ -116,7 +115,7 @@ def test_a_newer_version_is_judged_by_the_last_row_and_an_older_one_is_unknown(
 def test_a_declared_version_beyond_the_last_row_is_judged_by_that_with_a_warning(
     conformance: Callable[..., Any], write_profile: Callable[..., Path], tmp_path: Path, declared: str
 ) -> None:
-    with serving(create_service(version="19.0")) as (service, base_url):
+    with serving(prepared_service(version="19.0")) as (service, base_url):
         write_profile(service, base_url, version=declared)
         outcome = conformance("run", "--target", "target.yaml", *ONE_TEST)
     assert outcome.code == ExitCode.CONFORMANT, outcome.text

@@ -8,17 +8,17 @@ import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
 
 from conformance.contract import NEWEST, OLDEST, Contract, Version
-from conformance.reference import Service, create_service
+from conformance.reference import Service
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner import session
 from conformance.runner.location import suite_arguments
 from conformance.target import embedded
+from conformance.target.embedded import prepared_service
 from conformance.versions.readiness import affected
 
 #: What draws many cases holds at one version as at another; set WHOLE_SUITE=1 to run it all the same.
@@ -59,12 +59,12 @@ def main() -> None:
     folder = Path(sys.argv[1])
     called: set[tuple[str, str]] = set()
 
-    def remembering(**options: Any) -> Service:
-        service = create_service(**options)
+    def remembering(version: str) -> Service:
+        service = prepared_service(version)
         service.request_log = lambda entry: called.add((entry.method, entry.path.partition("?")[0]))
         return service
 
-    mock.patch.object(embedded, "create_service", remembering).start()
+    mock.patch.object(embedded, "prepared_service", remembering).start()
     runs = [SuiteRun(**entry) for entry in json.loads(sys.argv[2])]
     codes = {run.name: run.perform(folder) for run in runs}
     (folder / "codes.json").write_text(json.dumps(codes), encoding="utf-8")

@@ -19,12 +19,12 @@ from conformance.contract import Contract, Version
 from conformance.errors import ContractError
 from conformance.proof.chaos.kinds import OF_A_TIME, Disturbed
 from conformance.proof.chaos.proxy import Outages, Proxy
-from conformance.reference import Choices, EmbeddedServer, create_service
+from conformance.reference import Choices, EmbeddedServer
 from conformance.results.reading import read_record
 from conformance.results.verdicts import Verdict, add_up
 from conformance.runner.location import suite_arguments
 from conformance.runner.plugin import SESSION
-from conformance.target.embedded import DEFAULT_VERSION, profile_data
+from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Subject:
 
     def made(self) -> Service:
         """Return the service as it is when it is first started."""
-        service = create_service(version=self.version, choices=self.choices)
+        service = prepared_service(version=self.version, choices=self.choices)
         for alter in self.alter:
             alter(service)
         return service

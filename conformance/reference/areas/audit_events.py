@@ -18,17 +18,14 @@ from conformance.reference.store import Table
 from conformance.reference.versions import SUPPORTED_VERSIONS, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from conformance.reference.core import Core
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Subject
     from conformance.reference.presenters import Json
-    from conformance.reference.world import Fixture, World
 
 KEYSET_ONLY = Version(18, 0)
-_MEMBERS_OF_THE_STAFF = ("maintainer", "developer", "approver", "author")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +48,6 @@ class AuditEvents(Behaviour):
     def __init__(self, service: Core) -> None:
         super().__init__(service)
         self.events: Table[int, AuditEvent] = Table(service.store)
-
-    def seed(self, world: World) -> Mapping[str, Fixture | tuple[Fixture, ...]]:
-        """Log that the staff of the main project and group was appointed."""
-        owner = world.actors["owner"].id
-        for name in _MEMBERS_OF_THE_STAFF:
-            for kind in (Kind.PROJECT, Kind.GROUP):
-                self.record(owner, kind, world.one(kind.value).id, f"Added {world.actors[name].username}")
-        return {}
 
     def record(self, author_id: int, kind: Kind, subject_id: int, message: str) -> AuditEvent:
         """Log a change to a project or group."""

@@ -21,7 +21,6 @@ from conformance.reference.http import Route, file, ok
 from conformance.reference.identity import Kind, Role
 from conformance.reference.planning import Board, Label, Milestone
 from conformance.reference.store import Table
-from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,12 +30,10 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.identity import Group
     from conformance.reference.presenters import Json
-    from conformance.reference.world import World
+    from conformance.reference.world import Fixture, World
 
 Owned = TypeVar("Owned", Label, Milestone, Board)
 
-# What testers of a seeded world may ask for first: it has objects.
-_SEEDED_RELATION = "labels"
 _FAILED = "The relation could not be exported."
 
 
@@ -76,11 +73,9 @@ class GroupRelationsExports(Behaviour):
         self.exports: Table[tuple[int, str], RelationExport] = Table(service.store)
 
     def seed(self, world: World) -> Mapping[str, Fixture]:
-        """Name a relation that has objects, and these, beside the group to be exported."""
-        group = world.one("export_group")
-        titles = [label.title for label in self.service.planning.labels.values() if label.group_id == group.id]
-        extra = {**group.extra, "relation": _SEEDED_RELATION, "objects": titles}
-        return {"export_group": Fixture(group.id, group.path, extra)}
+        """Give the group whose export is scheduled a board."""
+        self.service.planning.add_board(self.service.identities.groups[world.one("export_group").id], "Development")
+        return {}
 
     # -- scheduling -----------------------------------------------------------------------------------------
 

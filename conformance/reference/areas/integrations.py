@@ -41,17 +41,6 @@ if TYPE_CHECKING:
 RENAMED = Version(14, 4)
 VULNERABILITY_EVENTS_INTRODUCED = Version(16, 4)
 
-# Fixtures of the seeded world: the first of the list is the one that most tests use.
-_SEEDED = ("slack", "asana", "jira", "drone-ci", "irker", "redmine", "emails-on-push", "jenkins", "discord")
-_SEEDED_BY_NATURE = {
-    "chat_integration": "mattermost",
-    "token_integration": "pivotaltracker",
-    "email_integration": "pipelines-email",
-    "issue_tracker_integration": "bugzilla",
-    "emails_on_push_integration": "emails-on-push",
-    "switchable_integration": "jira",
-    "chat_app_integration": "gitlab-slack-application",
-}
 _CHAT_APP = "gitlab-slack-application"
 
 
@@ -260,53 +249,21 @@ class Integrations(Behaviour):
     # -- the seeded world -----------------------------------------------------------------------------------
 
     def seed(self, world: World) -> Mapping[str, Fixture | tuple[Fixture, ...]]:
-        """Name integrations that may be set up on the main project, and install the chat app elsewhere."""
-        project = self.service.identities.projects[world.one("project").id]
+        """Install the chat app where no call of a client can."""
         elsewhere = self.service.identities.projects[world.one("subgroup_project").id]
-        self.keep(elsewhere, CATALOGUE[_CHAT_APP], {}, active=True)
-        return {
-            "integrations": tuple(self.describe(project, slug, ready=True) for slug in _SEEDED),
-            **{name: self.describe(project, slug) for name, slug in _SEEDED_BY_NATURE.items()},
-            "installed_chat_app_integration": self.describe(elsewhere, _CHAT_APP),
+        kind = CATALOGUE[_CHAT_APP]
+        self.keep(elsewhere, kind, {}, active=True)
+        events, parameters = list(self.event_parameters(kind)), [parameter.name for parameter in kind.parameters]
+        described: Json = {
+            "slug": _CHAT_APP,
+            "settings": {},
+            "required": [],
+            "parameters": parameters,
+            "events": events,
+            "never_shown": [],
+            "project_id": elsewhere.id,
         }
-
-    def describe(self, project: Project, slug: str, *, ready: bool = False) -> Fixture:
-        """Describe an integration to a tester; id and path are those of the project it is for.
-
-        "settings" are those that setting it up takes and, with `ready`, those that make it active;
-        "distinctive_name" and "distinctive_value" are an optional text that is shown again.
-        """
-        kind = CATALOGUE[slug]
-        required = [parameter.name for parameter in kind.parameters if parameter.required]
-        switch = ["active"] if self.switchable(kind) else []
-        settings: Json = {name: _sample(slug, name) for name in required}
-        if ready or not kind.switchable:
-            settings |= dict.fromkeys(switch, True)
-        extra: dict[str, object] = {
-            "project_id": project.id,
-            "slug": slug,
-            "title": kind.title,
-            "settings": settings,
-            "required": required,
-            "parameters": [parameter.name for parameter in kind.parameters] + switch,
-            "never_shown": [parameter.name for parameter in kind.parameters if parameter.secret],
-            "events": list(self.event_parameters(kind)),
-            "supports_push_events": "push_events" in kind.events,
-            "supports_active": self.switchable(kind),
-        }
-        optional = [p.name for p in kind.parameters if not (p.required or p.secret or p.allowed)]
-        texts = [p.name for p in kind.parameters if p.type is ValueType.TEXT and p.name in optional]
-        if texts:
-            extra |= {"distinctive_name": texts[0], "distinctive_value": _sample(slug, texts[0])}
-        return Fixture(project.id, project.full_path, extra)
-
-
-def _sample(slug: str, name: str) -> str:
-    if name == "webhook" or name.endswith("url"):
-        return f"https://{slug}.example.com/{name.replace('_', '-')}"
-    if name == "recipients":
-        return "team@example.com"
-    return f"{slug}-{name.replace('_', '-')}-31"
+        return {"installed_chat_app_integration": Fixture(elsewhere.id, elsewhere.full_path, described)}
 
 
 def _read_text(parameters: Parameters, parameter: Parameter) -> str | None:

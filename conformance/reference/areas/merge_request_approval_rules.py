@@ -25,7 +25,6 @@ from conformance.reference.areas.project_approval_rules import ProjectApprovalRu
 from conformance.reference.errors import ForbiddenError, not_found
 from conformance.reference.http import Route, ok
 from conformance.reference.identity import Kind, Role
-from conformance.reference.repositories import DEFAULT_BRANCH, NewCommit, NewMergeRequest
 from conformance.reference.world import Fixture
 
 if TYPE_CHECKING:
@@ -213,34 +212,16 @@ class MergeRequestApprovalRules(Behaviour):
     # -- the seeded world -----------------------------------------------------------------------------------
 
     def seed(self, world: World) -> Mapping[str, Fixture]:
-        """Open a merge request that has a rule of each type that the system makes."""
-        project = self.service.identities.projects[world.one("project").id]
-        author = self.service.identities.users[world.actors["author"].id]
-        branch = "system-rules"
-        repositories = self.service.repositories
-        repositories.create_branch(project, branch, DEFAULT_BRANCH)
-        repositories.commit(project, NewCommit(branch=branch, author=author, file_path="owned/by-code.md"))
-        opened = repositories.open_merge_request(
-            project,
-            NewMergeRequest(
-                source_branch=branch,
-                title="Change what has an owner",
-                author=author,
-                description="Ready for review.",
-            ),
-        )
+        """Let a policy ask for an approval of the merge request that has a code owner."""
+        known = world.one("code_owner_merge_request")
+        opened = next(one for one in self.service.repositories.merge_requests.values() if one.id == known.id)
         users = (world.actors["second_approver"].id,)
-        owners = self.add_system_rule(opened, "owned/", RuleType.CODE_OWNER, users)
         report = self.add_system_rule(opened, "Vulnerabilities", RuleType.REPORT_APPROVER, users)
-        extra: dict[str, str | int] = {
-            "iid": opened.iid,
-            "sha": repositories.head_of(opened),
-            "project_id": project.id,
-            "project_path": project.full_path,
-        }
+        rules = self._all.rules_of(home_of(opened))
+        owners = next(rule for rule in rules if rule.rule_type is RuleType.CODE_OWNER)
         return {
-            "code_owner_merge_request": Fixture(opened.id, None, {**extra, "rule_id": owners.id}),
-            "report_approver_merge_request": Fixture(opened.id, None, {**extra, "rule_id": report.id}),
+            "code_owner_merge_request": Fixture(known.id, None, {**known.extra, "rule_id": owners.id}),
+            "report_approver_merge_request": Fixture(known.id, None, {**known.extra, "rule_id": report.id}),
         }
 
     def add_system_rule(
