@@ -20,7 +20,6 @@ from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
 from conformance.proof.variant_runs import VariantRun, added_up, run_side_by_side
 from conformance.reference import EmbeddedServer
-from conformance.reference.world import build_world
 from conformance.results.reading import read_record
 from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
 
@@ -74,15 +73,11 @@ def in_random_orders(
 
 def at_the_same_time(number: int, *options: str, version: str = DEFAULT_VERSION) -> tuple[VariantResult, ...]:
     """Run the suite several times at once against one server, each run with a world of its own on it."""
-    service = prepared_service(version=version)
-    worlds = [service.world]
-    for count in range(2, number + 1):
-        service.settle(build_world(service, f"-{count}"))
-        worlds.append(service.world)
+    service = prepared_service(version, worlds=number)
     with TemporaryDirectory() as name, EmbeddedServer(service) as server:
         folder, runs = Path(name), []
         started = time.perf_counter()
-        for count, world in enumerate(worlds, start=1):
+        for count, world in enumerate(service.worlds, start=1):
             profile = folder / f"{count}.yaml"
             profile.write_text(yaml.safe_dump(profile_data(world, server.base_url, version)), encoding="utf-8")
             out = folder / str(count)

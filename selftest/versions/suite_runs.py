@@ -13,13 +13,15 @@ from unittest import mock
 import pytest
 
 from conformance.contract import NEWEST, OLDEST, Contract, Version
-from conformance.reference import Service
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner import session
 from conformance.runner.location import suite_arguments
 from conformance.target import embedded
 from conformance.target.embedded import prepared_service
 from conformance.versions.readiness import affected
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
 
 #: What draws many cases holds at one version as at another; set WHOLE_SUITE=1 to run it all the same.
 _DRAWN = "not model and not test_fuzz and not test_coverage"
