@@ -11,11 +11,10 @@ import yaml
 
 from conformance.errors import ExitCode, TargetError
 from conformance.http.client import Client
-from conformance.reference import create_service
 from conformance.runner.options import Options
 from conformance.runner.profiles import contradictions
 from conformance.target.check import State, check_profile
-from conformance.target.embedded import profile_data
+from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import load_profile, profile_from
 from selftest.conftest import VERSION, serving
 
@@ -68,7 +67,7 @@ LACKING = ("fixtures.allowlist_projects", "fixtures.sibling_project.path", "acto
 @pytest.fixture(scope="module")
 def right() -> Iterator[dict[str, Any]]:
     """The profile of a service that is served, as plain data."""
-    with serving(create_service(version=VERSION)) as (service, base_url):
+    with serving(prepared_service(version=VERSION)) as (service, base_url):
         yield profile_data(service.world, base_url, VERSION)
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import pytest
