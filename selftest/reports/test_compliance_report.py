@@ -158,6 +158,13 @@ def test_the_list_of_known_failures_is_shown() -> None:
     assert "1 of these the operator knows of" in compliance.sentence(Facts.of(run))
 
 
+def test_what_was_left_changed_is_told() -> None:
+    left = record(planned("scope.read"), footer=replace(FOOTER, left=("an entry of the allowlist of project 7",)))
+    assert "<li>an entry of the allowlist of project 7</li>" in compliance.render(Facts.of(left))
+    assert "what it changed was put back" in compliance.render(Facts.of(CONFORMANT))
+    assert "<code>conformance restore FOLDER</code>" in compliance.render(Facts.of(SAMPLES["truncated"]))
+
+
 @needs_browser
 @pytest.mark.parametrize("name", ["worst", "odd", "empty"])
 def test_it_prints_to_six_pages_at_most(name: str, tmp_path: Path) -> None:
