@@ -76,10 +76,10 @@ mutate: $(READY) ## let an outside tool alter the reference, and see which the s
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,mutation]'
 	@$(BIN)/python -m conformance.proof.mutation --sample $(or $(SAMPLE),40)
 
-published: $(READY) ## renew reports/published: the reference's summary, and the figures of the proof
+published: $(READY) ## renew reports/published: the compliance report of the reference, the figures of the proof, and a page about them
 	@$(BIN)/conformance run --seed 1 --corpus none --out build/published
 	@$(BIN)/conformance prove --out build/published/proof
-	@mkdir -p reports/published && cp build/published/summary.md reports/published/
+	@mkdir -p reports/published && cp build/published/compliance.html reports/published/
 	@$(BIN)/python -m conformance.proof.published build/published reports/published/figures.json
 
 docs: $(READY) ## write the documentation that is made from data

@@ -6,20 +6,54 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance import __version__
 from conformance.contract import Contract, Level
 from conformance.errors import UsageError
+from conformance.reports import write_text
+from conformance.reports.pages import template
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+#: The parts of the proof: name of the figures, title, and what the part is.
+_SECTIONS = (
+    (
+        "reference",
+        "The reference",
+        "Our own implementation, written from the specification and never from the contract.",
+    ),
+    (
+        "faults",
+        "Faults of single requirements",
+        (
+            "Each is put on the reference alone, and must fail the requirement that it "
+            "violates, for the reason that it states."
+        ),
+    ),
+    (
+        "foreign_faults",
+        "Faults that were written without knowledge of the tests",
+        "The whole suite runs against each of them.",
+    ),
+    (
+        "legal_services",
+        "Legal services",
+        "Services that do what the text leaves open in another way, alone and together. Nothing of them may fail.",
+    ),
+    ("networks", "Networks", "The same reference behind networks that break, delay and refuse."),
+)
 
 
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
 def main(source: Path, file: Path) -> None:
-    """Gather from the folder SOURCE what the parts of the proof wrote there, and write the figures to FILE."""
+    """Gather from the folder SOURCE what the parts of the proof wrote, and write the figures to FILE, with a page."""
     foreign = _read(source / "foreign.json")
     figures = {
         "suite": __version__,
@@ -30,8 +64,13 @@ def main(source: Path, file: Path) -> None:
         "legal_services": _without_results(_read(source / "legal.json")),
         "networks": _without_results(_read(source / "chaos.json")),
     }
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    write_text(file, json.dumps(figures, indent=1) + "\n")
+    write_text(file.with_name("proof.html"), page(figures))
+
+
+def page(figures: Mapping[str, Any]) -> str:
+    """Return the figures as a page for people; what was not run says so."""
+    return template("proof.html.j2").render(figures=figures, sections=_SECTIONS)
 
 
 def _read(file: Path) -> Any:
