@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.proof import alterations, approval_alterations, silent_variants
+from conformance.proof import alterations, approval_alterations, odd_variants, silent_variants
 from conformance.proof.personality import Variant
 from conformance.proof.variant_runs import UNKNOWN, VariantRun
 from conformance.reference.choices import (
@@ -410,6 +410,7 @@ VARIANTS: tuple[Variant, ...] = (
         alterations=(alterations.lets_reads_lag,),
     ),
     *silent_variants.VARIANTS,
+    *odd_variants.VARIANTS,
 )
 
 

@@ -213,7 +213,13 @@ def must_not_show_another(
 
     def others() -> list[Any]:
         found = shown(caller, path, slug, name)
-        tolerated = [value, *([True] if name == "enable_ssl_verification" else []), *([] if value else [None])]
+        # In which form a setting is shown is open: a number may be told as text.
+        tolerated = [
+            value,
+            str(value),
+            *([True] if name == "enable_ssl_verification" else []),
+            *([] if value else [None]),
+        ]
         others = [other for other in found if other in earlier or isinstance(value, bool | int)]
         return [] if value in found else [other for other in others if other not in tolerated]
 

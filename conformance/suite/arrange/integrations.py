@@ -14,7 +14,7 @@ from conformance.suite.context import NotTested, Run, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, project_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.suite.arrange.places import Place
     from conformance.suite.expectations import Listing
@@ -69,6 +69,7 @@ _OTHER_KINDS = (
     "emails_on_push_integration",
     "switchable_integration",
 )
+_WORDS: Mapping[str, bool] = {"true": True, "false": False}
 _has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
 
 
@@ -242,6 +243,8 @@ def values_under(name: str, body: Any) -> list[Any]:
     own = [body[name]] if name in body else []
     # Settings may also be told one by one, as pairs of name and value.
     own += [body["value"]] if body.get("name") == name and "value" in body else []
+    # In which form they are shown is open, so that a switch may be told in words.
+    own = [_WORDS.get(value, value) if isinstance(value, str) else value for value in own]
     return own + [value for key, inner in body.items() if key != name for value in values_under(name, inner)]
 
 
