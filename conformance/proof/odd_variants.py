@@ -159,7 +159,7 @@ def shows_groups_by_the_letter(service: Service) -> None:
 
 
 def shows_projects_by_the_letter(service: Service) -> None:
-    """Show a project in an allowlist with topics and no tags, a picture of its namespace and an address for ssh."""
+    """Show a project in an allowlist with topics and no tags, a picture of its namespace, and no address for ssh."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
         if route.key != "GET /projects/:id/job_token_scope/allowlist" or answer.status not in _SUCCESS:
@@ -170,7 +170,7 @@ def shows_projects_by_the_letter(service: Service) -> None:
                 **entry,
                 "tag_list": [],
                 "topics": ["a", "ä"],
-                "ssh_url_to_repo": "none",
+                "ssh_url_to_repo": "",
                 "namespace": {**entry["namespace"], "avatar_url": "picture.png", "kind": "organisation"},
             }
             for entry in entries
@@ -252,14 +252,14 @@ def lists_relations_before_the_first_export(service: Service) -> None:
 
 def sends_files_in_pieces(service: Service) -> None:
     """Send a file as several compressed members, its lines ended as on other systems, named in the newer form."""
+    exports = service.group_relations_export
 
-    def change(route: Route, _: Request, answer: Response) -> None:
+    def change(route: Route, request: Request, answer: Response) -> None:
         if route.key == _DOWNLOAD and answer.raw[:2] == b"\x1f\x8b":
             lines = gzip.decompress(answer.raw).splitlines()
             answer.raw = b"".join(gzip.compress(line + b"\r\n") for line in lines) or gzip.compress(b"")
-            name = answer.headers.get("content-disposition", "").partition("filename=")[2].strip('"')
-            if name:
-                answer.headers["content-disposition"] = f"inline; filename*=UTF-8''{name}"
+            name = exports.file_name(str(request.parameters.string("relation")))
+            answer.headers["content-disposition"] = f"inline; filename*=UTF-8''{name.replace('.', '%2E')}"
 
     transform(service, change)
 

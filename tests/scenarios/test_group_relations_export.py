@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
 
@@ -383,5 +384,6 @@ def file_name(file: Answer) -> str | None:
     disposition = file.exchange.headers.get("content-disposition", "")
     plain = re.search(r'filename="?([^";]+)', disposition, re.IGNORECASE)
     extended = re.search(r"filename\*=[^']*'[^']*'([^;]+)", disposition, re.IGNORECASE)
-    found = plain or extended
-    return found[1].strip() if found else None
+    if plain is not None:
+        return plain[1].strip()
+    return unquote(extended[1].strip()) if extended else None
