@@ -130,8 +130,8 @@ def test_five_thousand_exchanges_make_a_page_below_five_megabytes_that_filters_a
     assert page.stat().st_size < 5_000_000
     found = evaluated(page, _FILTER)
     assert (found["shown"], found["all"], found["state"]) == (11, 500, "#?text=thing-49")
-    # Ten times what it takes on a machine that does nothing else: what this guards against takes longer by far.
-    assert max(found["took"]) < 1000
+    # 20 ms on a machine that is busy with other things; what is promised is 100.
+    assert max(found["took"]) < 300
 
 
 def test_the_address_keeps_what_is_chosen(tmp_path: Path) -> None:
