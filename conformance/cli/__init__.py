@@ -13,7 +13,7 @@ from conformance.cli.baseline import baseline
 from conformance.cli.contract import contract, coverage, explain, requirements
 from conformance.cli.prove import prove
 from conformance.cli.provision import provision_command, sweep_command
-from conformance.cli.report import diff, history, report
+from conformance.cli.report import diff, history, merge, report
 from conformance.cli.restore import restore
 from conformance.cli.run import run
 from conformance.cli.several import compare
@@ -59,6 +59,7 @@ def commands() -> None:
 for _command in (
     run,
     report,
+    merge,
     diff,
     history,
     compare,

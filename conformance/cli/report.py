@@ -15,6 +15,9 @@ from conformance.reports import diff as differences
 from conformance.reports.facts import Facts
 from conformance.reports.history import as_html as history_page
 from conformance.reports.history import read_history
+from conformance.reports.terminal import summary
+from conformance.results.parts import Part, merge_into, require_shards
+from conformance.results.recorder import Recorder
 from conformance.results.trust import record_in, trusted_record
 from conformance.results.verdicts import add_up
 
@@ -49,6 +52,24 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
     if name is not None:
         click.echo(schema_text(_SCHEMAS[name]), nl=False)
         context.exit()
+
+
+@click.command()
+@click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the record and its reports.")
+def merge(shards: tuple[Path, ...], out: Path) -> int:
+    """
+    Make one run of its SHARDS: the folders that `conformance run --shard` wrote, or their records.
+
+    Ends with the exit code that one machine would have given. A shard that is missing leaves its tests deselected.
+    """
+    contract = Contract.load()
+    parts = [Part.of(place, contract) for place in shards]
+    require_shards(parts)
+    record, result = merge_into(Recorder(out / "results.jsonl"), parts)
+    render(record, WRITTEN, out)
+    click.echo(summary(record, result, out))
+    return int(result.exit_code)
 
 
 @click.command()

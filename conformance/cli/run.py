@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +21,12 @@ from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
 from conformance.reports import json_report
 from conformance.reports.facts import Facts
+from conformance.results.reading import read_record
+from conformance.results.trust import record_in
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
 from conformance.runner.progress import forgiving
+from conformance.target import load_profile
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,7 +35,9 @@ if TYPE_CHECKING:
 
 
 #: Parameters that are no options of the plugin.
-_OWN = ("ready_for", "workers", "form")
+_OWN = ("ready_for", "workers", "resume", "form")
+#: More processes than this gain little on a service that answers at once.
+_MOST_OF_REFERENCE = 4
 #: Switches by their parameter, and what each is to pytest.
 _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restore": "--no-restore", "force": "--force"}
 
@@ -74,10 +80,21 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
     metavar="N",
-    help="Processes that run tests side by side, each in a world of the profile of its own.",
+    help="Processes that run tests side by side, each in a world of its own. By default as many as the profile has "
+    "worlds, two per core at most; one where only some tests are selected.",
+)
+@click.option(
+    "--shard",
+    metavar="K/N",
+    help="Run one of N parts of the plan, of about equal work, in the world of number K. Needs --seed, the same for "
+    "all. `conformance merge` makes one run of the parts.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Go on with an interrupted run, with its options, seed and worlds: what came to a result is not run again.",
 )
 @click.option(
     "--minutes",
@@ -144,16 +161,7 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
 )
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def run(
-    context: click.Context,
-    /,
-    *,
-    target: tuple[Path, ...],
-    ready_for: str | None,
-    workers: int,
-    pytest_arguments: tuple[str, ...],
-    **_: object,
-) -> int:
+def run(context: click.Context, /, *, target: tuple[Path, ...], pytest_arguments: tuple[str, ...], **_: object) -> int:
     """
     Run the suite and write its reports.
 
@@ -166,6 +174,12 @@ def run(
             raise UsageError("--format json tells of one target. The folder of several has comparison.json.")
         out = context.params["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         return run_each(target, _as_given(context, without={"target", "out"}), out)
+    given = context.params
+    if given["resume"] is not None:
+        if _as_given(context, without={"resume", "quiet", "verbose"}):
+            raise UsageError("--resume takes all options from the run that it goes on with. Leave the others out.")
+        return run_suite(suite_arguments(*_of_the_run_in(given["resume"])))
+    workers = given["workers"] or _workers_by_default(context)
     side_by_side = [f"-n{workers}"] if workers > 1 else []
     options = ["--by-area", *side_by_side, *(flag for name, flag in _FLAGS.items() if context.params[name])]
     for parameter in context.command.params:
@@ -175,12 +189,12 @@ def run(
         value = context.params[name]
         if context.get_parameter_source(name) is ParameterSource.DEFAULT:
             continue
-        given = value if isinstance(value, tuple) else (value,)
-        options.extend(f"--{name.replace('_', '-')}={entry}" for entry in given if entry is not None)
+        values = value if isinstance(value, tuple) else (value,)
+        options.extend(f"--{name.replace('_', '-')}={entry}" for entry in values if entry is not None)
     arguments = suite_arguments(*options, *pytest_arguments)
     if context.params["form"] == "json":
-        return _run_as_json(arguments, ready_for)
-    return run_suite(arguments, ready_for=ready_for)
+        return _run_as_json(arguments, given["ready_for"])
+    return run_suite(arguments, ready_for=given["ready_for"])
 
 
 def _run_as_json(arguments: list[str], ready_for: str | None) -> int:
@@ -192,6 +206,26 @@ def _run_as_json(arguments: list[str], ready_for: str | None) -> int:
         for piece in json_report.render(Facts.of(watcher.session.record)):
             click.echo(piece, nl=False)
     return code
+
+
+def _workers_by_default(context: click.Context) -> int:
+    """Return how many processes run tests where the operator does not say it."""
+    given, cores = context.params, os.cpu_count() or 1
+    if given["pytest_arguments"] or given["shard"]:
+        return 1
+    if given["target"]:
+        return min(load_profile(given["target"][0]).number_of_worlds, 2 * cores)
+    is_whole = not (given["area"] or given["requirement"] or given["base_url"] or given["read_only"])
+    # The reference gives every worker a service of its own, which takes about as much of a core as the suite does.
+    return min(cores, _MOST_OF_REFERENCE) if is_whole else 1
+
+
+def _of_the_run_in(folder: Path) -> list[str]:
+    """Return the arguments with which pytest goes on with the run in a folder; raise UsageError when there is none."""
+    header = read_record(record_in(folder)).header
+    anew = ("--out", "--seed", "--resume")
+    kept = [word for word in header.arguments if word.partition("=")[0] not in anew]
+    return [*kept, f"--seed={header.seed}", f"--out={folder}", f"--resume={folder}"]
 
 
 def _as_given(context: click.Context, without: Collection[str]) -> list[str]:

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from conformance.contract import Level
+from conformance.errors import UsageError
+from conformance.results.durations import part_of
 from conformance.results.record import AccessRule, PlannedRequirement, Reason, TableItem
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from conformance.contract import Contract, Requirement, Version
     from conformance.results.record import KnownFailure, RunRecord
     from conformance.target import Profile
+
+
+#: How a test is told of that another shard runs.
+ANOTHER_SHARD = "left to another shard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,35 @@ class SuiteTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts of a plan, each of which another machine runs."""
+
+    number: int
+    """From 1 on."""
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read a shard as the operator writes it; raise UsageError when there is no such part."""
+        number, mark, several = text.partition("/")
+        if mark and number.isdecimal() and several.isdecimal() and 1 <= int(number) <= int(several):
+            return cls(int(number), int(several))
+        raise UsageError(f"--shard {text} is no part of a run. Write --shard 1/4, --shard 2/4 and so on.")
+
+    def __str__(self) -> str:
+        """Return it as the operator writes it."""
+        return f"{self.number}/{self.of}"
+
+    def others(self, tests: Collection[SuiteTest]) -> Mapping[str, str]:
+        """Return which of some tests are left to other shards, with the words that say so."""
+        # What takes minutes for the sake of a rate cannot be had twice at the same time.
+        slow = {test.id for test in tests if test.is_slow}
+        mine = part_of({test.id for test in tests} - slow, self.number, self.of)
+        mine |= slow if self.number == 1 else frozenset()
+        return {test.id: f"{ANOTHER_SHARD}: this is --shard {self}" for test in tests if test.id not in mine}
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """What the operator selected out of the plan."""
 
@@ -48,6 +83,8 @@ class Selection:
     """The requirements that failed or stayed open in an earlier run; None where all are run."""
     again_from: str = ""
     """The folder of that run."""
+    shard: Shard | None = None
+    """The part of all this that is to run."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -115,6 +152,8 @@ def make_plan(
     left_out = {
         test.id: cause for test in planned.values() if (cause := selection.leaves_out(test, contract)) is not None
     }
+    if selection.shard is not None:
+        left_out |= selection.shard.others([test for test in planned.values() if test.id not in left_out])
     return Plan(tuple(rows), MappingProxyType(planned), MappingProxyType(left_out))
 
 

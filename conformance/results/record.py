@@ -311,6 +311,8 @@ class Header:
     """Whether `any` failure fails the run, or only a `new` one that the baseline does not hold."""
     allowed: Mapping[str, float] = field(default_factory=dict)
     """How long the run may wait and how often it may begin a test anew, and what the command bounds it by."""
+    shard: str = ""
+    """Which part of the plan it runs, as `2/8`; empty for all of it."""
 
 
 @dataclass(frozen=True, slots=True)

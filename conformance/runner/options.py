@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
 from conformance.http.settings import AT_ONCE
-from conformance.results.plan import Selection
+from conformance.results.plan import Selection, Shard
 from conformance.results.reading import read_record
 from conformance.results.subject import Subject
 from conformance.results.verdicts import Verdict, add_up
@@ -65,6 +65,10 @@ class Options:
     """The host that the operator allows to be changed."""
     no_restore: bool = False
     """Whether to leave what earlier runs have left open."""
+    shard: Shard | None = None
+    """The part of the plan that is to run."""
+    resume: Path | None = None
+    """The folder of an interrupted run of these options that is to be gone on with."""
     workers: int = 1
     """How many processes run tests side by side, each in a world of its own."""
     arguments: tuple[str, ...] = ()
@@ -76,14 +80,18 @@ class Options:
     def selection(self) -> Selection:
         """What the operator selected."""
         again = _left_by(self.failed) if self.failed else None
-        return Selection(self.areas, self.requirements, "slow" in self.include, again, str(self.failed or ""))
+        return Selection(
+            self.areas, self.requirements, "slow" in self.include, again, str(self.failed or ""), self.shard
+        )
 
     @property
     def command(self) -> str:
         """The command that makes the same run again, but for its seed."""
         left_out = {"--by-area", *self.pytest_arguments}
         kept = [
-            argument for argument in self.arguments if argument not in left_out and not _WORKERS.fullmatch(argument)
+            argument
+            for argument in self.arguments
+            if argument not in left_out and not _WORKERS.fullmatch(argument) and not argument.startswith("--resume=")
         ]
         kept += ["--workers", str(self.workers)] if self.workers > 1 else []
         behind = ["--", *self.pytest_arguments] if self.pytest_arguments else []
@@ -125,6 +133,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--no-restore", action="store_true", help="do not put back what an earlier run left changed")
     group.addoption("--failed", type=Path, help="only what failed or stayed open in the run of this folder")
     group.addoption("--force", action="store_true", help="run although the target contradicts the profile")
+    group.addoption("--shard", help="run one part of several of the plan, such as 2/8")
+    group.addoption("--resume", type=Path, help="keep what came to a result in an interrupted run of these options")
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
 
@@ -157,6 +167,8 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
         confirm=option("--confirm"),
         no_restore=option("--no-restore"),
         subjects=tuple(Subject.parse(text) for text in option("--subject")),
+        shard=Shard.parse(option("--shard")) if option("--shard") else None,
+        resume=option("--resume"),
         workers=workers,
         arguments=given,
         pytest_arguments=(*_of_pytest(given), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
@@ -204,6 +216,8 @@ _OF_THE_SUITE = (
     "fail-on",
     "failed",
     "subject",
+    "shard",
+    "resume",
 )
 #: What the command makes of --workers.
 _WORKERS = re.compile(r"-n\d+")

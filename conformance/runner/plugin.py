@@ -12,6 +12,7 @@ import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.reports.terminal import summary
+from conformance.results.durations import in_order
 from conformance.results.record import Reason
 from conformance.runner import outcomes, workers
 from conformance.runner.collection import ONLY_ASKS, all_tests, id_in, id_of, is_suite, suite_tests
@@ -70,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
         workers.become_worker(session, config.workerinput)  # type: ignore[attr-defined]  # as pytest-xdist has it
     else:
         _show_by_area(config)
+        if workers.has_workers(config) and config.option.maxschedchunk is None:
+            config.option.maxschedchunk = 1  # whoever is free takes the next test
 
 
 def _show_by_area(config: pytest.Config) -> None:
@@ -180,11 +183,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if problems:
         raise pytest.UsageError("The contract claims tests that do not exist:\n  " + "\n  ".join(problems))
     items[:] = [item for item in items if not is_suite(item) or id_of(item) in plan.tests]
-    left_out = [item for item in items if is_suite(item) and id_of(item) in plan.left_out]
+    not_wanted = plan.left_out.keys() | session.kept
+    left_out = [item for item in items if is_suite(item) and id_of(item) in not_wanted]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         unwanted = set(left_out)
         items[:] = [item for item in items if item not in unwanted]
+    if session.beside > 1:
+        _let_the_longest_begin(items, session)
 
 
 def _once_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:
@@ -205,6 +211,13 @@ def _put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], cont
     for item in filter(is_suite, items):
         item.stash[_AREA] = tests[id_of(item)].area
     items.sort(key=lambda item: contract.areas.index(item.stash[_AREA]) if is_suite(item) else -1)
+
+
+def _let_the_longest_begin(items: list[pytest.Item], session: Session) -> None:
+    """Put tests that workers share out into an order in which all workers end together."""
+    suite = {id_of(item): item for item in items if is_suite(item)}
+    order = in_order(list(suite), session.seconds_known, session.beside)
+    items[:] = [*(item for item in items if not is_suite(item)), *(suite[name] for name in order)]
 
 
 def _is_of_no_operation(item: pytest.Item) -> bool:

@@ -18,7 +18,7 @@ from conformance.target.marker import Marker
 from conformance.target.restoring import put_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from conformance.suite.context import Run
@@ -56,13 +56,18 @@ class Precautions:
         }
         return cls(profile, folder, told)
 
-    def begin(self, worlds: int, *, restores: bool) -> Iterator[str]:
+    def end_earlier(self) -> None:
+        """Put back what a killed run left in this folder, and take its marks away: this run goes on with it."""
+        restored(self.folder, self.profile)
+        released(self.folder, self.profile)
+
+    def begin(self, worlds: Collection[int], *, restores: bool) -> Iterator[str]:
         """
         Begin the ledgers, mark the worlds and put back what earlier runs left open; yield what there is to say of it.
 
         Raise TargetError when another run uses one of the worlds; `release` takes the marks of the others away.
         """
-        for number in range(worlds):
+        for number in worlds:
             begun(self._file(number), {**self.told, "world": number})
             mark = Marker(self.profile.in_world(number), self.told["run"])
             taken_over = mark.claim()
@@ -70,6 +75,8 @@ class Precautions:
             if taken_over:
                 yield taken_over
         for run, folder in open_ledgers(self.profile.base_url).items():
+            if not _concerns(folder, worlds):
+                continue  # another shard, which uses other worlds
             if not restores:
                 yield f"What run {run} changed has not been put back (--no-restore): see {folder}."
             elif not ledgers_in(folder):
@@ -108,6 +115,12 @@ class Precautions:
         """Put back what this run changed in all of its worlds; return what is left."""
         self.close()
         return restored(self.folder, self.profile)
+
+
+def _concerns(folder: Path, worlds: Collection[int]) -> bool:
+    """Tell whether what lies open in a folder is, or may be, of one of these worlds."""
+    files = ledgers_in(folder)
+    return not files or any(Content.read(file).header["world"] in worlds for file in files)
 
 
 def when_terminated(act: Callable[..., None]) -> Callable[[], object]:

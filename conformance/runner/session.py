@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import platform
 import random
 import secrets
 import sys
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance import __version__
 from conformance.contract import Contract, Version
 from conformance.errors import ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
 from conformance.http.client import RequestsSpentError
 from conformance.reports import render_all
 from conformance.results.baseline import load_baseline
+from conformance.results.durations import Durations
+from conformance.results.parts import Part, closed, require_same_run
 from conformance.results.plan import Plan, access, make_plan, table
 from conformance.results.record import (
-    RECORD_FORM,
     Footer,
-    Header,
     NetworkUse,
     Notice,
     RunRecord,
@@ -33,16 +31,16 @@ from conformance.results.record import (
     TestOutcome,
 )
 from conformance.results.recorder import Recorder
-from conformance.results.verdicts import RunResult, RunVerdict, add_up
+from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import look_for_absent
 from conformance.runner.confirmation import Attempts
+from conformance.runner.header import Beginning, header_of
 from conformance.runner.precautions import Precautions, when_terminated
 from conformance.runner.profiles import contradictions, profile_of
 from conformance.suite.context import Run
 from conformance.suite.latencies import summed_up
 from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.machine import require_confirmed
-from conformance.target.names import PRESUMED
 from conformance.target.preflight import preflight, undeclared
 from conformance.target.profile import AUTO
 from conformance.target.version import contradiction
@@ -83,7 +81,15 @@ class Session:
     serve: Callable[[], AbstractContextManager[Profile]] | None = None
     """What serves the target in the place of the embedded reference."""
     world: int = 0
-    """The number of the world that this process has to itself."""
+    """The number of the world that this process has to itself; of several workers, the first one's."""
+    beside: int = 1
+    """How many workers, of which this process is one, share the tests out."""
+    seconds_known: Mapping[str, float] = field(default_factory=dict)
+    """How long tests took when they ran last on this target."""
+    earlier: Part | None = None
+    """The interrupted run that this one goes on with."""
+    kept: frozenset[str] = frozenset()
+    """Its tests that came to a result."""
     keeps_record: bool = True
     """Whether this process writes the record; others keep what they have to say in `lines`."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -157,12 +163,24 @@ class Session:
         known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
         if options.fail_on == "new" and options.baseline is None:
             raise UsageError("--fail-on new needs a --baseline that says what is not new.")
+        if options.shard is not None and options.seed is None:
+            raise UsageError("--shard needs --seed N, with the same number for all shards of a run.")
         profile, warnings = profile_of(options)
+        first = (options.shard.number - 1) * options.workers if options.shard is not None else 0
         if profile is not None:
-            profile.in_world(options.workers - 1)  # before any worker starts: it raises where there are too few
+            profile.in_world(first + options.workers - 1)  # before any worker starts: it raises where there are too few
         elif options.version is not None and options.version != AUTO:
             Version.parse_known(options.version)  # the reference has no version that the specification does not know
-        return cls(options, contract, profile, seed, warnings, known, corpus_folder=folder)
+        session = cls(options, contract, profile, seed, warnings, known, world=first, corpus_folder=folder)
+        if options.resume is not None:
+            session.earlier = Part.of(options.resume, contract)
+            session.kept = session.earlier.settled
+        return session
+
+    @property
+    def durations(self) -> Durations:
+        """How long tests took on this target, as far as that is kept."""
+        return Durations(self.corpus_folder, self.profile.base_url if self.profile is not None else "")
 
     @property
     def version(self) -> Version | None:
@@ -214,12 +232,6 @@ class Session:
             return NetworkUse()
         seen = self.run.client.retries
         return NetworkUse(dict(seen.counts), dict(seen.unanswered), round(seen.waited, 1), self.begun_anew)
-
-    def _allowed(self, profile: Profile) -> dict[str, float]:
-        """Return what the run is allowed, by what the profile or the command calls it."""
-        options = self.options
-        given = {"max-requests": options.max_requests, "max-rps": options.max_rps, "minutes": options.minutes}
-        return {**asdict(profile.retries), **{name: value for name, value in given.items() if value is not None}}
 
     def _paced(self, profile: Profile) -> Profile:
         """Return a profile by which this process calls no faster than the operator allows."""
@@ -298,6 +310,8 @@ class Session:
         if self.plan is None:
             self.target = self._target()
             self.plan = make_plan(self.contract, self.target, tests.values(), self.options.selection, self.baseline)
+            if self.earlier is not None and self.kept.issuperset(self.plan.selected):
+                raise UsageError(f"Every test of {self.earlier.name} came to a result: nothing is left to go on with.")
         return self.plan
 
     def open(self) -> None:
@@ -312,11 +326,7 @@ class Session:
         if self.keeps_record and self._changes_what_stays and self.profile is not None:
             require_confirmed(self.profile, self.options.confirm)
         if self.keeps_record:
-            self.recorder = Recorder(self.folder / "results.jsonl")
-            self.recorder.write(self._header(self.target))
-            self.recorder.write_plan(self.plan.requirements)
-            self.recorder.write_table(table(self.contract))
-            self.recorder.write_access(access(self.contract, self.target.version))
+            self.recorder = self._begun_record(self.target, self.plan)
         options, paced = self.options, self._paced(self.target)
         settings = paced.client_settings(options.concurrency, only_reads=options.read_only, run=self.name)
         self.run = Run(self.contract, paced, self.write, settings)
@@ -341,6 +351,22 @@ class Session:
         for text in undeclared(self.target, self.run.client):
             self.write(Notice(text))
 
+    def _begun_record(self, profile: Profile, plan: Plan) -> Recorder:
+        """Begin the record; with what came to a result in an earlier run, where this one goes on with it."""
+        beginning = Beginning(self.seed, self.started, self.warnings)
+        header = header_of(beginning, self.contract, profile, self.options)
+        if self.earlier is not None:
+            require_same_run(self.earlier.name, self.earlier.record.header, "this run", header)
+        recorder = Recorder(self.folder / "results.jsonl")
+        recorder.write(header)
+        recorder.write_plan(plan.requirements)
+        recorder.write_table(table(self.contract))
+        recorder.write_access(access(self.contract, profile.version))
+        for line in self.earlier.lines_of(self.kept) if self.earlier is not None else ():
+            recorder.append(line)
+        self.ended |= self.kept
+        return recorder
+
     def _write_at_once(self, line: Line) -> None:
         """Write a line although those of the running test are kept back."""
         held, self._held = self._held, None
@@ -360,7 +386,10 @@ class Session:
         self._stack.callback(precautions.close)
         if self.keeps_record:
             self._stack.callback(precautions.release)
-            for text in precautions.begin(self.options.workers, restores=not self.options.no_restore):
+            if self.earlier is not None:
+                precautions.end_earlier()
+            worlds = range(self.world, self.world + self.options.workers)
+            for text in precautions.begin(worlds, restores=not self.options.no_restore):
                 self.write(Notice(text))
         self.precautions = precautions
         if self.options.workers == 1:
@@ -383,38 +412,6 @@ class Session:
         if self.profile is None:
             return self._embedded(self._stack)
         return self.profile.in_world(self.world)
-
-    def _header(self, profile: Profile) -> Header:
-        seed = "" if self.options.seed is not None else f" --seed {self.seed}"
-        before, mark, behind = self.options.command.partition(" -- ")
-        return Header(
-            form=RECORD_FORM,
-            suite=__version__,
-            contract=self.contract.digest,
-            target=profile.title,
-            base_url=profile.redacted()["base_url"],
-            version=str(profile.version or "unknown"),
-            version_source=profile.version_source,
-            edition=profile.edition,
-            profile=profile.redacted(),
-            seed=self.seed,
-            started=self.started.isoformat(timespec="seconds"),
-            python=platform.python_version(),
-            arguments=self.options.arguments,
-            warnings=self.warnings,
-            command=f"{before}{seed}{mark}{behind}",
-            scope=profile.scope,
-            undeclared=self._undeclared(profile),
-            selection=self.options.selection.words,
-            subjects=tuple(subject.words for subject in self.options.subjects),
-            fail_on=self.options.fail_on,
-            allowed=self._allowed(profile),
-        )
-
-    def _undeclared(self, profile: Profile) -> tuple[str, ...]:
-        """Return the features that are not declared and that keep some requirement from being judged."""
-        stated = {requirement.feature for requirement in self.contract.requirements.values()} | PRESUMED.keys()
-        return tuple(name for name in profile.undeclared if name in stated)
 
     def _embedded(self, stack: ExitStack) -> Profile:
         """Start the reference, and judge it by the version that was asked for."""
@@ -481,10 +478,8 @@ class Session:
             left=self.left,
             contradicted=self.contradicted,
         )
-        result = add_up(replace(recorder.read_back(), footer=footer))
-        recorder.close_with(replace(footer, verdict=result.verdict, exit_code=result.exit_code))
-        self.record = recorder.read_back()
-        self.result = add_up(self.record)
+        self.record, self.result = closed(recorder, footer)
+        self.durations.remember(end for end in self.record.tests if end.test not in self.kept)
         if not self.renders:
             return
         try:
@@ -495,6 +490,7 @@ class Session:
 
     def _requests(self, recorder: Recorder) -> int:
         own = self.run.client.requests if self.run else 0
+        own += self.earlier.requests_of(self.kept) if self.earlier and self.options.workers == 1 else 0
         return own + (sum(end.requests for end in recorder.read_back().tests) if self.options.workers > 1 else 0)
 
     @property

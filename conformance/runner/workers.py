@@ -28,6 +28,8 @@ _SEED = "conformance_seed"
 _WORLD = "conformance_world"
 _RUN = "conformance_run"
 _FOLDER = "conformance_folder"
+_ORDER = "conformance_order"
+_KEPT = "conformance_kept"
 #: The name of what a report takes along, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
@@ -65,7 +67,15 @@ def number_of(config: pytest.Config) -> int:
 
 def told_to_worker(session: Session, number: int) -> dict[str, Any]:
     """Return what a worker of a number has to know of the run."""
-    return {_SEED: session.seed, _WORLD: number, _RUN: session.name, _FOLDER: str(session.folder.absolute())}
+    order = {"beside": session.options.workers, "seconds": dict(session.durations.known())}
+    return {
+        _SEED: session.seed,
+        _WORLD: session.world + number,
+        _RUN: session.name,
+        _FOLDER: str(session.folder.absolute()),
+        _ORDER: order,
+        _KEPT: sorted(session.kept),
+    }
 
 
 def become_worker(session: Session, told: Mapping[str, Any]) -> None:
@@ -74,6 +84,8 @@ def become_worker(session: Session, told: Mapping[str, Any]) -> None:
     session.name, session.options = told[_RUN], replace(session.options, out=Path(told[_FOLDER]))
     # What reaches all processes of a terminal is for the one that keeps the record: it ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    session.beside, session.seconds_known = told[_ORDER]["beside"], told[_ORDER]["seconds"]
+    session.kept = frozenset(told[_KEPT])
 
 
 def hand_over(session: Session, report: pytest.TestReport) -> None:

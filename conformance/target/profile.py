@@ -155,6 +155,11 @@ class Profile:
         """A short name for folders and headings."""
         return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", urlsplit(self.base_url).netloc)
 
+    @property
+    def number_of_worlds(self) -> int:
+        """How many workers may go on side by side."""
+        return len(self.worlds) + 1
+
     def in_world(self, number: int) -> Profile:
         """
         Return the profile for the worker of a number, from 0 on, with the actors and fixtures of its own world.

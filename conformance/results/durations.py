@@ -1,0 +1,95 @@
+"""How long tests take: so that the longest begin first, and shards and workers end together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from conformance.results.record import TestOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from conformance.results.record import TestEnd
+
+#: About how many requests a test sends, by the end of the name of its file; the others send about ten.
+_REQUESTS = {
+    "_model.py": 500,
+    "test_coverage.py": 53,
+    "test_fuzz.py": 24,
+    "test_levels.py": 66,
+    "test_alias.py": 63,
+    "test_isolation.py": 62,
+    "test_lists.py": 40,
+    "test_integration_parameters.py": 35,
+    "test_pagination.py": 30,
+    "test_invalid_input.py": 26,
+    "test_ids.py": 20,
+    "test_authorization.py": 20,
+}
+_OTHERS = 10
+
+
+def weight_of(test: str) -> float:
+    """Return about how much work a test is, where nobody has measured it."""
+    file = test.partition("::")[0]
+    return next((requests for end, requests in _REQUESTS.items() if file.endswith(end)), _OTHERS)
+
+
+class Durations:
+    """How long each test took when it ran last against a target, kept in the folder of what runs keep."""
+
+    def __init__(self, folder: Path | None, target: str) -> None:
+        """Take the folder, if anything is kept, and what tells the target from others."""
+        name = f"durations-{hashlib.sha256(target.encode()).hexdigest()[:16]}.json"
+        self._file = folder / name if folder is not None else None
+
+    def known(self) -> Mapping[str, float]:
+        """Return seconds by test; what cannot be read is not known."""
+        with suppress(OSError, ValueError, TypeError, AttributeError):
+            if self._file is not None:
+                found = json.loads(self._file.read_text(encoding="utf-8"))
+                return {str(name): float(seconds) for name, seconds in found.items()}
+        return {}
+
+    def remember(self, ends: Iterable[TestEnd]) -> None:
+        """Keep how long tests took; where nothing can be kept, nothing is."""
+        ran = {end.test: end.seconds for end in ends if end.outcome is TestOutcome.PASSED}
+        with suppress(OSError):
+            if self._file is not None and ran and self._file.parent.is_dir():
+                self._file.write_text(json.dumps({**self.known(), **ran}), encoding="utf-8")
+
+
+def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> list[str]:
+    """
+    Return tests in the order in which workers, each of which takes two at first and then one by one, end together.
+
+    The longest comes first. With the first of each worker goes one of the shortest, which waits behind it.
+    """
+    per_request = _seconds_per_request(tests, known)
+    weights = {test: known.get(test, weight_of(test) * per_request) for test in tests}
+    longest = sorted(tests, key=lambda test: (-weights[test], test))
+    if len(longest) < 2 * workers:
+        return longest
+    first, rest, shortest = longest[:workers], longest[workers:-workers], longest[-workers:]
+    return [test for pair in zip(first, shortest, strict=True) for test in pair] + rest
+
+
+def _seconds_per_request(tests: Sequence[str], known: Mapping[str, float]) -> float:
+    both = [test for test in tests if test in known]
+    return sum(known[test] for test in both) / sum(map(weight_of, both)) if both else 1.0
+
+
+def part_of(tests: Iterable[str], number: int, shards: int) -> frozenset[str]:
+    """Return the tests of one of several shards, from 1 on: about equal work, and the same on every machine."""
+    loads = [0.0] * shards
+    mine: set[str] = set()
+    for test in sorted(tests, key=lambda test: (-weight_of(test), test)):
+        lightest = loads.index(min(loads))
+        loads[lightest] += weight_of(test)
+        if lightest == number - 1:
+            mine.add(test)
+    return frozenset(mine)

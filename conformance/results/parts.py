@@ -1,0 +1,221 @@
+"""Records that together are one run: the shards of several machines, or an interrupted run and what went on with it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import ExitCode, UsageError
+from conformance.results.plan import ANOTHER_SHARD
+from conformance.results.record import Footer, Header, Latency, NetworkUse, Reason, RunRecord, TestEnd, TestOutcome
+from conformance.results.trust import record_in, trusted_record
+from conformance.results.verdicts import RunResult, RunVerdict, add_up
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.contract import Contract
+    from conformance.results.recorder import Recorder
+
+Row = dict[str, Any]
+
+EMBEDDED = "the embedded reference"
+
+#: What must be the same in records of one run, and what it is called.
+_SAME = {
+    "suite": "versions of the suite",
+    "contract": "contracts",
+    "target": "targets",
+    "base_url": "addresses",
+    "version": "versions",
+    "edition": "editions",
+    "seed": "seeds",
+    "scope": "scopes",
+    "undeclared": "declared features",
+    "selection": "selections",
+}
+#: Outcomes of tests that need not run again.
+_SETTLED = frozenset({TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.UNSTABLE})
+
+
+@dataclass(frozen=True)
+class Part:
+    """The record of a part of a run, and its lines as they stand in the file."""
+
+    name: str
+    record: RunRecord
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, place: Path, contract: Contract) -> Part:
+        """Read the record in a file or folder; raise UsageError when there is none, or it cannot be believed."""
+        file = record_in(place)
+        record = trusted_record(file, contract)
+        if record.damage:
+            raise UsageError(f"{file} is damaged: {record.damage[0]}.")
+        with file.open(encoding="utf-8", errors="replace", newline="") as stream:
+            # Only the last line can be no JSON: the run was cut off in the middle of it.
+            rows = tuple(json.loads(line) for line in stream if line.endswith("\n"))
+        return cls(str(place), record, rows)
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """The tests that came to a result."""
+        return frozenset(end.test for end in self.record.tests if end.outcome in _SETTLED)
+
+    @property
+    def own(self) -> frozenset[str]:
+        """The tests that were not left to another shard."""
+        others = {end.test for end in self.record.tests if (end.detail or "").startswith(ANOTHER_SHARD)}
+        return frozenset(test for entry in self.record.plan for test in entry.tests if test not in others)
+
+    def lines_of(self, tests: Collection[str]) -> Iterator[str]:
+        """Yield the lines that some tests wrote."""
+        for row in self.rows:
+            # An operation that is not there is seen before the first test, and not on behalf of one.
+            is_before = row.get("reason") == Reason.OPERATION_ABSENT and row["kind"] == "check"
+            if row["kind"] in ("check", "item", "test") and row["test"] in tests and not is_before:
+                yield line_of(row)
+
+    def requests_of(self, tests: Collection[str]) -> int:
+        """Return how many requests some tests sent."""
+        return sum(end.requests for end in self.record.tests if end.test in tests)
+
+
+def line_of(row: Row) -> str:
+    """Return a line as it stands in a record."""
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def require_same_run(name: str, header: Header, other_name: str, other: Header) -> None:
+    """Raise UsageError when two records cannot be of one run."""
+    for field, words in _SAME.items():
+        one, two = getattr(header, field), getattr(other, field)
+        # The embedded reference is a service of its own in each run, wherever it listens.
+        is_reference = EMBEDDED in (header.version_source or "") and EMBEDDED in (other.version_source or "")
+        if one != two and not (field == "base_url" and is_reference):
+            shown = [" ".join(map(str, value)) if isinstance(value, tuple) else value for value in (one, two)]
+            raise UsageError(
+                f"{name} and {other_name} are not of one run: their {words} differ, {shown[0] or 'none'} and "
+                f"{shown[1] or 'none'}."
+            )
+
+
+def closed(recorder: Recorder, footer: Footer) -> tuple[RunRecord, RunResult]:
+    """Close a record with a footer that says what its lines add up to; return both."""
+    result = add_up(replace(recorder.read_back(), footer=footer))
+    recorder.close_with(replace(footer, verdict=result.verdict, exit_code=result.exit_code))
+    record = recorder.read_back()
+    return record, add_up(record)
+
+
+def merge_into(recorder: Recorder, parts: Sequence[Part]) -> tuple[RunRecord, RunResult]:
+    """Write the shards of a run into one record, as one machine would have written it."""
+    first = parts[0]
+    for row in first.rows:
+        if row["kind"] == "header":
+            recorder.append(line_of(_without_shard(row)))
+        elif row["kind"] in ("plan", "table", "access"):
+            recorder.append(line_of(row))
+    taken: set[str] = set()
+    for part in parts:
+        own = part.own - taken  # what the operator deselected is of every part
+        for line in part.lines_of(own):
+            recorder.append(line)
+        for test in sorted(own - {end.test for end in part.record.tests}):
+            recorder.write(TestEnd(test, TestOutcome.NOT_BEGUN, detail=f"{part.name} was cut off before it"))
+        taken |= own
+    for line in first.lines_of({end.test for end in first.record.tests} - taken):
+        recorder.append(line)
+    for line in _said_once(parts):
+        recorder.append(line)
+    recorder.write_latencies(_latencies(parts))
+    return closed(recorder, _footer(parts))
+
+
+def require_shards(parts: Sequence[Part]) -> None:
+    """Raise UsageError when these are not shards of one run, each named once."""
+    first = parts[0]
+    taken: dict[str, str] = {}
+    for part in parts:
+        require_same_run(first.name, first.record.header, part.name, part.record.header)
+        if not part.record.header.shard:
+            raise UsageError(f"{part.name} is no part of a run: it was not run with --shard.")
+        if part.record.plan != first.record.plan:
+            raise UsageError(f"{first.name} and {part.name} are not of one run: their plans differ.")
+        shard, number = part.record.header.shard, part.record.header.shard.partition("/")[2]
+        if number != first.record.header.shard.partition("/")[2]:
+            raise UsageError(f"{first.name} and {part.name} are parts of runs with different numbers of shards.")
+        if shard in taken:
+            raise UsageError(f"{taken[shard]} and {part.name} are both shard {shard}. Name each shard once.")
+        taken[shard] = part.name
+
+
+def _without_shard(header: Row) -> Row:
+    own = ("--shard", "--out")
+    kept = [word for word in header.get("arguments", ()) if not word.startswith(own)]
+    words = [word for word in header.get("command", "").split(" ") if not word.startswith(own)]
+    return {
+        **{key: value for key, value in header.items() if key != "shard"},
+        "arguments": kept,
+        "command": " ".join(words),
+    }
+
+
+def _said_once(parts: Sequence[Part]) -> Iterator[str]:
+    """Yield what shards say that is of no single test: notices and operations that are not there, each once."""
+    number = int(parts[0].record.header.shard.partition("/")[2])
+    missing = {f"{count}/{number}" for count in range(1, number + 1)} - {part.record.header.shard for part in parts}
+    lines = [line_of({"kind": "notice", "text": f"Shard {shard} is missing."}) for shard in sorted(missing)]
+    absent: set[str] = set()
+    for row in (row for part in parts for row in part.rows):
+        if row["kind"] == "notice":
+            lines.append(line_of(row))
+        elif row["kind"] == "check" and row.get("reason") == Reason.OPERATION_ABSENT:
+            if row["requirement"] not in absent:
+                lines.append(line_of(row))
+            absent.add(row["requirement"])
+    yield from dict.fromkeys(lines)
+
+
+def _latencies(parts: Sequence[Part]) -> tuple[Latency, ...]:
+    """Return about how long answers took in all parts: the mean of the medians by calls, and the worst of the rest."""
+    found: dict[str, list[Latency]] = {}
+    for latency in (latency for part in parts for latency in part.record.latencies):
+        found.setdefault(latency.operation, []).append(latency)
+    return tuple(
+        Latency(
+            operation,
+            calls := sum(one.calls for one in each),
+            round(sum(one.median * one.calls for one in each) / calls, 1),
+            max(one.most for one in each),
+        )
+        for operation, each in found.items()
+    )
+
+
+def _footer(parts: Sequence[Part]) -> Footer:
+    footers = [part.record.footer for part in parts if part.record.footer is not None]
+    details = [
+        f"{part.name}: {part.record.footer.detail}"
+        for part in parts
+        if part.record.footer and part.record.footer.detail
+    ]
+    details += [f"{part.name} was cut off" for part in parts if part.record.footer is None]
+    drawn: Counter[str] = sum((Counter(footer.drawn or {}) for footer in footers), Counter())
+    return Footer(
+        verdict=RunVerdict.INCOMPLETE,
+        exit_code=ExitCode.INCOMPLETE,
+        ended=max((footer.ended for footer in footers), default=""),
+        requests=sum(footer.requests for footer in footers),
+        seconds=max((footer.seconds for footer in footers), default=0.0),
+        detail="; ".join(details) or None,
+        drawn=dict(drawn),
+        network=sum((footer.network for footer in footers if footer.network), NetworkUse()),
+        could_not_run=any(footer.could_not_run for footer in footers),
+        left=tuple(dict.fromkeys(what for footer in footers for what in footer.left)),
+        contradicted=tuple(dict.fromkeys(what for footer in footers for what in footer.contradicted)),
+    )

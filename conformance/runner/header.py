@@ -1,0 +1,69 @@
+"""The header of a record: who tests what, with which text."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from conformance import __version__
+from conformance.results.record import RECORD_FORM, Header
+from conformance.target.names import PRESUMED
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from conformance.contract import Contract
+    from conformance.runner.options import Options
+    from conformance.target import Profile
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """With what a run begins."""
+
+    seed: int
+    started: datetime
+    warnings: tuple[str, ...]
+
+
+def header_of(beginning: Beginning, contract: Contract, profile: Profile, options: Options) -> Header:
+    """Return the header of a run."""
+    seed = "" if options.seed is not None else f" --seed {beginning.seed}"
+    before, mark, behind = options.command.partition(" -- ")
+    return Header(
+        form=RECORD_FORM,
+        suite=__version__,
+        contract=contract.digest,
+        target=profile.title,
+        base_url=profile.redacted()["base_url"],
+        version=str(profile.version or "unknown"),
+        version_source=profile.version_source,
+        edition=profile.edition,
+        profile=profile.redacted(),
+        seed=beginning.seed,
+        started=beginning.started.isoformat(timespec="seconds"),
+        python=platform.python_version(),
+        arguments=options.arguments,
+        warnings=beginning.warnings,
+        command=f"{before}{seed}{mark}{behind}",
+        scope=profile.scope,
+        undeclared=_undeclared(profile, contract),
+        selection=options.selection.words,
+        subjects=tuple(subject.words for subject in options.subjects),
+        fail_on=options.fail_on,
+        allowed=_allowed(profile, options),
+        shard=str(options.shard or ""),
+    )
+
+
+def _undeclared(profile: Profile, contract: Contract) -> tuple[str, ...]:
+    """Return the features that are not declared and that keep some requirement from being judged."""
+    stated = {requirement.feature for requirement in contract.requirements.values()} | PRESUMED.keys()
+    return tuple(name for name in profile.undeclared if name in stated)
+
+
+def _allowed(profile: Profile, options: Options) -> dict[str, float]:
+    """Return what the run is allowed, by what the profile or the command calls it."""
+    given = {"max-requests": options.max_requests, "max-rps": options.max_rps, "minutes": options.minutes}
+    return {**asdict(profile.retries), **{name: value for name, value in given.items() if value is not None}}

@@ -1,0 +1,145 @@
+"""Shards of a run and an interrupted run: put together, they come to what one machine comes to in one go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from conformance.contract import Contract
+from conformance.errors import ExitCode, UsageError
+from conformance.reference import EmbeddedServer
+from conformance.results.durations import in_order, part_of
+from conformance.results.parts import Part, require_same_run, require_shards
+from conformance.results.reading import read_record
+from conformance.results.record import TestOutcome
+from conformance.results.verdicts import add_up
+from conformance.target.embedded import prepared_service, profile_of
+from selftest.conftest import VERSION, run_conformance
+from selftest.proof.test_caught import pages_are_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FEW = ("-q", "--area", "job-token-scope", "--max-examples", "2", "--seed", "1", "--corpus", "none")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A run in one go, and its two shards, each in a world of its own on one service that has a fault."""
+    made = tmp_path_factory.mktemp("parts")
+    service = prepared_service(version=VERSION, worlds=2)
+    pages_are_whole(service)
+    with EmbeddedServer(service) as server:
+        profile = profile_of(service, server.base_url, VERSION)
+        (made / "target.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+        for name, more in (("whole", ()), ("one", ("--shard", "1/2")), ("two", ("--shard", "2/2"))):
+            options = ("--target", "target.yaml", *FEW, "--workers", "1", "--out", name, *more)
+            outcome = run_conformance("run", *options, cwd=made)
+            assert outcome.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE), outcome.text
+        yield made
+
+
+def verdicts(folder: Path) -> dict[str, Any]:
+    return {row.requirement.id: (row.verdict, row.reason) for row in add_up(read_record(folder / "results.jsonl")).rows}
+
+
+def test_merged_shards_have_the_verdicts_of_one_run(folder: Path) -> None:
+    outcome = run_conformance("merge", "one", "two", "--out", "merged", cwd=folder)
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+    assert "NON-CONFORMANT" in outcome.out
+    assert verdicts(folder / "merged") == verdicts(folder / "whole")
+    whole, merged = (read_record(folder / name / "results.jsonl") for name in ("whole", "merged"))
+    assert {end.test: end.outcome for end in merged.tests} == {end.test: end.outcome for end in whole.tests}
+    assert (folder / "merged" / "index.html").is_file()
+
+
+def test_each_shard_runs_about_half_in_a_world_of_its_own_and_verifies_nothing_alone(folder: Path) -> None:
+    whole, *shards = (read_record(folder / name / "results.jsonl") for name in ("whole", "one", "two"))
+    ran = [{end.test for end in shard.tests if end.outcome is not TestOutcome.DESELECTED} for shard in shards]
+    assert ran[0] | ran[1] == {end.test for end in whole.tests if end.outcome is not TestOutcome.DESELECTED}
+    assert not ran[0] & ran[1]
+    assert [shard.header.shard for shard in shards] == ["1/2", "2/2"]
+    assert shards[0].header.profile["fixtures"] != shards[1].header.profile["fixtures"]
+    assert "this is --shard 1/2" in (folder / "one" / "summary.md").read_text(encoding="utf-8")
+    outcome = run_conformance("merge", "one", "--out", "half", cwd=folder)
+    assert "Shard 2/2 is missing" in outcome.out
+    assert "CONFORMANT" not in outcome.out.replace("NON-CONFORMANT", "")
+
+
+def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> None:
+    lines = (folder / "whole" / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    ended = [number for number, line in enumerate(lines) if '"kind": "test"' in line and "deselected" not in line]
+    (folder / "killed").mkdir()
+    kept = lines[: ended[len(ended) // 2]]
+    (folder / "killed" / "results.jsonl").write_text("".join([*kept, lines[-1][:9]]), encoding="utf-8")
+    outcome = run_conformance("run", "--resume", "killed", cwd=folder)
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+    assert verdicts(folder / "killed") == verdicts(folder / "whole")
+    again = (folder / "killed" / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    settled = [line for line in kept if '"kind": "test"' in line and '"outcome": "passed"' in line]
+    assert settled
+    assert set(settled) <= set(again)  # with the seconds that they took then
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("run", "--resume", "whole"), "nothing is left"),
+        (("run", "--resume", "absent"), "There is no record"),
+        (("run", "--resume", "whole", "--seed", "2"), "takes all options from the run"),
+        (("run", "--shard", "1/2"), "--shard needs --seed"),
+        (("run", "--shard", "3/2", "--seed", "1"), "--shard 1/4"),
+        (("run", "--target", "target.yaml", "--shard", "3/3", "--seed", "1"), "worlds"),
+        (("merge", "one", "one", "--out", "wrong"), "both shard 1/2"),
+        (("merge", "one", "whole", "--out", "wrong"), "not run with --shard"),
+    ],
+)
+def test_what_cannot_be_put_together_is_refused_in_one_message(
+    folder: Path, arguments: tuple[str, ...], word: str
+) -> None:
+    outcome = run_conformance(*arguments, cwd=folder)
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert word in outcome.err
+    assert not (folder / "wrong").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"base_url": "http://other.example"}, "addresses"),
+        ({"contract": "0" * 64}, "contracts"),
+        ({"version": "17.6"}, "versions"),
+        ({"seed": 2}, "seeds"),
+        ({"shard": "2/3"}, "numbers of shards"),
+    ],
+)
+def test_records_of_different_runs_are_not_merged(folder: Path, changed: dict[str, Any], word: str) -> None:
+    one, two = (Part.of(folder / name, Contract.load()) for name in ("one", "two"))
+    other = replace(two, record=replace(two.record, header=replace(two.record.header, **changed)))
+    with pytest.raises(UsageError, match=word):
+        require_shards((one, other))
+
+
+def test_the_embedded_reference_is_one_target_wherever_it_listens(folder: Path) -> None:
+    header = read_record(folder / "whole" / "results.jsonl").header
+    reference = replace(header, version_source="the embedded reference")
+    require_same_run("one", reference, "two", replace(reference, base_url="http://127.0.0.1:1"))
+
+
+def test_shards_are_the_same_everywhere_of_about_equal_work_and_together_all() -> None:
+    tests = [f"tests/scenarios/test_{kind}.py::test_{number}" for kind in ("a_model", "b") for number in range(40)]
+    parts = [part_of(tests, number, 3) for number in (1, 2, 3)]
+    assert parts == [part_of(reversed(tests), number, 3) for number in (1, 2, 3)]
+    assert sorted(test for part in parts for test in part) == sorted(tests)
+    assert max(sum("model" in test for test in part) for part in parts) == 14
+
+
+def test_the_longest_tests_begin_first_and_what_is_known_counts() -> None:
+    tests = [f"tests/test_{number}.py::test" for number in range(9)]
+    order = in_order(tests, {name: float(number) for number, name in enumerate(tests)}, 2)
+    assert [order.index(name) for name in (tests[8], tests[7], tests[6], tests[5])] == [0, 2, 4, 5]
+    assert sorted(order) == tests
