@@ -66,7 +66,7 @@ def causes(rows: Iterable[RequirementVerdict]) -> tuple[Cause, ...]:
     where most others do.
     """
     failed = tuple(rows)
-    # What failed and what is unstable, what is a violation and what a warning, stays apart.
+    # What failed and what is unstable, a violation and a warning, what is known and what is new, stays apart.
     common = Counter(
         (_weight(row), key) for row in failed for key in dict.fromkeys(_key(check) for check in row.failures)
     )
@@ -102,8 +102,8 @@ def _key(check: Check) -> _Key:
     return (guilty(check), status, check.place or "", _OF_ONE_CALL.sub("*", check.actual or check.detail or ""))
 
 
-def _weight(row: RequirementVerdict) -> tuple[bool, Verdict]:
-    return row.is_violation, row.verdict
+def _weight(row: RequirementVerdict) -> tuple[bool, Verdict, bool]:
+    return row.is_violation, row.verdict, row.is_known
 
 
 # -- what was not verified ---------------------------------------------------------------------------------------------

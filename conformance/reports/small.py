@@ -82,7 +82,10 @@ def _tally(tally: Tally) -> dict[str, Any]:
 
 
 def workflow_commands(facts: Facts) -> str:
-    """Return workflow commands of GitHub: an error for each cause, a warning for each reason of what is open."""
+    """Return workflow commands of GitHub: an error for each cause, and a warning for each reason of what is open.
+
+    A cause that the baseline knows of is a warning as well.
+    """
     return "".join(f"{line}\n" for line in _commands(facts))
 
 
@@ -92,7 +95,8 @@ def _commands(facts: Facts) -> Iterator[str]:
         also = f" Also violates: {', '.join(row.requirement.id for row in cause.others)}." if cause.others else ""
         text = f"{cause.head.requirement.statement}\n{failure_in_words(cause.check)}{also}"
         calls = [entry.curl for entry in to_repeat(cause.check)]
-        yield _command("error", cause.head.requirement.id, "\n".join((text, *calls)))
+        kind = "warning" if cause.head.is_known else "error"
+        yield _command(kind, cause.head.requirement.id, "\n".join((text, *calls)))
     if violated[_SHOWN:]:
         yield _command("error", "more failures", f"{plural(len(violated) - _SHOWN, 'more failure')}, see the report")
     for problem in facts.problems[:_SHOWN]:

@@ -17,6 +17,7 @@ from conformance.errors import UsageError
 from conformance.reports import printed, render
 from conformance.reports.facts import Facts
 from conformance.reports.terminal import summary
+from conformance.results.record import KnownFailure
 from conformance.results.verdicts import Verdict, add_up
 from selftest.reports.report_samples import CONFORMANT, HEADER, SAMPLES, UNSTABLE, failed, planned, record
 
@@ -192,6 +193,22 @@ def test_a_format_that_is_printed_needs_no_folder(tmp_path: Path) -> None:
     assert printed(CONFORMANT, "github").startswith("::notice title=staging%3A conformant::2 of 2 verified.")
     with pytest.raises(UsageError, match="There is no report format"):
         render(CONFORMANT, ["github-actions"], tmp_path)
+
+
+def test_a_known_failure_is_no_alarm_where_only_new_ones_fail_the_run(tmp_path: Path) -> None:
+    known = KnownFailure("ticket 12", "team B", "2026-12-31")
+    run = record(
+        planned("scope.known", known_failure=known),
+        planned("scope.new"),
+        checks=(failed("scope.known"), failed("scope.new")),
+        header=replace(HEADER, fail_on="new"),
+    )
+    render(run, ["junit"], tmp_path)
+    cases = {case.get("name"): case for case in ET.parse(tmp_path / "junit.xml").getroot().iter("testcase")}  # noqa: S314 - ours
+    assert cases["scope.known"].find("skipped") is not None
+    assert cases["scope.new"].find("failure") is not None
+    kinds = [line.split(" ", maxsplit=1)[0] for line in printed(run, "github").splitlines()]
+    assert sorted(kinds) == ["::error", "::notice", "::warning"]
 
 
 # -- the tools of others -----------------------------------------------------------------------------------------------
