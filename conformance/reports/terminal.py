@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _SHOWN = 10
 _SHOWN_GAPS = 5
 _SHOWN_WORDS = 500
+#: Of the headline what keeps a run from being whole; the verdict names what was selected by itself.
+_SAID_IN_BRIEF = ("deselected", "not begun", "left on the target")
 _WIDTH = 110
 _RED, _GREEN, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 _COLOURS = {
@@ -78,6 +80,9 @@ def _verdict(facts: Facts, text: _Text) -> str:
 def _in_brief(facts: Facts, text: _Text) -> Iterator[str]:
     yield _verdict(facts, text)
     yield from wrap(visible(facts.result.explanation), _WIDTH)
+    for name, words in facts.headline.items():
+        if name in _SAID_IN_BRIEF:
+            yield from wrap(f"  {name}: {one_line(words, _SHOWN_WORDS)}", _WIDTH, subsequent_indent="    ")
     for problem in facts.problems[:_SHOWN]:
         yield f"  {problem.kind}: {one_line(problem.name)}: {one_line(problem.detail)}"
     yield from _more(len(facts.problems) - _SHOWN)

@@ -82,13 +82,14 @@ def _show_by_area(config: pytest.Config) -> None:
         return
     config.stash[_BRIEF] = option.verbose < 0
     config.pluginmanager.register(ByArea(config.stash[SESSION], is_shown=option.verbose == 0))
-    option.verbose = min(option.verbose, -2)  # without pytest's own count of tests, which the verdict has told
+    option.verbose = min(option.verbose, -1)
 
 
 def _leave_failures_to_the_verdict(config: pytest.Config) -> None:
     """Let pytest itself say nothing more of what failed: the verdict says it, once, with what was expected."""
     if _BRIEF not in config.stash:
         return
+    config.option.verbose = min(config.option.verbose, -2)  # its own count of tests is no verdict
     if config.option.tbstyle == "auto":  # unless the operator asked for tracebacks
         config.option.tbstyle = "no"
     reporter = config.pluginmanager.get_plugin("terminalreporter")

@@ -9,8 +9,9 @@ import pytest
 
 from conformance.reports import render
 from conformance.reports.terminal import summary
+from conformance.results.record import TestEnd, TestOutcome
 from conformance.results.verdicts import add_up
-from selftest.reports.report_samples import CURL, SAMPLES, failed, planned, record
+from selftest.reports.report_samples import CURL, FUZZ, SAMPLES, STORY, failed, planned, record
 
 
 def _summary(name: str, *, colour: bool = False) -> str:
@@ -97,6 +98,14 @@ def test_in_brief_it_tells_the_verdict_and_one_line_for_each_failure() -> None:
         "",
         "Report: reports/staging",
     ]
+
+
+def test_in_brief_it_tells_what_took_tests_out_of_the_run() -> None:
+    ends = (TestEnd(STORY, TestOutcome.DESELECTED, detail="-k role"), TestEnd(FUZZ, TestOutcome.NOT_BEGUN, detail="-x"))
+    run = record(planned("scope.read"), tests=ends)
+    lines = summary(run, add_up(run), Path("reports"), brief=True).splitlines()
+    assert "  deselected: 1 test (-k role)" in lines
+    assert "  not begun: 1 test (-x)" in lines
 
 
 def test_in_brief_it_still_tells_what_went_wrong_with_the_run() -> None:
