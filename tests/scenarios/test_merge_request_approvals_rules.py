@@ -85,6 +85,9 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
 ) -> None:
     """A rule names somebody here: the one that asks for just anybody may have a name of the service's choice."""
     sent = {"name": fresh_name(), "approvals_required": 21}
+    path = merge_request_path(project, merge_request)
+    # Whoever has read the state before is shown no older one.
+    approver.get(path / "approval_state")
     answer = maintainer.post(merge_request_rules, {**sent, "user_ids": [user_id(approver)]})
     given_overriding(maintainer, project, answer)
     with verifies("merge-request-approvals.rules.create.answer"):
@@ -98,7 +101,6 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
         maintainer.get(merge_request_rules / rule["id"]).must_be(200).must_hold(id=rule["id"])
     with verifies("merge-request-approvals.rules.list", go_on=True):
         maintainer.get(merge_request_rules, per_page=5).must_be(200).must_be_an(list)
-    path = merge_request_path(project, merge_request)
     with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
         must_become(
             lambda: [entry.get("id") for entry in state_of(maintainer, path)["rules"]],
@@ -109,6 +111,9 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
         maintainer.get(path / "approvals").must_be(200).must_be_an(dict)
     with verifies("merge-request-approvals.state.overwritten"):
         maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
+        again = approver.get(path / "approval_state")
+        if again.is_served:
+            again.must_hold(approval_rules_overwritten=True)
 
 
 def test_name_and_number_are_all_that_a_creation_needs(
