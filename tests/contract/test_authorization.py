@@ -75,7 +75,7 @@ def test_who_has_the_role_is_served(operation: Operation) -> None:
                 look_at_the_header(prepared, caller, answer)
                 if prepared.by_path is not None and not prepared.request_example.stays:
                     prepared.again()
-                    by_path[name] = prepared.by_path.sent_by(caller)
+                    by_path[name] = prepared.sent(prepared.by_path, caller)
         look_at_the_paths(operation, by_path)
 
 

@@ -76,7 +76,7 @@ def test_a_write_leaves_the_rest_of_the_world(operation: Operation, surroundings
             caller, call = served_caller(operation), of_a_copy(prepared)
             before = whole.renewed(about=call)
             call.sent_by(caller).given_served()
-            for other in once_more(call):
+            for other in [*once_more(call), *of_absent_integrations(prepared)]:
                 other.sent_by(caller)
             look(before, Permission(current_run().profile, call, caller, before))
     finally:
@@ -91,6 +91,18 @@ def once_more(call: Prepared) -> list[Prepared]:
     if turned and call.operation.method in ("PUT", "PATCH"):
         return [replace(call, body={**body, **turned})]
     return [call] if call.operation.method == "DELETE" else []
+
+
+def of_absent_integrations(prepared: Arranged) -> list[Prepared]:
+    """Return the deletion of an integration that the project does not have, and another one may: at most one call."""
+    parameter = next((entry for entry in prepared.operation.parameters if entry.name == "integration_slug"), None)
+    if parameter is None or prepared.operation.method != "DELETE":
+        return []
+    listed = prepared.keeper.whole_list(prepared.call.path.rpartition("/")[0])
+    absent = [
+        one.get("slug") for one in prepared.place.entries("integration") if not listed.having(slug=one.get("slug"))
+    ]
+    return [prepared.call.having(parameter, slug) for slug in absent[-1:]]
 
 
 def of_a_copy(prepared: Arranged) -> Prepared:

@@ -28,6 +28,7 @@ from conformance.suite.arrange.request_examples import (
 )
 from conformance.suite.context import NotTested, Unmet, current_run, current_test
 from conformance.suite.expectations import Answer, Caller
+from conformance.suite.expectations.words import settles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,7 +121,18 @@ class Arranged:
 
     def sent_by(self, caller: Caller) -> Answer:
         """Send the call by an actor."""
-        answer = self.call.sent_by(caller)
+        return self.sent(self.call, caller)
+
+    def sent(self, call: Prepared, caller: Caller) -> Answer:
+        """Send a form of the call by an actor, and give what is done in the background its time."""
+        seconds, before = self.request_example.takes_seconds, None
+        with suppress(Unmet, NotTested):
+            before = self.state() if seconds else None
+        answer = call.sent_by(caller)
+        if before and answer.is_served:
+            with suppress(Unmet, NotTested):
+                if self.state() == before:
+                    settles(lambda: self.state() != before, seconds)
         if self.request_example.stays and answer.is_served:
             current_run().made_for_good[self.operation.id, caller.name] = answer.exchange
         return answer

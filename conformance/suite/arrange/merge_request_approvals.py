@@ -229,6 +229,6 @@ AREA = Area(
         "deleteMergeRequestApprovalRule": RequestExample(before=_own_rule, state=_rules_state),
         "approveMergeRequest": RequestExample(before=_not_approved, body=_sha_and_no_password, state=_approvals),
         "unapproveMergeRequest": RequestExample(before=_approved, state=_approvals),
-        "resetMergeRequestApprovals": RequestExample(before=_approved, state=_approvals),
+        "resetMergeRequestApprovals": RequestExample(before=_approved, state=_approvals, takes_seconds=3),
     },
 )

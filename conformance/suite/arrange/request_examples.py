@@ -98,6 +98,8 @@ class RequestExample:
     """The query to send, where example and fixtures do not make it."""
     state: Callable[[Caller, Place], Any] | None = None
     """What a refused call must leave as it was; not needed for operations that only read."""
+    takes_seconds: float = 0
+    """How long what a served call has answered may take to be done, in the background."""
     stays: bool = False
     """Whether no operation takes away what it makes, so that a run makes as little as it can."""
     fill: Callable[[Caller, Place], list[Any]] | None = None

@@ -176,8 +176,8 @@ _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
     "deleteMergeRequestApprovalRule": (_project_rule("project"),),
     "unapproveMergeRequest": (_approvals_of_another_merge_request,),
     "resetMergeRequestApprovals": (_approvals_of_another_merge_request,),
-    "disableIntegration": (_SIBLING_INTEGRATION := _integration("sibling_project", 0),),
-    "disableService": (_SIBLING_INTEGRATION,),
+    "disableIntegration": (_SIBLINGS := (_integration("sibling_project", 0), _integration("sibling_project", -1))),
+    "disableService": _SIBLINGS,
     # Made anew for the reads: what was read before may have lost its flags by that.
     "reads of integrations": (_integration("sibling_project", 0),),
 }
