@@ -18,8 +18,9 @@ import pytest
 import yaml
 
 from conformance.errors import TargetError
+from conformance.proof.variants import VARIANTS, Variant
 from conformance.reference import Service, create_service
-from conformance.target.embedded import directly
+from conformance.target.embedded import directly, prepared_service
 from conformance.target.names import FIXTURES
 from conformance.target.profile import load_profile
 from conformance.target.provisioning import Order, Provisioned, provision
@@ -411,6 +412,28 @@ def test_where_no_users_can_be_made_nothing_else_is_tried() -> None:
     with pytest.raises(UsersRefusedError, match="403"):
         bench.provision()
     assert bench.counts() == before
+
+
+def test_what_a_service_refuses_is_named_and_all_else_is_made(whole: tuple[Bench, Provisioned]) -> None:
+    def nothing_protected(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        is_meant = method == "POST" and path.endswith("/protected_branches")
+        return refused(403, "no licence") if is_meant else way(token, method, path, query, body)
+
+    bench = Bench(alter=changed(nothing_protected))
+    done = bench.provision()
+    assert "no licence" in done.refused["project branch"]
+    missing = whole[0].profile(whole[1])["fixtures"].keys() - bench.profile(done)["fixtures"].keys()
+    assert missing == {"protected_branch", "second_protected_branch", "branch_rule_group"}
+
+
+_LEGAL = [(VERSION, variant) for variant in VARIANTS] + [(version, VARIANTS[0]) for version in ("12.3", "16.1", "19.0")]
+
+
+@pytest.mark.parametrize(("version", "variant"), _LEGAL, ids=lambda value: getattr(value, "name", value))
+def test_every_legal_reference_is_prepared_alike(version: str, variant: Variant) -> None:
+    service, usual = prepared_service(version, variant.choices), prepared_service()
+    assert service.world.fixtures.keys() == usual.world.fixtures.keys()
+    assert service.world.actors.keys() == usual.world.actors.keys()
 
 
 def test_a_token_that_is_no_administrators_is_told_the_other_ways() -> None:
