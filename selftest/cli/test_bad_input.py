@@ -36,7 +36,7 @@ JOB_TOKEN_SCOPE = ("--area", "job-token-scope")
         (("requirements", "--area", "nowhere"), "There is no area"),
         (("contract", "--as-of", "9.9"), "12.3 to 19.0"),
         (("report", "absent"), "There is no record"),
-        (("target",), "--example or --check"),
+        (("target",), "--discover FILE or --check"),
         (("frobnicate",), "No such command"),
     ],
 )
