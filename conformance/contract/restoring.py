@@ -56,6 +56,10 @@ class Restoring:
     stays: Mapping[str, str]
     """operationId -> what a call of it leaves that nothing takes away."""
 
+    def adds_for_good(self, operation: str) -> bool:
+        """Tell whether what an operation adds to a list is taken away by none."""
+        return any(part.add == operation and part.remove is None for part in self.parts)
+
 
 def load_restoring(file: Path) -> Restoring:
     """Read the table; raise ContractError or UsageError when it is broken."""

@@ -27,6 +27,7 @@ _READ_BACK_AT_MOST = 12
 #: Correct calls, and such as a service may take, of an operation whose product no operation takes away.
 _FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 3
 _TRIES_TO_SHRINK = 40
+_GROWN_LONG = 50  # entries
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
 
@@ -108,11 +109,17 @@ class _Sending:
         return client.follow(exchange) if leads_on else exchange
 
     def own(self, cases: Iterable[DrawnCase]) -> list[DrawnCase]:
-        """Leave out the calls that may reach what is not the run's own, and count them."""
-        run, found = current_run(), list(cases)
-        if self.arranged.operation.is_read:
+        """
+        Leave out the calls that may reach what is not the run's own, and count them.
+
+        So are correct calls but the first, where each would add for good to what has grown long already.
+        """
+        run, found, operation = current_run(), list(cases), self.arranged.operation
+        if operation.is_read:
             return found
         own = [case for case in found if not run.ownership.problem(case.call(self.caller.actor), is_drawn=True)]
+        if run.contract.restoring.adds_for_good(operation.id) and len(self.arranged.state() or ()) >= _GROWN_LONG:
+            own = [case for place, case in enumerate(own) if place == 0 or not case.is_positive]
         run.held_back += len(found) - len(own)
         return own
 

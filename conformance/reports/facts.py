@@ -149,7 +149,8 @@ class Facts:
             found["network"] = "; ".join(f"{words} {number}" for words, number in self.network)
         held_back = (self.record.footer.drawn or {}).get("held_back") if self.record.footer else None
         if held_back:
-            found["not sent"] = f"{plural(held_back, 'drawn call')} that could reach what the profile does not name"
+            calls = plural(held_back, "drawn call")
+            found["not sent"] = f"{calls} that could reach what the profile does not name, or add to a list for good"
         if header.command:
             found["to repeat"] = header.command
         return found

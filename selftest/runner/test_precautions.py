@@ -11,18 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from conformance.contract import Contract
 from conformance.errors import ExitCode
 from conformance.http.client import Client
 from conformance.http.transport import NotSentError
+from conformance.reference import EmbeddedServer, create_service
 from conformance.reference.http import Request, Response
 from conformance.results.reading import read_record
 from conformance.suite.context import Run
 from conformance.target import load_profile
+from conformance.target.embedded import profile_of
 from conformance.target.marker import KEY, Marker
 from conformance.target.spots import Spot, Spots
 from selftest.cli.test_bad_input import started, wait_for_checks
+from selftest.conftest import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,20 +102,30 @@ def test_after_a_killed_run_restore_leaves_every_read_as_it_was_before(
     assert not [token for token in tokens if token in (tmp_path / "out" / "ledger.jsonl").read_text(encoding="utf-8")]
 
 
-def test_a_terminated_run_ends_as_an_interrupted_one_does_but_for_its_code(
-    slow_profile: Profile, tmp_path: Path
+@pytest.mark.parametrize(
+    ("signal_sent", "code", "word"),
+    [(signal.SIGINT, ExitCode.INTERRUPTED, "interrupted"), (signal.SIGTERM, ExitCode.TERMINATED, "terminated")],
+)
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_signal_ends_a_run_with_its_report_and_everything_put_back(
+    tmp_path: Path, signal_sent: signal.Signals, code: ExitCode, word: str, workers: str
 ) -> None:
-    before = everything_read(slow_profile)
-    process = started("run", *FEW, *LISTS, cwd=tmp_path)
-    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == ExitCode.TERMINATED, out + err
+    service = create_service(version=VERSION, worlds=2)
+    with EmbeddedServer(service, latency_ms=20) as server:
+        data = profile_of(service, server.base_url, VERSION)
+        (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+        profile = load_profile(tmp_path / "target.yaml")
+        before = [everything_read(profile.in_world(number)) for number in range(2)]
+        process = started("run", *FEW, *LISTS, "--workers", workers, cwd=tmp_path)
+        wait_for_checks(tmp_path / "out" / "results.jsonl", process)
+        process.send_signal(signal_sent)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == code, out + err
+        assert [everything_read(profile.in_world(number)) for number in range(2)] == before
     footer = read_record(tmp_path / "out" / "results.jsonl").footer
     assert footer is not None
-    assert footer.detail == "the run was terminated"
-    assert "terminated" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert everything_read(slow_profile) == before
+    assert word in str(footer.detail)
+    assert word in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_run_first_puts_back_what_a_killed_one_left(
