@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from conformance.errors import UsageError
+from conformance.errors import TargetError, UsageError
 from conformance.http.client import Client, TargetGoneError
 from conformance.runner.profiles import DEFAULT_PROFILE
 from conformance.target.ledger import Content, Ledger, begun
@@ -70,7 +70,10 @@ class Precautions:
         for number in worlds:
             begun(self._file(number), {**self.told, "world": number})
             mark = Marker(self.profile.in_world(number), self.told["run"])
-            taken_over = mark.claim()
+            try:
+                taken_over = mark.claim()
+            except TargetGoneError as error:
+                raise TargetError(str(error)) from error
             self._marks.append(mark)
             if taken_over:
                 yield taken_over

@@ -56,6 +56,8 @@ class Ledger:
         self._removing = {name: part for part in table.parts for name in _names(part.remove)}
         self._stays = table.stays
         self._covered: set[Spot] = set()
+        self._unanswered = 0
+        client.on_exchange(self._heard)
         self._written: set[str] = set()
         self._lock = threading.RLock()
         self._file: BinaryIO = file.open("ab")
@@ -98,10 +100,15 @@ class Ledger:
                 self._sync()
                 self._file.close()
 
+    def _heard(self, exchange: Exchange) -> None:
+        self._unanswered += exchange.status is None
+
     def _cover(self, spot: Spot) -> None:
+        """Write down how a thing stands, and what lies in it; what was not answered is asked for again next time."""
         with self._lock:
             if spot in self._covered:
                 return
+            before = self._unanswered
             for thing in self._states.things(spot):
                 found = None if str(thing) in self._written else self._states.read(thing)
                 if found is not None:
@@ -110,7 +117,8 @@ class Ledger:
                     was = {"was": thing.part.name, **_place(thing.spot), "by": reader, "state": [*state.items()]}
                     self._write(_masked(was, self._secrets))
             self._sync()
-            self._covered.add(spot)
+            if self._unanswered == before:
+                self._covered.add(spot)
 
     def _once(self, line: Mapping[str, Any]) -> None:
         """Write a line to the disk, unless it is there."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
-from conformance.http.client import Client
+from conformance.http.client import Client, TargetGoneError
 from conformance.target.states import RECORD, States, Thing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.http.exchange import Exchange
     from conformance.target.ledger import Content
     from conformance.target.profile import Profile
     from conformance.target.states import State
@@ -28,14 +29,20 @@ def put_back(content: Content, profile: Profile) -> tuple[str, ...]:
     Reads everything, brings what differs to its former value, and looks again, so that it may be done twice.
     Raise TargetGoneError when the target does not answer; the ledger stays open then.
     """
+    unanswered: list[Exchange] = []
     with Client(profile.client_settings(1)) as client:
         client.test = "putting back"
+        client.on_exchange(lambda exchange: unanswered.append(exchange) if exchange.status is None else None)
         restoring = _Restoring(content, States(profile, client))
         for _ in range(_MOST_ROUNDS):
             restoring.problems.clear()
+            unanswered.clear()
             if not restoring.round():
                 break
         left = (*restoring.left(), *dict.fromkeys(content.stays))
+    if unanswered:
+        call = unanswered[0].call
+        raise TargetGoneError(f"{call.method} {call.path} has no answer: {unanswered[0].problem}")
     content.settle(left)
     return left
 
