@@ -20,13 +20,16 @@ from conformance.http.transport import NotSentError
 from conformance.reference import EmbeddedServer, create_service
 from conformance.reference.http import Request, Response
 from conformance.results.reading import read_record
+from conformance.runner.precautions import Precautions
+from conformance.suite.arrange import Arranged, arranged, has_request_example
 from conformance.suite.context import Run
+from conformance.suite.expectations import Caller
 from conformance.target import load_profile
 from conformance.target.embedded import profile_of
 from conformance.target.marker import KEY, Marker
 from conformance.target.spots import Spot, Spots
 from selftest.cli.test_bad_input import started, wait_for_checks
-from selftest.conftest import VERSION
+from selftest.conftest import VERSION, in_a_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,6 +103,36 @@ def test_after_a_killed_run_restore_leaves_every_read_as_it_was_before(
     assert "secret-" not in (tmp_path / "out" / "ledger.jsonl").read_text(encoding="utf-8")
     tokens = [actor.token for actor in slow_profile.actors.values()]
     assert not [token for token in tokens if token in (tmp_path / "out" / "ledger.jsonl").read_text(encoding="utf-8")]
+
+
+def everything_changed(profile: Profile, folder: Path) -> tuple[str, ...]:
+    """Call every operation that writes, leave it at that, and put back by the ledger; return what is left."""
+    precautions = Precautions.of(profile, None, folder, folder.name)
+    with in_a_test(profile) as test:
+        assert list(precautions.begin(1, restores=True)) == []
+        precautions.keep_ledger(test.run, 0)
+        for operation in test.run.validator.operations:
+            if not operation.is_read and has_request_example(operation):
+                with arranged(operation) as prepared:
+                    caller = Caller(test.run, profile.actors[next(iter(operation.served))])
+                    assert prepared.sent_by(caller).is_served, operation.label
+        left = precautions.put_back()
+        precautions.release()
+    return left
+
+
+def test_what_every_operation_changes_is_put_back(
+    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Arranged, "put_back", lambda _: None)
+    # Once disabled, an integration is shown as inactive, which it was not before it was ever set up.
+    everything_changed(profile, tmp_path / "first")
+    before = everything_read(profile)
+    left = everything_changed(profile, tmp_path / "second")
+    assert sorted(text.partition(" ")[0] for text in left) == ["group-rules", "the"], left
+    changed = {path for path, answer in everything_read(profile).items() if before[path] != answer}
+    assert {path.rpartition("/")[2] for path in changed} == {"approval_rules"}
+    assert all(path.startswith("/groups/") for path in changed)
 
 
 @pytest.mark.parametrize(
