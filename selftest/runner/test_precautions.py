@@ -96,7 +96,7 @@ def test_after_a_killed_run_restore_leaves_every_read_as_it_was_before(
     process = started("run", *FEW, "--area", area, cwd=tmp_path)
     wait_for_checks(tmp_path / "out" / "results.jsonl", process, checks)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     outcome = conformance("restore", "out")
     assert outcome.code == ExitCode.CONFORMANT, outcome.text
     assert everything_read(slow_profile) == before
@@ -152,7 +152,7 @@ def test_a_signal_ends_a_run_with_its_report_and_everything_put_back(
         process = started("run", *FEW, *LISTS, "--workers", workers, cwd=tmp_path)
         wait_for_checks(tmp_path / "out" / "results.jsonl", process)
         process.send_signal(signal_sent)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
         assert process.returncode == code, out + err
         assert [everything_read(profile.in_world(number)) for number in range(2)] == before
     footer = read_record(tmp_path / "out" / "results.jsonl").footer
@@ -168,7 +168,7 @@ def test_a_run_first_puts_back_what_a_killed_one_left(
     process = started("run", *FEW, *LISTS, cwd=tmp_path)
     wait_for_checks(tmp_path / "out" / "results.jsonl", process)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     nothing = ("--requirement", "job-token-scope.settings.read", "--out", "second")
     left_alone = conformance("run", *FEW, *nothing, "--no-restore")
     assert "has not been put back (--no-restore)" in left_alone.text
