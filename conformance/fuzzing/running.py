@@ -112,14 +112,14 @@ class _Sending:
         """
         Leave out the calls that may reach what is not the run's own, and count them.
 
-        So are correct calls but the first, where each would add for good to what has grown long already.
+        So is what may be served, but for the first call, where each would add for good to what has grown long already.
         """
         run, found, operation = current_run(), list(cases), self.arranged.operation
         if operation.is_read:
             return found
         own = [case for case in found if not run.ownership.problem(case.call(self.caller.actor), is_drawn=True)]
         if run.contract.restoring.adds_for_good(operation.id) and len(self.arranged.state() or ()) >= _GROWN_LONG:
-            own = [case for place, case in enumerate(own) if place == 0 or not case.is_positive]
+            own = [case for place, case in enumerate(own) if place == 0 or self.adapter.must_be_refused(case)]
         run.held_back += len(found) - len(own)
         return own
 

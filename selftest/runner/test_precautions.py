@@ -17,7 +17,7 @@ from conformance.contract import Contract
 from conformance.errors import ExitCode
 from conformance.http.client import Client
 from conformance.http.transport import NotSentError
-from conformance.reference import EmbeddedServer, create_service
+from conformance.reference import EmbeddedServer
 from conformance.reference.http import Request, Response
 from conformance.results.reading import read_record
 from conformance.runner.precautions import Precautions
@@ -25,7 +25,7 @@ from conformance.suite.arrange import Arranged, arranged, has_request_example
 from conformance.suite.context import Run
 from conformance.suite.expectations import Caller
 from conformance.target import load_profile
-from conformance.target.embedded import profile_of
+from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.marker import KEY, Marker
 from conformance.target.spots import Spot, Spots
 from selftest.cli.test_bad_input import started, wait_for_checks
@@ -109,7 +109,7 @@ def everything_changed(profile: Profile, folder: Path) -> tuple[str, ...]:
     """Call every operation that writes, leave it at that, and put back by the ledger; return what is left."""
     precautions = Precautions.of(profile, None, folder, folder.name)
     with in_a_test(profile) as test:
-        assert list(precautions.begin(1, restores=True)) == []
+        assert list(precautions.begin([0], restores=True)) == []
         precautions.keep_ledger(test.run, 0)
         for operation in test.run.validator.operations:
             if not operation.is_read and has_request_example(operation):
@@ -143,7 +143,7 @@ def test_what_every_operation_changes_is_put_back(
 def test_a_signal_ends_a_run_with_its_report_and_everything_put_back(
     tmp_path: Path, signal_sent: signal.Signals, code: ExitCode, word: str, workers: str
 ) -> None:
-    service = create_service(version=VERSION, worlds=2)
+    service = prepared_service(version=VERSION, worlds=2)
     with EmbeddedServer(service, latency_ms=20) as server:
         data = profile_of(service, server.base_url, VERSION)
         (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
