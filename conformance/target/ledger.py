@@ -133,6 +133,7 @@ class Ledger:
             if self._file.closed:
                 return
             self._file.write(json.dumps(line, default=str).encode() + b"\n")
+            self._file.flush()  # what stays in a buffer is gone with a process that is killed
             if sync:
                 self._sync()
 
