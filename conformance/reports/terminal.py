@@ -21,7 +21,7 @@ _SHOWN = 10
 _SHOWN_GAPS = 5
 _SHOWN_WORDS = 500
 #: Of the headline what keeps a run from being whole; the verdict names what was selected by itself.
-_SAID_IN_BRIEF = ("deselected", "not begun", "left on the target")
+_SAID_IN_BRIEF = ("forced", "not there", "deselected", "not begun", "left on the target")
 _WIDTH = 110
 _RED, _GREEN, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 _COLOURS = {
@@ -45,7 +45,14 @@ def summary(record: RunRecord, result: RunResult, folder: Path, *, colour: bool 
     text = _Text(colour=colour)
     if brief:
         return "\n".join((*_in_brief(facts, text), *_place(folder)))
-    parts = (_head(facts, text), _problems(facts, text), _failed(facts, text), _gaps(facts, text), _place(folder))
+    parts = (
+        _head(facts, text),
+        _areas(facts, text),
+        _problems(facts, text),
+        _failed(facts, text),
+        _gaps(facts, text),
+        _place(folder),
+    )
     return "\n".join(line for part in parts for line in part)
 
 
@@ -90,6 +97,17 @@ def _in_brief(facts: Facts, text: _Text) -> Iterator[str]:
         also = f" (and {plural(len(cause.others), 'more requirement')})" if cause.others else ""
         yield f"{_first_line(cause.head, text)}: {failure_in_words(cause.check)}{also}"
     yield from _more(len(facts.causes) - _SHOWN)
+
+
+def _areas(facts: Facts, text: _Text) -> Iterator[str]:
+    """Yield the verdict of each area, unless that of the run says it of all of them."""
+    if facts.result.verdict in (RunVerdict.CONFORMANT, RunVerdict.COULD_NOT_RUN):
+        return
+    yield ""
+    for tally in facts.areas:
+        if tally.verdict is not None:
+            verdict = text.in_colour(_COLOURS[tally.verdict], f"{tally.verdict:15}")
+            yield f"  {visible(tally.name):32} {verdict} {tally.score}"
 
 
 def _problems(facts: Facts, text: _Text) -> Iterator[str]:

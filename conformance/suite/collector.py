@@ -60,7 +60,12 @@ class CheckCollector:
                 self.open_question(requirement, Outcome.INCONCLUSIVE, Reason.PRECONDITION, detail)
 
     def failed(
-        self, requirement: str, violation: Violation, evidence: tuple[Evidence, ...], place: str | None = None
+        self,
+        requirement: str,
+        violation: Violation,
+        evidence: tuple[Evidence, ...],
+        place: str | None = None,
+        detail: str | None = None,
     ) -> None:
         """Record that a requirement was violated; of the same expectation a few times at most."""
         check = Check(
@@ -70,6 +75,7 @@ class CheckCollector:
             expected=violation.expected,
             actual=violation.actual,
             place=place,
+            detail=detail,
             evidence=evidence,
             claimed=requirement in self.declared,
         )

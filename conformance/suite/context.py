@@ -24,6 +24,7 @@ from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
 from conformance.suite.history import CallHistory
 from conformance.suite.latencies import Latencies
+from conformance.suite.origins import values_behind
 from conformance.suite.version_traces import VersionTraces
 from conformance.target.ownership import Ownership
 
@@ -187,7 +188,8 @@ class TestContext:
         with self._lock:
             exchanges = self.history.evidence_for(violation.exchanges)
         evidence = tuple(evidence_of(exchange, self.run.client) for exchange in exchanges)
-        self.results.failed(requirement, violation, evidence, place)
+        origin = values_behind(self.run.profile, violation)
+        self.results.failed(requirement, violation, evidence, place, origin)
 
     def excused(self, requirement: str, violation: Violation) -> str | None:
         """

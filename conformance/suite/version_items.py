@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
+
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
 from conformance.results.record import Reason
@@ -71,7 +73,13 @@ def new_parameters(kind: ChangeKind) -> dict[str, Any]:
 
 def replaced_items(kind: ChangeKind) -> dict[str, Any]:
     """Return arguments of `parametrize`: items of a kind whose replacement is described, each with what shows it."""
-    return _pairs((change, change.replaced_by) for change in changes(kind) if change.replaced_by)
+    found = [(change, change.replaced_by) for change in changes(kind) if change.replaced_by]
+    areas = {operation.id: operation.area for operation in Contract.load().operations(None)}
+    marked = [
+        pytest.param(change, replaced, marks=pytest.mark.calls_area(areas[replaced.operation]))
+        for change, replaced in found
+    ]
+    return {**_pairs(found), "argvalues": marked}
 
 
 def _places(kind: ChangeKind) -> Iterator[tuple[Change, str]]:

@@ -8,8 +8,10 @@ specification itself is about is for the suite to judge, and whatever cannot be 
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -134,24 +136,30 @@ def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)
 
     It only reads. `worlds` are the numbers of those that are looked at. Raise TargetGoneError when nobody answers.
     """
-    found = [*_version(profile, client)]
+    looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [("", partial(_version, profile, client))]
     for number in worlds:
-        own = _of_world(profile.in_world(number), client)
-        found += (replace(one, place=f"worlds[{number - 1}].{one.place}") for one in own) if number else own
-    return tuple({(one.place, one.detail): one for one in found}.values())
+        before = f"worlds[{number - 1}]." if number else ""
+        looks += [(before, look) for look in _looks(profile.in_world(number), client)]
+    # One after the other they would keep a run from a target that is far away waiting for half a minute.
+    with ThreadPoolExecutor(client.settings.at_once) as pool:
+        found = pool.map(lambda look: [replace(one, place=f"{look[0]}{one.place}") for one in look[1]()], looks)
+        return tuple({(one.place, one.detail): one for several in found for one in several}.values())
 
 
-def _of_world(profile: Profile, client: Client) -> Iterator[Finding]:
+def _looks(profile: Profile, client: Client) -> Iterator[Callable[[], Iterable[Finding]]]:
+    """Yield each look at a world, all of which may be taken at once."""
     target = _Target(profile, client)
-    yield from _duplicates(profile)
-    yield from _too_few(profile)
-    yield from _actors(target)
+    yield partial(_duplicates, profile)
+    yield partial(_too_few, profile)
+    yield from (partial(_actor, target, name) for name in profile.actors)
     for name, entries in profile.fixtures.items():
         row = FIXTURE_ROWS[name]
         look = _BY_KIND.get(row.kind)
         for entry in entries:
-            yield from look(target, entry.place, entry) if look else ()
-            yield from _roles(target, entry.place, name, entry) if row.roles else ()
+            if look is not None:
+                yield partial(look, target, entry.place, entry)
+            if row.roles:
+                yield partial(_roles, target, entry.place, name, entry)
 
 
 # -- what needs no call ------------------------------------------------------------------------------------------------
@@ -202,25 +210,24 @@ def _version(profile: Profile, client: Client) -> Iterator[Finding]:
         yield Finding("version", state, detail, str(said.version))
 
 
-def _actors(target: _Target) -> Iterator[Finding]:
-    for actor in target.profile.actors.values():
-        place, shown = f"actors.{actor.name}", target.user(actor.name)
-        status = target.status_of(actor.name, "/user")
-        if status == _UNAUTHORIZED:
-            yield Finding(f"{place}.token", State.CONTRADICTED, "the target refuses it (GET /user: status 401)")
-            continue
-        if not isinstance(shown.get("id"), int) or not isinstance(shown.get("username"), str):
-            yield Finding(place, State.NOTE, f"GET /user does not say who it is (status {status})")
-            continue
-        for name in ("id", "username"):
-            said = getattr(actor, name)
-            if said is None:
-                yield Finding(f"{place}.{name}", State.MISSING, "what names users needs it", shown[name])
-            elif str(said).casefold() != str(shown[name]).casefold():
-                detail = f"{said}, and the token is of {shown[name]} (GET /user)"
-                yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, shown[name])
-        if actor.name.endswith("_bot") and shown.get("bot") is False:
-            yield Finding(f"{place}.token", State.CONTRADICTED, "it is of a person, and not of a bot (GET /user)")
+def _actor(target: _Target, who: str) -> Iterator[Finding]:
+    actor, place, shown = target.profile.actors[who], f"actors.{who}", target.user(who)
+    status = target.status_of(who, "/user")
+    if status == _UNAUTHORIZED:
+        yield Finding(f"{place}.token", State.CONTRADICTED, "the target refuses it (GET /user: status 401)")
+        return
+    if not isinstance(shown.get("id"), int) or not isinstance(shown.get("username"), str):
+        yield Finding(place, State.NOTE, f"GET /user does not say who it is (status {status})")
+        return
+    for name in ("id", "username"):
+        said = getattr(actor, name)
+        if said is None:
+            yield Finding(f"{place}.{name}", State.MISSING, "what names users needs it", shown[name])
+        elif str(said).casefold() != str(shown[name]).casefold():
+            detail = f"{said}, and the token is of {shown[name]} (GET /user)"
+            yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, shown[name])
+    if who.endswith("_bot") and shown.get("bot") is False:
+        yield Finding(f"{place}.token", State.CONTRADICTED, "it is of a person, and not of a bot (GET /user)")
 
 
 def _roles(target: _Target, place: str, name: str, entry: Fixture) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ def test_what_stayed_open_says_what_to_paste_and_is_all_that_runs_again(
     lacking = {**whole, "fixtures": {name: value for name, value in whole["fixtures"].items() if name != "group"}}
     file, options = tmp_path / "target.yaml", ("--target", "target.yaml", "--corpus", "none", "--max-examples", "3")
     file.write_text(yaml.safe_dump(lacking), encoding="utf-8")
-    first = conformance("run", "-q", *options, "--area", AREA, "--out", "first")
+    first = conformance("run", *options, "--area", AREA, "--out", "first")
     assert first.code == ExitCode.INCOMPLETE, first.text[-2000:]
     assert "Add to the profile, what closes most first" in first.out
     assert "`group`: private top-level group" in first.out

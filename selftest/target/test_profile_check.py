@@ -11,6 +11,7 @@ import yaml
 
 from conformance.errors import ExitCode, TargetError
 from conformance.http.client import Client
+from conformance.proof.variants import VARIANTS, Variant
 from conformance.runner.options import Options
 from conformance.runner.profiles import contradictions
 from conformance.target.check import State, check_profile
@@ -174,3 +175,13 @@ def test_a_forced_run_says_so_above_all_else(
     outcome = conformance("run", "-q", "--target", "target.yaml", *options)
     assert outcome.code == 0, outcome.text
     assert "forced: the target contradicts the profile: fixtures.merge_request.sha" in outcome.out
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_no_profile_of_a_legal_service_is_contradicted(variant: Variant) -> None:
+    service = prepared_service(version=VERSION, choices=variant.choices)
+    for alter in variant.alterations:
+        alter(service)
+    with serving(service) as (_, base_url):
+        said = found(profile_data(service.world, base_url, VERSION))
+    assert State.CONTRADICTED not in said.values(), said

@@ -23,6 +23,7 @@ UNAVAILABLE = 503
 
 
 @pytest.mark.slow
+@pytest.mark.calls_area("code-completion")
 def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: Caller) -> None:
     """Valid requests only, and all within one minute: what falls into a second window is counted in."""
     given(developer.target_declares("code_completion"), "the target does not declare code_completion")

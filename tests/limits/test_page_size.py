@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.suite.expectations import observe, project_path
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ def told(answer: Answer) -> str:
     return f"{size} entries" if size else "not told by any header"
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_how_long_pages_are_is_noted(maintainer: Caller, project: Fixture) -> None:
     path = project_path(project) / "approval_rules"
     observe("limits.page-size.default", f"without per_page: {told(maintainer.get(path))}")
@@ -28,6 +31,7 @@ def test_how_long_pages_are_is_noted(maintainer: Caller, project: Fixture) -> No
     observe("limits.page-size.maximum", f"with a huge per_page: {told(most) if most.is_served else refused}")
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_whether_reads_are_rationed_is_noted(maintainer: Caller, project: Fixture) -> None:
     """Few enough to bother nobody."""
     path = project_path(project) / "approval_rules"

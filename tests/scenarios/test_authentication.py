@@ -27,6 +27,7 @@ def complete(caller: Caller, **headers: str) -> Answer:
 
 
 @pytest.mark.usefixtures("completes")
+@pytest.mark.calls_area("code-completion")
 def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller, anonymous: Caller) -> None:
     assert owner.actor is not None
     token = owner.actor.token

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conformance.suite.expectations import Caller
 
 
+@pytest.mark.calls_area("group-relations-export")
 def test_a_subgroup_is_found_by_its_full_path(owner: Caller, subgroup: Fixture) -> None:
     """A slash written as %2F belongs to the name of the group, not to the path of the request."""
     export = of_group(owner, subgroup, "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.suite.arrange.code_completion import CHECK
 from conformance.suite.arrange.reviews import approvals_put_back, given_open, merge_request_path, under_review
 from conformance.suite.derived import administrators
@@ -17,11 +19,13 @@ NO_COMMIT = "5f3a9c1e7b2d4f6081a3c5e7092b4d6f8e0a1c3b"
 NO_PROJECT = "conformance-no-such-group/conformance-no-such-project"
 
 
+@pytest.mark.calls_area("group-relations-export")
 def test_scheduling_an_export_answers_202(owner: Caller, export_group: Fixture) -> None:
     with verifies("errors.scheduled-export"):
         owner.post(group_path(export_group) / "export_relations").must_be(202)
 
 
+@pytest.mark.calls_area("merge-request-approvals")
 def test_a_reset_by_somebody_who_is_no_bot_answers_401(
     maintainer: Caller,
     project: Fixture,
@@ -36,6 +40,7 @@ def test_a_reset_by_somebody_who_is_no_bot_answers_401(
             caller.put(path / "reset_approvals").must_be(401)
 
 
+@pytest.mark.calls_area("code-completion")
 def test_the_enabled_check_tells_switched_off_from_unknown(
     maintainer: Caller,
     enabled_project: Fixture,
@@ -51,6 +56,7 @@ def test_the_enabled_check_tells_switched_off_from_unknown(
         maintainer.post(CHECK, {"project_path": NO_PROJECT}).must_be(404)
 
 
+@pytest.mark.calls_area("merge-request-approvals")
 def test_approving_another_commit_answers_409(
     maintainer: Caller,
     approver: Caller,

@@ -148,6 +148,7 @@ def known(integrations: tuple[Fixture, ...]) -> list[Fixture]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.calls_area("integrations")
 def test_a_parameter_takes_values_of_its_type_and_no_others(
     kind: Kind,
     maintainer: Caller,

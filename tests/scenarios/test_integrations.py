@@ -336,6 +336,7 @@ def test_disabling_what_is_not_set_up_changes_nothing(
 # -- what an entry shows -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.calls_area("integrations")
 def test_the_entry_of_an_integration_names_a_flag_after_each_event_kind(
     maintainer: Caller,
     path: Path,

@@ -50,6 +50,7 @@ def the_one(rule: Rule, name: str, number: int) -> dict[str, Any]:
     "records.user-reference.web-url",
     "records.user-reference.avatar-url",
 )
+@pytest.mark.calls_area("project-approval-rules")
 def test_an_approver_is_described_as_a_user_reference(
     maintainer: Caller, project_rules: Path, approver: Caller
 ) -> None:
@@ -64,6 +65,7 @@ def test_an_approver_is_described_as_a_user_reference(
     "records.group-reference.parent-id",
     "records.group-reference.ldap",
 )
+@pytest.mark.calls_area("project-approval-rules")
 def test_an_approver_group_is_described_as_a_group_reference(
     maintainer: Caller,
     project_rules: Path,
@@ -85,6 +87,7 @@ def test_an_approver_group_is_described_as_a_group_reference(
         must(parent is None, "parent_id = null", f"parent_id = {parent}")
 
 
+@pytest.mark.calls_area("project-approval-rules", "merge-request-approvals")
 def test_a_user_is_described_alike_wherever_one_stands(
     maintainer: Caller,
     approver: Caller,
@@ -124,6 +127,7 @@ def is_there(user: Any, name: str) -> bool:
     return whole_number(user[name]) is not None if name == "id" else isinstance(user[name], SIX_FIELDS[name])
 
 
+@pytest.mark.calls_area("project-approval-rules", "merge-request-approvals")
 def test_whoever_is_named_is_named_whole(
     maintainer: Caller,
     approver: Caller,
@@ -156,6 +160,7 @@ def test_whoever_is_named_is_named_whole(
         must(all(len(found) <= 1 for found in names.values()), "one name for each user", str(names))
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_group_is_named_whole(
     maintainer: Caller,
     project_rules: Path,
@@ -190,6 +195,7 @@ def test_a_group_is_named_whole(
     "records.project-protected-branch.unprotect-access-levels",
     "records.project-protected-branch.code-owner-approval-required",
 )
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_branch_in_a_rule_of_a_project_is_described(
     maintainer: Caller,
     project_rules: Path,
@@ -202,6 +208,7 @@ def test_a_branch_in_a_rule_of_a_project_is_described(
         given(levels not in branch or bool(branch[levels]), f"the branch has no {levels}")
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_protected_branch_has_its_own_name(
     maintainer: Caller,
     project_rules: Path,
@@ -231,6 +238,7 @@ def test_a_protected_branch_has_its_own_name(
     "records.group-protected-branch.allow-force-push",
     "records.group-protected-branch.inherited",
 )
+@pytest.mark.calls_area("group-approval-rules")
 def test_a_branch_in_a_rule_of_a_group_is_described(owner: Caller, branch_rule_group: Fixture) -> None:
     """No parameter gives a rule of a group a branch, so the profile has to name a group where one has some."""
     given(owner.target_declares("group_approval_rules"), "the target does not declare group_approval_rules")

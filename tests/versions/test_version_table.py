@@ -206,6 +206,7 @@ def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Path, 
 
 
 @every(changes(ChangeKind.RENAMED))
+@pytest.mark.calls_area("integrations")
 def test_both_names_of_a_renamed_endpoint_answer_alike(
     change: Change,
     item: ItemUnderTest,
@@ -251,6 +252,7 @@ def rules(maintainer: Caller, project: Fixture) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("change", [REPORT_TYPE], ids=lambda change: change.id)
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_deprecated_report_type_is_still_taken_or_no_longer(change: Change, maintainer: Caller, rules: Path) -> None:
     """The text both gives report types and forbids rules of reports, so that a refusal may be about the latter."""
     body = {"name": "conformance-report", "approvals_required": 1, "rule_type": "report_approver"}

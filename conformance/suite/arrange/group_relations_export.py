@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from conformance.results.record import Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.context import NotTested, Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
 from conformance.suite.expectations.words import settles
 
@@ -299,13 +299,36 @@ def _exported(caller: Caller, place: Place) -> Values:
 
 def _downloadable(caller: Caller, place: Place) -> Values:
     """Let the relation be exported: in batches, or in one piece for random calls, which know no number of a batch."""
+    export = _export(caller, place)
     try:
-        _export(caller, place).finished(batched=not place.is_aside)
+        export.finished(batched=not place.is_aside)
     except OperationAbsent:
         raise  # what nobody can export need not be there to be downloaded
     except Unmet:
-        pass
+        if _is_under_way(export):
+            raise  # whatever is answered meanwhile shows nothing
+        _require_known(export)
     return {}
+
+
+def _is_under_way(export: Export) -> bool:
+    """Tell whether the status shows the relation, and that its export has not ended."""
+    with suppress(Unmet):
+        entry = export.own()
+        return bool(entry) and not _has_ended(entry)
+    return False
+
+
+def _require_known(export: Export) -> None:
+    """Raise NotTested where an export has ended, and none of what it holds is the relation that the profile gives."""
+    known = []
+    with suppress(Unmet):
+        known = [str(entry.get("relation")) for entry in export.entries() if _has_ended(entry)]
+    if known and export.relation not in known:
+        detail = f"the profile gives '{export.relation}' as relation of export_group, and its export holds "
+        raise NotTested(
+            Reason.PREREQUISITE_MISSING, f"{detail}{', '.join(sorted(known)[:10])}: name one that has objects"
+        )
 
 
 def _file(place: Place) -> Values:

@@ -1,0 +1,46 @@
+"""A failure names the values of the profile that its expectation was made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.suite.exceptions import Violation
+from conformance.suite.origins import values_behind
+from conformance.target.profile import profile_from
+
+if TYPE_CHECKING:
+    from conformance.target import Profile
+
+FIXTURES = {
+    "export_group": {"id": 5, "relation": "labels", "objects": ["bug", "late"]},
+    "second_merge_request": {"iid": 2, "title": "Add the second one"},
+    "integrations": [{"slug": "chat", "settings": {}}, {"slug": "planner", "settings": {}}],
+    "allowlist_groups": [{"id": 13}, {"id": 14}, {"id": 15}],
+}
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    return profile_from({"base_url": "http://localhost", "actors": {}, "fixtures": FIXTURES}, "a profile")
+
+
+@pytest.mark.parametrize(
+    ("expected", "place"),
+    [
+        ("a line with late", "fixtures.export_group.objects"),
+        ("the relation labels", "fixtures.export_group.relation"),
+        ('title = "Add the second one"', "fixtures.second_merge_request.title"),
+        ("slug = planner", "fixtures.integrations[1].slug"),
+        ("id = 14", "fixtures.allowlist_groups[1].id"),
+    ],
+)
+def test_a_failure_names_the_value_of_the_profile(profile: Profile, expected: str, place: str) -> None:
+    named = values_behind(profile, Violation(expected, "something else"))
+    assert named == f"the expectation is made of the profile: {place}"
+
+
+@pytest.mark.parametrize("expected", ["status 204", "a refusal (any 4xx)", "inbound_enabled = true", "any 2xx"])
+def test_what_the_text_alone_expects_names_nothing(profile: Profile, expected: str) -> None:
+    assert values_behind(profile, Violation(expected, "something else")) is None
