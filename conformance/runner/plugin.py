@@ -397,6 +397,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if is_first:
         session.begun_anew += attempts.anew
         del item.stash[_ATTEMPTS]
+        session.release()  # of a test that ended nothing is kept any more; what took its place wrote nothing of it
     return result
 
 

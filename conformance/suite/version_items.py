@@ -13,7 +13,8 @@ import pytest
 
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
-from conformance.results.record import Reason
+from conformance.results.record import ItemState, Reason
+from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange import Place
 from conformance.suite.context import NotTested, Unmet, Violation, current_run, current_test
 from conformance.suite.expectations import Answer, Caller, Path, must_settle
@@ -162,7 +163,13 @@ class ItemUnderTest:
     def read(self, operation: Operation, **query: str | int) -> Answer:
         """Call an operation that reads, its path filled from the fixtures; raise NotTested without them."""
         references = {entry.name: entry.fixture or "" for entry in operation.parameters if entry.place == "path"}
-        return self.caller.get(_filled(operation.path, references), **query)
+        try:
+            return self.caller.get(_filled(operation.path, references), **query)
+        except OperationAbsent as absent:
+            # What an operation that is not there leaves open, it tells of the item that brought it.
+            if self.change.kind in (ChangeKind.INTRODUCED, ChangeKind.RENAMED):
+                current_test().saw_item(self.change.id, ItemState.NOT_MADE, str(absent))
+            raise
 
     def is_readable(self, operation: Operation) -> bool:
         """Tell whether the fixtures alone make the path of an operation that reads."""

@@ -207,7 +207,8 @@ def book(server: EmbeddedServer, version: str) -> Iterator[Ledger]:
     service = prepared_service(version, Choices(export_delay_seconds=0))
     server.serve(service)
     profile = profile_from(profile_data(service.world, server.base_url, version), "the reference")
-    with closing(Run(Contract.load(), profile, lambda _: None)) as run, testing(run, "the reference", frozenset()):
+    run = Run(Contract.load(), profile, lambda _: None, writes_anywhere=True)
+    with closing(run), testing(run, "the reference", frozenset()):
         found = Ledger(run, service)
         run.client.on_exchange(found.see)
         yield found

@@ -148,10 +148,14 @@ def test_the_tree_of_a_missing_path_is_not_found_from_17_7(serve: Serve) -> None
             assert missing.json() == []
         assert [entry["name"] for entry in client.get(path).json()] == ["CODEOWNERS", "README.md"]
         branch = str(served.service.world.one("merge_request").extra["source_branch"])
+        file = {"branch": branch, "content": "New.\n", "commit_message": "Add a file"}
+        assert client.post(path.replace("tree", "files/changes%2Fnew.md"), json=file).is_success
         nested = client.get(path, params={"ref": branch, "path": "changes"}).json()
-        assert [(entry["type"], entry["path"]) for entry in nested] == [("blob", f"changes/{branch}.md")]
+        assert [(entry["type"], entry["path"]) for entry in nested] == [("blob", "changes/new.md")]
         recursive = client.get(path, params={"ref": branch, "recursive": True}).json()
-        assert [entry["path"] for entry in recursive] == ["changes", "README.md", f"changes/{branch}.md"]
+        assert {("changes", "tree"), ("changes/new.md", "blob")} <= {
+            (entry["path"], entry["type"]) for entry in recursive
+        }
         assert client.get(path, params={"ref": "no-such-branch"}).status_code == 404
 
 

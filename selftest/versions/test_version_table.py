@@ -67,7 +67,7 @@ def test_whatever_was_introduced_is_read_or_sent_by_a_test_of_the_table() -> Non
 def test_a_deprecated_item_with_a_described_replacement_is_looked_at_beside_it() -> None:
     replaced = [change for change in CONTRACT.changes if change.kind is ChangeKind.DEPRECATED and change.replacement]
     assert {change.id for change in replaced if change.described} == {
-        change.id for change, _ in replaced_items(ChangeKind.DEPRECATED)["argvalues"]
+        shown.values[0].id for shown in replaced_items(ChangeKind.DEPRECATED)["argvalues"]
     }
 
 
