@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from conformance.contract import Contract, Version
 from conformance.errors import ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
-from conformance.http.client import RequestsSpentError
+from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.reports import render_all
 from conformance.results.baseline import load_baseline
 from conformance.results.durations import Durations
@@ -341,10 +341,11 @@ class Session:
                     self.contradicted = contradictions(self.target, self.run.client, self.options)
             self._take_precautions()
             look_for_absent(self.run, self.plan, self._write_at_once)
-        except TargetError as error:
-            self.stopped, self.could_not_run = str(error), True
+        except (TargetError, TargetGoneError, RequestsSpentError) as error:
+            why = error if isinstance(error, TargetError) else TargetError(f"The run could not begin: {error}")
+            self.stopped, self.could_not_run = str(why), True
             self.close()
-            raise
+            raise why from None
         if not self.keeps_record:
             return
         self._compare_versions(self.target)

@@ -319,6 +319,7 @@ def test_a_target_that_cannot_be_asked_at_all_ends_with_one_message_and_a_report
     with serving({**SLOW, **BROKEN}[name]) as server:
         profile = {
             "base_url": server.base_url,
+            "disposable": True,
             "actors": {"maintainer": {"token": "secret"}},
             "fixtures": {"project": {"id": 1}},
             "limits": {"timeout_seconds": SHORT},
@@ -427,9 +428,9 @@ ONE_AREA = ("--area", "job-token-scope", "--", "-k")
 @pytest.mark.parametrize(
     ("calls", "make", "tests"),
     [
-        (80, dies, "scenarios"),
-        (80, lambda _: falls_silent_after(), "scenarios"),
-        (60, lambda _: falls_silent_after(), "model"),
+        (230, dies, "scenarios"),
+        (230, lambda _: falls_silent_after(), "scenarios"),
+        (230, lambda _: falls_silent_after(), "model"),
     ],
     ids=["killed", "silent", "silent while moves are drawn"],
 )

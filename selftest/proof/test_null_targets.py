@@ -84,7 +84,7 @@ def test_where_there_is_no_service_nothing_passes_and_one_message_says_what_ther
     page = b"<!doctype html><title>Sign in</title>"
     base_url = answering(200, page, "text/html") if what == "a web page" else f"http://127.0.0.1:{closed_port()}"
     actors = {"maintainer": {"token": "secret"}}
-    profile = {"base_url": base_url, "actors": actors, "fixtures": {"project": {"id": 1}}}
+    profile = {"base_url": base_url, "disposable": True, "actors": actors, "fixtures": {"project": {"id": 1}}}
     (tmp_path / "target.yaml").write_text(json.dumps(profile), encoding="utf-8")
     session = Session.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out"))
     session.make_plan({})
