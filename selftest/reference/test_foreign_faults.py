@@ -415,6 +415,9 @@ class Story:
         groups = [one.id for one in self.world.many("allowlist_groups")]
         place = f"{self._place('project')}/merge_requests/{self.world.one('second_merge_request').extra['iid']}"
         slack, setting = {"webhook": "https://h.example.com"}, f"{project}/merge_request_approval_setting"
+        now = self.client.get(setting, headers=self._owner()).json()
+        # What the group has locked does not change, whoever comes first.
+        one, other = [{name: not now[name]["value"]} for name in now if not now[name]["locked"]][:2]
         pairs: tuple[tuple[str, str, str, Any, Any], ...] = (
             (
                 f"{scope}/allowlist",
@@ -427,10 +430,10 @@ class Story:
             (f"{project}/approval_rules", "POST", f"{project}/approval_rules", self._rule("A", 1), self._rule("B", 1)),
             (f"{group}/approval_rules", "POST", f"{group}/approval_rules", self._rule("A", 1), self._rule("B", 1)),
             (f"{place}/approval_rules", "POST", f"{place}/approval_rules", self._rule("A", 1), self._rule("B", 1)),
-            (setting, "PUT", setting, {"allow_author_approval": True}, {"allow_committer_approval": True}),
+            (setting, "PUT", setting, one, other),
         )
-        for read, method, path, one, other in pairs:
-            self.at_once(("owner", method, path, one), ("admin", method, path, other))
+        for read, method, path, first, second in pairs:
+            self.at_once(("owner", method, path, first), ("admin", method, path, second))
             self.count(read)
         self.at_once(
             ("maintainer", "PUT", f"{project}/integrations/slack", slack),
