@@ -441,10 +441,10 @@ def test_a_target_that_ends_halfway_ends_the_run_and_keeps_what_was_seen(
     found, server = run_through(after(calls, make), *ONE_AREA, tests)
     assert found.code == ExitCode.INCOMPLETE, found.text
     assert found.report["verdict"] == "incomplete"
-    assert found.held()
     assert found.ids("failed") == set()
-    assert server.calls.total() <= calls + 10
+    assert server.calls.total() <= calls + 30  # among them the tries to put back what was changed
     if tests == "scenarios":
+        assert found.held()
         assert "the target stopped answering" in found.report["stopped"]
 
 
@@ -480,7 +480,7 @@ def test_a_run_among_all_hostilities_in_turn_breaks_nothing_of_the_suite(
 
         return answer
 
-    found, _ = run_through(make, "--seed", "1", "--max-examples", "3", *ONE_AREA, "not coverage", timeout=0.3)
+    found, _ = run_through(make, "--force", "--seed", "1", "--max-examples", "3", *ONE_AREA, "not coverage", timeout=0.3)
     assert found.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE), found.text
     assert [problem for problem in found.report["problems"] if problem["kind"] == "broken test"] == []
     assert found.megabytes < 800
