@@ -40,7 +40,7 @@ def deaf_to(service: Service, header: bytes, when: Callable[[Request], bool]) ->
     around(service.access, "token_text", make)
 
 
-@fault("authentication.anonymous-is-refused", operation="getProjectApprovalSettings")
+@fault("approval-settings.project.authorization.reading-anonymous")
 def settings_are_read_without_a_token(service: Service) -> None:
     """The approval settings of a project are shown to everybody."""
     anonymous = has_no_token(service)

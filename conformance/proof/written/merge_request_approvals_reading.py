@@ -183,6 +183,6 @@ def maintainers_cannot_read_the_state(service: Service) -> None:
     refusing(
         service,
         f"GET {MERGE_REQUEST}/approval_state",
-        lambda request: request.caller.username == "maintainer",
+        lambda request: request.caller.username == service.world.actors["maintainer"].username,
         ForbiddenError,
     )
