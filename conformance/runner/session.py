@@ -245,7 +245,7 @@ class Session:
         return None if number is None else number / self.options.workers
 
     def attempts(self) -> Attempts:
-        """Return how often a test of this session may run."""
+        """Return how often one test may run, and why it would run again."""
         most = self.run.profile.retries.tests if self.run is not None and self.confirms else 0
         return Attempts(most, self.confirms)
 
