@@ -49,8 +49,8 @@ def together(bundle: Sequence[Variant]) -> Variant:
         _BETWEEN.join(variant.name for variant in bundle),
         " ".join(variant.says for variant in bundle),
         replace(Choices(), **changed),
-        # In the order in which combinations put them on: some must come after others.
-        alterations=tuple(sorted(altered, key=lambda one: _PLACES.get(one, len(_PLACES)))),
+        # In the order in which combinations put them on, for some must come after others; first those that none draws.
+        alterations=tuple(sorted(altered, key=lambda one: _PLACES.get(one, -1))),
     )
 
 
