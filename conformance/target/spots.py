@@ -21,6 +21,7 @@ PROJECT_OF = {
     "merge_request": "project",
     "second_merge_request": "project",
     "reset_merge_request": "project",
+    "untouched_merge_request": "project",
     "fuzz_merge_request": "fuzz_project",
 }
 
