@@ -19,7 +19,7 @@ from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
 from conformance.target.check import Finding, State, as_table, check_profile
 from conformance.target.embedded import prepared_service, profile_of
-from conformance.target.example import example_profile
+from conformance.target.example import as_yaml, example_profile
 from conformance.target.mending import mend
 from conformance.target.preflight import RoleProof, preflight, prove_roles, undeclared
 from conformance.target.profile import profile_from_yaml
@@ -81,6 +81,9 @@ def _discover(file: Path) -> int:
         except RefusedError as error:
             raise TargetError(f"Nothing can be found out on {profile.base_url}: {error}.") from error
     click.echo(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True), nl=False)
+    if discovery.perhaps:
+        click.echo("# These have no rules. Move below `fixtures:` what nobody has ever changed a setting of:")
+        click.echo("\n".join(f"# {line}" for name, value in discovery.perhaps.items() for line in as_yaml(name, value)))
     click.echo(f"{len(found)} found out: {', '.join(each.place for each in found) or 'nothing'}.", err=True)
     click.echo(
         "Look at each: the suite changes settings and lists of these places. Save it, then: conformance target --check",

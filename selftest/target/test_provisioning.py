@@ -426,6 +426,18 @@ def test_what_a_service_refuses_is_named_and_all_else_is_made(whole: tuple[Bench
     assert missing == {"protected_branch", "second_protected_branch", "branch_rule_group"}
 
 
+@pytest.mark.parametrize("version", ["12.3", "15.0", "16.0", "17.0"])
+def test_what_no_call_of_a_version_makes_is_no_refusal(version: str) -> None:
+    bench = Bench(service=create_service(version=version))
+    done = bench.provision()
+    data = bench.profile(done)
+    assert done.refused == {}
+    assert "branch_rule_group" in data["fixtures"]
+    has_call = version.startswith(("12", "15"))
+    assert ("password_merge_request" in data["fixtures"]) is has_call
+    assert any("password_merge_request" in each.fixtures for each in by_hand(data)) is not has_call
+
+
 _LEGAL = [(VERSION, variant) for variant in VARIANTS] + [(version, VARIANTS[0]) for version in ("12.3", "16.1", "19.0")]
 
 
@@ -508,6 +520,9 @@ def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
         assert {"sibling_project", "fuzz_project", "allowlist_projects", "allowlist_groups"} <= data["fixtures"].keys()
         assert {"hidden_group", "approver_group", "protected_branch", "export_group"} <= data["fixtures"].keys()
         assert data["actors"]["author"]["id"] == world.people["author"].id
+        perhaps = [line for line in filled.out.splitlines() if line.startswith("#   fresh_")]
+        assert [line.partition(":")[0] for line in perhaps] == ["#   fresh_project", "#   fresh_group"]
+        assert not {"fresh_project", "fresh_group"} & data["fixtures"].keys()
         (tmp_path / "filled.yaml").write_text(filled.out, encoding="utf-8")
         checked = conformance("target", "--check", "filled.yaml")
         assert checked.code == 0, checked.text

@@ -243,8 +243,10 @@ class ApprovalRules(Behaviour):
 
     def applies_everywhere(self, wanted: RuleRequest, home: Home, *, otherwise: bool) -> bool:
         """Say whether the rule is to apply to all protected branches; `otherwise` is how it was before."""
-        if self.service.version < ALL_BRANCHES_INTRODUCED or home.level is Level.MERGE_REQUEST:
+        if home.level is Level.MERGE_REQUEST:
             return False
+        if self.service.version < ALL_BRANCHES_INTRODUCED:
+            return otherwise  # nothing says so in a record yet
         if wanted.applies_to_all_protected_branches is not None:
             return wanted.applies_to_all_protected_branches
         resets = home.level is Level.PROJECT and self.service.choices.absent_flag_resets

@@ -52,6 +52,8 @@ class Discovery:
     data: Data
     """The profile as its file holds it, without its secrets; it is filled."""
     found: list[Found] = field(default_factory=list)
+    perhaps: Data = field(default_factory=dict)
+    """Fixtures that look unchanged. Whether they are cannot be seen, so they are not filled in."""
 
     def fill(self) -> Sequence[Found]:
         """Fill what can be found out, and return it. Raise RefusedError when no actor is known to the target."""
@@ -64,6 +66,7 @@ class Discovery:
         self._complete_entries()
         self._merge_requests()
         self._protected_branches()
+        self._untouched()
         return self.found
 
     # -- who -----------------------------------------------------------------------------------------------------------
@@ -171,7 +174,6 @@ class Discovery:
         self._name("public_project", next((_place("project", p) for p in public), None))
         private_ones = [p for p in outside if p.get("visibility") == "private"]
         pairs = self._pairs(private_ones, private)
-        # Whether nobody has ever touched a place cannot be seen, so nothing is called fresh.
         for kind, what in (("sibling", next(pairs, None)), ("fuzz", next(pairs, None))):
             if what is not None:
                 self._name(f"{kind}_project", _place("project", what[0]))
@@ -260,6 +262,19 @@ class Discovery:
             for name, branch in zip(_PROTECTED, self._protected(project["id"]), strict=False):
                 self._name(name, {"id": branch["id"], "name": branch["name"]})
 
+    def _untouched(self) -> None:
+        """Name a project and a group that nothing was done with which lists show."""
+        for kind, who, entries in (("project", "maintainer", self._projects), ("group", "owner", self._groups)):
+            taken = {entry.get("id") for _, entry in self._entries(kind)}
+            for entry in entries if f"fresh_{kind}" not in self._fixtures else ():
+                listed = entry["id"] not in taken and self.calls.get(
+                    self._as(who), f"/{kind}s/{entry['id']}/approval_rules"
+                )
+                rules = listed.body if listed and listed.is_served else None
+                if isinstance(rules, list) and all(_is_default(rule) for rule in rules):
+                    self.perhaps[f"fresh_{kind}"] = _place(kind, entry)
+                    break
+
     def _labels(self) -> None:
         """Find a group that has labels, whose titles show in its export."""
         taken = {entry.get("id") for _, entry in self._entries("group")}
@@ -271,6 +286,10 @@ class Discovery:
                 if titles:
                     self._name("export_group", {**_place("group", group), "relation": relation, "objects": titles})
                     break
+
+
+def _is_default(rule: Any) -> bool:
+    return isinstance(rule, dict) and rule.get("rule_type") == "any_approver"
 
 
 def _is_open(entry: Entry) -> bool:
