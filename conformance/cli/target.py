@@ -17,15 +17,18 @@ from conformance.http.client import Client, TargetGoneError
 from conformance.reference.serving import serve as serve_reference
 from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
-from conformance.target.check import Finding, State, as_table, check_profile
+from conformance.target.check import as_table, check_profile
 from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.example import as_yaml, example_profile
+from conformance.target.machine import is_confirmed
 from conformance.target.mending import mend
-from conformance.target.preflight import RoleProof, preflight, prove_roles, undeclared
+from conformance.target.preflight import RoleProof, overstated, preflight, prove_roles, undeclared
 from conformance.target.profile import profile_from_yaml
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.files import Made
+from conformance.target.readings import Finding, State
+from conformance.target.trials import not_probed, try_writes
 from conformance.target.version import resolved
 
 if TYPE_CHECKING:
@@ -45,7 +48,8 @@ if TYPE_CHECKING:
     "--check",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Hold a profile against its target: each fixture and actor is read and compared.",
+    help="Hold a profile against its target: each fixture and actor is read and compared; on a disposable target, each "
+    "integration is set up as well and disabled again.",
 )
 @click.option("--fix", is_flag=True, help="With --check: write into the profile what could be found out.")
 @click.option(
@@ -106,18 +110,25 @@ def _check(file: Path, *, fix: bool, as_json: bool) -> int:
         try:
             preflight(profile, client)
             findings = check_profile(profile, client, range(len(profile.worlds) + 1))
+            may_write = is_confirmed(profile)
+            findings = (*findings, *(try_writes(profile, client) if may_write else ()))
             proofs = prove_roles(profile, client)
-            features = undeclared(profile, client)
+            features = [*undeclared(profile, client), *overstated(profile, client)]
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
     mended = mend(file, findings) if fix else ()
+    unseen = not_probed(profile, tried=may_write)
     if as_json:
         roles = [asdict(proof) for proof in proofs]
         found = [finding.as_data() for finding in findings]
-        shown = {"findings": found, "roles": roles, "features": features, "written": mended}
+        shown = {"findings": found, "roles": roles, "features": features, "written": mended, "not_probed": unseen}
         click.echo(json.dumps(shown, indent=2))
     else:
         _show(findings, proofs, features, mended)
+        if not may_write:
+            click.echo("\nThe profile does not say `disposable: true`, so nothing was tried by writing.")
+        if unseen:
+            click.echo(f"\nNothing was found out about: {', '.join(unseen)}.")
     is_wrong = [one.place for one in findings if one.state is State.CONTRADICTED and one.place not in mended]
     return ExitCode.COULD_NOT_RUN if is_wrong or any(proof.shown == "contradicted" for proof in proofs) else 0
 

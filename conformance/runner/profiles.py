@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from conformance.contract import Version
 from conformance.errors import TargetError, UsageError
 from conformance.target import Profile, load_profile
-from conformance.target.check import State, as_table, check_profile
+from conformance.target.check import as_table, check_profile
 from conformance.target.profile import AUTO, base_url_from
+from conformance.target.readings import State
 from conformance.target.version import resolved
 
 if TYPE_CHECKING:

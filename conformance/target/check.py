@@ -9,108 +9,26 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.contract import OLDEST
+from conformance.target.held import look_inside
 from conformance.target.names import FIXTURE_ROWS, PLURALS
+from conformance.target.readings import Finding, Readings, State
 from conformance.target.version import Reported, ask_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from conformance.http.client import Client
-    from conformance.http.exchange import Exchange
     from conformance.target.profile import Fixture, Profile
 
 _AT_LEAST = 3
 _UNAUTHORIZED = 401
-_PAGE = {"per_page": 100}
-
-
-class State(StrEnum):
-    """What a look at one value of a profile came to."""
-
-    CONTRADICTED = "contradicted"
-    """The target shows something else: what would fail is not the service."""
-    MISSING = "missing"
-    """Something is to be added; without it, something is not tested."""
-    NOTE = "note"
-    """It could not be read, or is worth a second look."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One value of a profile that is not, or may not be, what it should be."""
-
-    place: str
-    """Where in the profile, such as `fixtures.project.path`."""
-    state: State
-    detail: str
-    write: Any = None
-    """What to write there, as far as that could be found out."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {"place": self.place, "state": str(self.state), "detail": self.detail, "write": self.write}
-
-
-@dataclass
-class _Target:
-    """What can be read of a target, each thing once."""
-
-    profile: Profile
-    client: Client
-    _read: dict[tuple[str, str], Exchange] = field(default_factory=dict)
-
-    def answer(self, path: str, *actors: str, is_list: bool = False) -> Exchange | None:
-        """Return the first served answer to one of the actors, otherwise the last; None when nobody can ask."""
-        found = None
-        for name in dict.fromkeys([*actors, "owner", "maintainer", "admin"]):
-            actor = self.profile.actors.get(name)
-            if actor is None:
-                continue
-            key = (name, path)
-            if key not in self._read:
-                self._read[key] = self.client.send(actor, "GET", path, query=_PAGE if is_list else None)
-            found = self._read[key]
-            if found.is_success:
-                break
-        return found
-
-    def record(self, path: str, *actors: str) -> Mapping[str, Any]:
-        """Return the object that a path shows; an empty one when it shows none."""
-        found = _parsed(self.answer(path, *actors))
-        return found if isinstance(found, dict) else {}
-
-    def entries(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
-        """Return the objects of a whole list; None when there is none, or there may be more than is shown."""
-        answer = self.answer(path, *actors, is_list=True)
-        found = _parsed(answer)
-        if answer is None or not isinstance(found, list) or len(found) >= _PAGE["per_page"]:
-            return None
-        goes_on = answer.headers.get("x-next-page") or 'rel="next"' in answer.headers.get("link", "")
-        return None if goes_on else [entry for entry in found if isinstance(entry, dict)]
-
-    def user(self, name: str) -> Mapping[str, Any]:
-        """Return who an actor is, as far as the target says so."""
-        return self.record_of(name, "/user")
-
-    def record_of(self, name: str, path: str) -> Mapping[str, Any]:
-        """Return the object that a path shows to one actor and nobody else; an empty one when it shows none."""
-        if (name, path) not in self._read:
-            self._read[name, path] = self.client.send(self.profile.actors[name], "GET", path)
-        found = _parsed(self._read[name, path])
-        return found if isinstance(found, dict) else {}
-
-    def status_of(self, name: str, path: str) -> int | None:
-        """Return the status of the same."""
-        self.record_of(name, path)
-        return self._read[name, path].status
 
 
 def as_table(findings: Iterable[Finding]) -> str:
@@ -148,7 +66,7 @@ def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)
 
 def _looks(profile: Profile, client: Client) -> Iterator[Callable[[], Iterable[Finding]]]:
     """Yield each look at a world, all of which may be taken at once."""
-    target = _Target(profile, client)
+    target = Readings(profile, client)
     yield partial(_duplicates, profile)
     yield partial(_too_few, profile)
     yield from (partial(_actor, target, name) for name in profile.actors)
@@ -158,6 +76,7 @@ def _looks(profile: Profile, client: Client) -> Iterator[Callable[[], Iterable[F
         for entry in entries:
             if look is not None:
                 yield partial(look, target, entry.place, entry)
+            yield partial(look_inside, target, name, row.kind, entry)
             if row.roles:
                 yield partial(_roles, target, entry.place, name, entry)
 
@@ -210,7 +129,7 @@ def _version(profile: Profile, client: Client) -> Iterator[Finding]:
         yield Finding("version", state, detail, str(said.version))
 
 
-def _actor(target: _Target, who: str) -> Iterator[Finding]:
+def _actor(target: Readings, who: str) -> Iterator[Finding]:
     actor, place, shown = target.profile.actors[who], f"actors.{who}", target.user(who)
     status = target.status_of(who, "/user")
     if status == _UNAUTHORIZED:
@@ -230,7 +149,7 @@ def _actor(target: _Target, who: str) -> Iterator[Finding]:
         yield Finding(f"{place}.token", State.CONTRADICTED, "it is of a person, and not of a bot (GET /user)")
 
 
-def _roles(target: _Target, place: str, name: str, entry: Fixture) -> Iterator[Finding]:
+def _roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[Finding]:
     """Yield actors who have another role in a fixture than they need."""
     sort = "projects" if FIXTURE_ROWS[name].kind == "project" else "groups"
     path = f"/{sort}/{entry.get('id')}"
@@ -261,7 +180,7 @@ def _role(level: int) -> str:
 # -- what there is -----------------------------------------------------------------------------------------------------
 
 
-def _subject(target: _Target, place: str, entry: Fixture, sort: str, shown_path: str) -> Iterator[Finding]:
+def _subject(target: Readings, place: str, entry: Fixture, sort: str, shown_path: str) -> Iterator[Finding]:
     number, path = entry.get("id"), entry.get("path")
     by_id = target.record(f"/{sort}/{number}") if number is not None else {}
     by_path = (
@@ -288,15 +207,15 @@ def _is_of(record: Mapping[str, Any], path: str, key: str) -> bool:
     return str(record.get(key, "")).casefold() == str(path).casefold()
 
 
-def _project(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+def _project(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
     return _subject(target, place, entry, "projects", "path_with_namespace")
 
 
-def _group(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+def _group(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
     return _subject(target, place, entry, "groups", "full_path")
 
 
-def _merge_request(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+def _merge_request(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
     project = entry.get("project_id")
     if project is None:
         owner = "fuzz_project" if "fuzz" in place else "project"
@@ -333,7 +252,7 @@ def _merge_request(target: _Target, place: str, entry: Fixture) -> Iterator[Find
         )
 
 
-def _branch(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+def _branch(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
     project = next((one.get("id") for one in target.profile.fixtures.get("project", ())), None)
     path = f"/projects/{project}/protected_branches"
     known = target.entries(path)
@@ -355,13 +274,13 @@ def _branch(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
         yield Finding(f"{place}.{'name' if name else 'id'}", State.CONTRADICTED, detail)
 
 
-def _completing(target: _Target, place: str, entry: Fixture) -> Iterator[Finding]:
+def _completing(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
     path = entry.get("path")
     if not target.record(f"/projects/{quote(str(path), safe='')}"):
         yield Finding(f"{place}.path", State.NOTE, f"GET /projects/:id shows nothing of {path}")
 
 
-_BY_KIND: Mapping[str, Callable[[_Target, str, Fixture], Iterable[Finding]]] = {
+_BY_KIND: Mapping[str, Callable[[Readings, str, Fixture], Iterable[Finding]]] = {
     "project": _project,
     "group": _group,
     "export_group": _group,
@@ -370,10 +289,3 @@ _BY_KIND: Mapping[str, Callable[[_Target, str, Fixture], Iterable[Finding]]] = {
     "protected_branch": _branch,
     "completing_project": _completing,
 }
-
-
-def _parsed(answer: Exchange | None) -> Any:
-    try:
-        return json.loads(answer.body) if answer is not None and answer.is_success else None
-    except (ValueError, RecursionError):
-        return None

@@ -34,20 +34,33 @@ def require_confirmed(profile: Profile, confirmed: str | None) -> None:
 
     `confirmed` is the host that the operator names, which is remembered. Raise UsageError otherwise.
     """
-    host, file = urlsplit(profile.base_url).netloc.rpartition("@")[2], state_folder() / "confirmed-hosts"
+    host = _host(profile)
     if confirmed is not None and confirmed != host:
         raise UsageError(f"--confirm {confirmed} is not the host of the target, which is {host}.")
-    if profile.disposable:
+    if is_confirmed(profile):
         return
-    known = file.read_text(encoding="utf-8").split() if file.is_file() else []
-    if confirmed is None and host not in known:
+    if confirmed is None:
         raise UsageError(
             f"A run changes settings, lists and rules on {host}, and puts back what can be put back. Say once that it "
             f"may: --confirm {host}. Or write `disposable: true` into the profile of a target that is only there to be "
             "tested, or pass --read-only."
         )
-    if host not in known:
-        write_privately(file, "\n".join([*known, host, ""]))
+    file, known = _confirmed_hosts()
+    write_privately(file, "\n".join([*known, host, ""]))
+
+
+def is_confirmed(profile: Profile) -> bool:
+    """Tell whether a target may be changed: it is disposable, or its host was confirmed before."""
+    return profile.disposable or _host(profile) in _confirmed_hosts()[1]
+
+
+def _host(profile: Profile) -> str:
+    return urlsplit(profile.base_url).netloc.rpartition("@")[2]
+
+
+def _confirmed_hosts() -> tuple[Path, list[str]]:
+    file = state_folder() / "confirmed-hosts"
+    return file, file.read_text(encoding="utf-8").split() if file.is_file() else []
 
 
 def write_privately(file: Path, text: str, *, only_new: bool = False) -> bool:

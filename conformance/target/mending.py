@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 
 from conformance.errors import UsageError
-from conformance.target.check import State
+from conformance.target.readings import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from conformance.target.check import Finding
+    from conformance.target.readings import Finding
 
 _STEP = re.compile(r"[^.\[\]]+")
 

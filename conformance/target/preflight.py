@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
+from conformance.target.readings import parsed
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Profile
@@ -61,11 +62,14 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
 
 
 #: By feature: who can read what where a target has it, below one of the fixtures if one is named.
-_READ_WITH = {
+READ_WITH = {
     "approval_configuration": ("owner", "project", "/projects/{}/approvals"),
     "group_approval_rules": ("owner", "group", "/groups/{}/approval_rules"),
     "member_roles": ("admin", None, "/member_roles"),
 }
+#: Features of which fixtures tell, and the profile itself.
+READ_OF = frozenset({"approval_policies", "enterprise_edition", "hidden_groups", "https", "password_approval"})
+_EDITIONS: Mapping[object, str] = {True: "enterprise", False: "community"}
 
 
 def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
@@ -74,18 +78,41 @@ def undeclared(profile: Profile, client: Client) -> tuple[str, ...]:
 
     What is not declared is not judged, so that whoever forgot to declare it should know.
     """
-    found = []
-    for feature, (actor, fixture, path) in _READ_WITH.items():
+    return tuple(
+        f"GET {answer.call.path} is served, though the profile does not declare {feature}; it is not judged."
+        for feature, answer in _answered(profile, client, declared=False)
+        if answer.is_success
+    )
+
+
+def overstated(profile: Profile, client: Client) -> tuple[str, ...]:
+    """Say which features the profile declares that seem not to be there, as far as reading can tell."""
+    found = [
+        f"GET {answer.call.path} answers {answer.status}, though the profile declares {feature}. If the target does "
+        "not have it, say false; if it should, a run will show it."
+        for feature, answer in _answered(profile, client, declared=True)
+        if answer.status in _NOT_FOUND
+    ]
+    asking = next((profile.actors[name] for name in ("admin", "owner") if name in profile.actors), None)
+    shown = parsed(client.send(asking, "GET", "/metadata")) if asking is not None else None
+    edition = _EDITIONS.get(shown.get("enterprise")) if isinstance(shown, dict) else None
+    if edition is not None and profile.edition != edition:
+        found.append(f"GET /metadata shows the {edition} edition, and the profile says edition: {profile.edition}.")
+    if profile.features.get("https") not in {None, profile.base_url.startswith("https://")}:
+        found.append(f"The profile says https: {str(profile.features['https']).lower()}, which base_url contradicts.")
+    return tuple(found)
+
+
+def _answered(profile: Profile, client: Client, *, declared: bool) -> Iterator[tuple[str, Exchange]]:
+    """Yield each feature of READ_WITH that is declared, or not, with the answer to its call."""
+    for feature, (actor, fixture, path) in READ_WITH.items():
         below = path if fixture is None else _below(profile, fixture, path)
-        if below is None or actor not in profile.actors or profile.declares(feature):
+        if below is None or actor not in profile.actors or profile.declares(feature) is not declared:
             continue
         try:
-            answer = client.send(profile.actors[actor], "GET", below)
+            yield feature, client.send(profile.actors[actor], "GET", below)
         except TargetGoneError:
-            break  # the tests will say so
-        if answer.is_success:
-            found.append(f"GET {below} is served, though the profile does not declare {feature}; it is not judged.")
-    return tuple(found)
+            return  # the tests will say so
 
 
 def _below(profile: Profile, fixture: str, path: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +15,12 @@ from conformance.http.client import Client
 from conformance.proof.variants import VARIANTS, Variant
 from conformance.runner.options import Options
 from conformance.runner.profiles import contradictions
-from conformance.target.check import State, check_profile
+from conformance.target.check import check_profile
 from conformance.target.embedded import prepared_service, profile_data
-from conformance.target.profile import load_profile, profile_from
+from conformance.target.preflight import overstated
+from conformance.target.profile import Fixture, load_profile, profile_from
+from conformance.target.readings import State
+from conformance.target.trials import try_writes
 from selftest.conftest import VERSION, serving
 
 if TYPE_CHECKING:
@@ -52,6 +56,11 @@ WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("fixtures.password_merge_request.project_id", 8, None),
     ("fixtures.protected_branch.id", NOBODYS, None),
     ("fixtures.second_protected_branch.name", "trunk", None),
+    ("fixtures.export_group.relation", "milestones", "fixtures.export_group.objects"),
+    ("fixtures.export_group.objects", ["no such label"], None),
+    ("fixtures.subgroup", "@sibling_group", None),
+    ("fixtures.public_project", "@fuzz_project", None),
+    ("fixtures.hidden_group", "@approver_group", None),
     ("actors.approver.id", NOBODYS, None),
     ("actors.approver.username", "nobody", None),
     ("actors.maintainer.token", "no-such-token", None),
@@ -82,7 +91,7 @@ def changed(data: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
     for step in steps:
         entry = entry[step]
     if isinstance(value, str) and value.startswith("@"):
-        other = made["actors"][value[1:]]
+        other = made[steps[0] if steps else last][value[1:]]
         value = other if last != "token" else other["token"]
     entry[last] = value
     return made
@@ -120,6 +129,57 @@ def test_what_is_missing_is_named_and_keeps_no_run_from_beginning(right: dict[st
     del data["fixtures"]["sibling_project"]["path"]
     del data["actors"]["approver"]["id"]
     assert found(data) == dict.fromkeys(LACKING, State.MISSING)
+
+
+#: What only writing tells: it is named by `target --check`, and keeps no run from beginning.
+TRIED: tuple[tuple[str, Any, str, State], ...] = (
+    ("fixtures.integrations[0].slug", "no-such-integration", "", State.CONTRADICTED),
+    ("fixtures.integrations[1].settings", {"conformance": [1]}, "", State.CONTRADICTED),
+    ("fixtures.integrations[2].distinctive_name", "no_such_text", "", State.NOTE),
+    ("fixtures.integrations[2].events", ["no_such_events"], "", State.NOTE),
+    ("fixtures.token_integration.slug", "no-such-integration", "", State.CONTRADICTED),
+    ("fixtures.enabled_project", "@disabled_project", "fixtures.enabled_project.path", State.NOTE),
+    ("fixtures.oauth_token_endpoint.url", "http://127.0.0.1:9/oauth", "", State.CONTRADICTED),
+)
+
+
+@pytest.mark.parametrize(("place", "value", "named", "state"), TRIED, ids=str)
+def test_what_only_writing_tells_is_tried_and_put_back(
+    right: dict[str, Any], place: str, value: Any, named: str, state: State
+) -> None:
+    profile = profile_from(changed(right, place, value), "the profile")
+    with Client(profile.client_settings()) as client:
+        path = f"/projects/{profile.fixtures['fuzz_project'][0].id}/integrations"
+        before = client.send(profile.actors["maintainer"], "GET", path).body
+        said = {finding.place: finding.state for finding in try_writes(profile, client)}
+        assert contradictions(profile, client, Options()) == ()
+        assert client.send(profile.actors["maintainer"], "GET", path).body == before
+    assert said == {named or place: state}
+
+
+def test_where_nothing_may_be_written_the_check_only_reads_and_says_so(
+    right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    data = changed(right, "fixtures.integrations[0].slug", "no-such-integration")
+    for disposable, code in ((False, 0), (True, ExitCode.COULD_NOT_RUN)):
+        (tmp_path / "target.yaml").write_text(yaml.safe_dump({**data, "disposable": disposable}), encoding="utf-8")
+        checked = conformance("target", "--check", "target.yaml")
+        assert checked.code == code, checked.text
+        assert ("nothing was tried by writing" in checked.out) is not disposable
+        assert ("fixtures.integrations[0].slug  contradicted" in checked.out) is disposable
+        unknown = checked.out.partition("Nothing was found out about: ")[2]
+        assert ("token_integration" in unknown) is not disposable
+        assert "installed_chat_app_integration" in unknown
+
+
+def test_features_that_a_target_does_not_have_are_named(right: dict[str, Any]) -> None:
+    profile = profile_from({**right, "edition": "community"}, "the profile")
+    lacking = replace(profile, fixtures={**profile.fixtures, "group": (Fixture("group", {"id": NOBODYS}),)})
+    with Client(profile.client_settings()) as client:
+        assert overstated(profile_from(right, "the profile"), client) == ()
+        said = " ".join(overstated(lacking, client))
+    assert "declares group_approval_rules" in said
+    assert "shows the enterprise edition" in said
 
 
 @pytest.mark.parametrize(

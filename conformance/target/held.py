@@ -1,0 +1,144 @@
+"""What a fixture must hold beside being there, as far as reading shows it: looks of the check of a profile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.target.readings import Finding, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.target.profile import Fixture
+    from conformance.target.readings import Readings
+
+#: What lies in what, by the paths that the target shows.
+_INSIDE: Mapping[str, str] = {"project": "group", "subgroup": "group", "subgroup_project": "subgroup"}
+_PATHS = {"projects": "path_with_namespace", "groups": "full_path"}
+#: How open a fixture may be, where the target says so.
+_VISIBILITY: Mapping[str, tuple[str, ...]] = {
+    "project": ("private", "internal"),
+    "public_project": ("public",),
+    "approver_group": ("public", "internal"),
+    "second_approver_group": ("public", "internal"),
+    "hidden_group": ("private",),
+}
+_PASSWORD = ("require_password_to_approve", "require_reauthentication_to_approve")
+_TITLES = ("title", "name")
+
+
+def _is_made(rule: Mapping[str, Any]) -> bool:
+    return rule.get("rule_type") != "any_approver"
+
+
+def _is_of_policy(rule: Mapping[str, Any]) -> bool:
+    return rule.get("rule_type") == "report_approver"
+
+
+def _is_of_code_owners(rule: Mapping[str, Any]) -> bool:
+    return rule.get("rule_type") == "code_owner"
+
+
+def _lists_branches(rule: Mapping[str, Any]) -> bool:
+    return bool(rule.get("protected_branches"))
+
+
+#: What the rules of a fixture must have, or must not have, among them.
+_RULES: Mapping[str, tuple[Callable[[Mapping[str, Any]], bool], bool, str]] = {
+    "policy_project": (_is_of_policy, True, "no rule there is of the type report_approver"),
+    "policy_group": (_is_of_policy, True, "no rule there is of the type report_approver"),
+    "report_approver_merge_request": (_is_of_policy, True, "no rule there is of the type report_approver"),
+    "code_owner_merge_request": (_is_of_code_owners, True, "no rule there is of the type code_owner"),
+    "branch_rule_group": (_lists_branches, True, "no rule there lists a protected branch"),
+    "fresh_project": (_is_made, False, "it has rules that somebody made"),
+    "fresh_group": (_is_made, False, "it has rules that somebody made"),
+}
+
+
+def look_inside(target: Readings, name: str, kind: str, entry: Fixture) -> Iterator[Finding]:
+    """Yield what a fixture should be or hold, and does not."""
+    sort = {"project": "projects"}.get(kind, "groups")
+    if kind in {"project", "group", "export_group"}:
+        shown = target.record(f"/{sort}/{entry.get('id')}")
+        yield from _openness(name, entry, shown)
+        yield from _surroundings(target, name, entry, shown.get(_PATHS[sort]))
+    if kind == "export_group":
+        yield from _objects(target, entry)
+    if name == "hidden_group":
+        yield from _hidden(target, entry)
+    if name in _RULES:
+        yield from _rules(target, name, sort, entry)
+    if name == "password_merge_request":
+        yield from _password(target, entry)
+
+
+def _openness(name: str, entry: Fixture, shown: Mapping[str, Any]) -> Iterator[Finding]:
+    found, allowed = shown.get("visibility"), _VISIBILITY.get(name, ())
+    if allowed and isinstance(found, str) and found not in allowed:
+        # What a service says of groups is not always how they are, and who calls may see one for a reason of their own.
+        state = State.NOTE if name.endswith("group") else State.CONTRADICTED
+        yield Finding(entry.place, state, f"{entry.get('id')} is {found}, and must be {' or '.join(allowed)}")
+    if name.endswith("approver_group") and shown.get("description") in {"", None} and "description" in shown:
+        yield Finding(entry.place, State.NOTE, "it has no description, which records of groups show")
+
+
+def _surroundings(target: Readings, name: str, entry: Fixture, path: Any) -> Iterator[Finding]:
+    outer = next(iter(target.profile.fixtures.get(_INSIDE.get(name, ""), ())), None)
+    around = None if outer is None else target.record(f"/groups/{outer.get('id')}").get("full_path")
+    # What is wrong with the group itself is said of the group.
+    is_sure = outer is not None and outer.get("path") in {None, around} and entry.get("path") in {None, path}
+    if is_sure and isinstance(path, str) and isinstance(around, str) and not path.startswith(f"{around}/"):
+        detail = f"{entry.get('id')} is {path}, which is not in {_INSIDE[name]} ({around})"
+        yield Finding(f"{entry.place}.id", State.CONTRADICTED, detail)
+
+
+def _objects(target: Readings, entry: Fixture) -> Iterator[Finding]:
+    relation, objects = entry.get("relation"), entry.get("objects") or ()
+    if not relation:
+        return
+    path = f"/groups/{entry.get('id')}/{relation}"
+    listed = target.entries(path)
+    if listed is None:
+        yield Finding(f"{entry.place}.relation", State.NOTE, f"GET {path} does not show what it holds")
+        return
+    if not listed:
+        yield Finding(f"{entry.place}.relation", State.CONTRADICTED, f"the group has no {relation} (GET {path})")
+        return
+    shown = [value for one in listed for value in one.values() if isinstance(value, str)]
+    absent = [text for text in objects if not any(text in value for value in shown)]
+    if absent:
+        titles = [one[key] for one in listed for key in _TITLES if isinstance(one.get(key), str)]
+        detail = f"{', '.join(absent)}: in none of the {relation} of the group (GET {path})"
+        yield Finding(f"{entry.place}.objects", State.CONTRADICTED, detail, titles or None)
+
+
+def _hidden(target: Readings, entry: Fixture) -> Iterator[Finding]:
+    path = f"/groups/{entry.get('id')}"
+    others = [name for name in target.profile.actors if name not in {"admin", "owner"}]
+    if others and all(target.record_of(name, path) for name in others):
+        yield Finding(f"{entry.place}.id", State.CONTRADICTED, f"GET {path} shows it to every actor")
+
+
+def _rules(target: Readings, name: str, sort: str, entry: Fixture) -> Iterator[Finding]:
+    if "iid" in entry.values:
+        project = next((one.get("id") for one in target.profile.fixtures.get("project", ())), None)
+        path = f"/projects/{entry.get('project_id') or project}/merge_requests/{entry.get('iid')}/approval_state"
+        found = target.record(path).get("rules")
+    else:
+        path = f"/{sort}/{entry.get('id')}/approval_rules"
+        found = target.entries(path)
+    if not isinstance(found, list):
+        return
+    fits, wanted, detail = _RULES[name]
+    if any(fits(rule) for rule in found if isinstance(rule, dict)) is not wanted:
+        # The rules are what the specification is about, so that it may be the target that is wrong.
+        yield Finding(entry.place, State.NOTE, f"{detail} (GET {path})")
+
+
+def _password(target: Readings, entry: Fixture) -> Iterator[Finding]:
+    path = f"/projects/{entry.get('project_id')}"
+    shown = [target.record(f"{path}/{name}") for name in ("merge_request_approval_setting", "approvals")]
+    values = [one[name] for one in shown for name in _PASSWORD if name in one]
+    said = [value.get("value") if isinstance(value, dict) else value for value in values]
+    if said and True not in said:
+        yield Finding(entry.place, State.NOTE, f"{path} does not ask for a password, as far as it says")

@@ -1,0 +1,106 @@
+"""What reading shows of a target, each thing read once, and what is found wrong with a profile by that."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.http.client import Client
+    from conformance.http.exchange import Exchange
+    from conformance.target.profile import Profile
+
+_PAGE = {"per_page": 100}
+
+
+class State(StrEnum):
+    """What a look at one value of a profile came to."""
+
+    CONTRADICTED = "contradicted"
+    """The target shows something else: what would fail is not the service."""
+    MISSING = "missing"
+    """Something is to be added; without it, something is not tested."""
+    NOTE = "note"
+    """It could not be read, or is worth a second look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One value of a profile that is not, or may not be, what it should be."""
+
+    place: str
+    """Where in the profile, such as `fixtures.project.path`."""
+    state: State
+    detail: str
+    write: Any = None
+    """What to write there, as far as that could be found out."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"place": self.place, "state": str(self.state), "detail": self.detail, "write": self.write}
+
+
+@dataclass
+class Readings:
+    """What can be read of a target, each thing once."""
+
+    profile: Profile
+    client: Client
+    _read: dict[tuple[str, str], Exchange] = field(default_factory=dict)
+
+    def answer(self, path: str, *actors: str, is_list: bool = False) -> Exchange | None:
+        """Return the first served answer to one of the actors, otherwise the last; None when nobody can ask."""
+        found = None
+        for name in dict.fromkeys([*actors, "owner", "maintainer", "admin"]):
+            actor = self.profile.actors.get(name)
+            if actor is None:
+                continue
+            key = (name, path)
+            if key not in self._read:
+                self._read[key] = self.client.send(actor, "GET", path, query=_PAGE if is_list else None)
+            found = self._read[key]
+            if found.is_success:
+                break
+        return found
+
+    def record(self, path: str, *actors: str) -> Mapping[str, Any]:
+        """Return the object that a path shows; an empty one when it shows none."""
+        found = parsed(self.answer(path, *actors))
+        return found if isinstance(found, dict) else {}
+
+    def entries(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
+        """Return the objects of a whole list; None when there is none, or there may be more than is shown."""
+        answer = self.answer(path, *actors, is_list=True)
+        found = parsed(answer)
+        if answer is None or not isinstance(found, list) or len(found) >= _PAGE["per_page"]:
+            return None
+        goes_on = answer.headers.get("x-next-page") or 'rel="next"' in answer.headers.get("link", "")
+        return None if goes_on else [entry for entry in found if isinstance(entry, dict)]
+
+    def user(self, name: str) -> Mapping[str, Any]:
+        """Return who an actor is, as far as the target says so."""
+        return self.record_of(name, "/user")
+
+    def record_of(self, name: str, path: str) -> Mapping[str, Any]:
+        """Return the object that a path shows to one actor and nobody else; an empty one when it shows none."""
+        if (name, path) not in self._read:
+            self._read[name, path] = self.client.send(self.profile.actors[name], "GET", path)
+        found = parsed(self._read[name, path])
+        return found if isinstance(found, dict) else {}
+
+    def status_of(self, name: str, path: str) -> int | None:
+        """Return the status of the same."""
+        self.record_of(name, path)
+        return self._read[name, path].status
+
+
+def parsed(answer: Exchange | None) -> Any:
+    """Return the body of an answer that was served as plain data; None of any other."""
+    try:
+        return json.loads(answer.body) if answer is not None and answer.is_success else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,153 @@
+"""
+What only a call that writes can tell of a profile: tried by `conformance target --check` alone, and put back at once.
+
+A run begins without any of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.target.names import FEATURES
+from conformance.target.preflight import READ_OF, READ_WITH
+from conformance.target.readings import Finding, Readings, State, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.http.client import Client
+    from conformance.http.exchange import Exchange
+    from conformance.target.profile import Fixture, Profile
+
+#: Set up in pages of its own, so that what a call says of it tells nothing.
+_BY_HAND = frozenset({"chat_app_integration", "installed_chat_app_integration"})
+_COMPLETING = ("enabled_project", "disabled_project", "group_enabled_project")
+_NOT_THERE = frozenset({404, 405, 501})
+_ERROR = 500
+#: Features that these calls tell of.
+_TOLD = frozenset({"code_completion"})
+
+
+def try_writes(profile: Profile, client: Client) -> Iterator[Finding]:
+    """
+    Set up each integration of a profile and disable it again, and ask what is asked by POST; yield what does not fit.
+
+    It is done in the first world. Raise TargetGoneError when nobody answers any more.
+    """
+    target = Readings(profile, client)
+    yield from _integrations(target)
+    yield from _completions(target)
+    for entry in profile.fixtures.get("oauth_token_endpoint", ()):
+        answer = client.send(None, "POST", str(entry.get("url")), json_body={"grant_type": "conformance-none"})
+        if answer.status is None or answer.status in _NOT_THERE:
+            detail = f"nothing issues tokens there (POST: {_said(answer)})"
+            yield Finding(f"{entry.place}.url", State.CONTRADICTED, detail)
+
+
+def not_probed(profile: Profile, *, tried: bool) -> tuple[str, ...]:
+    """Name what of a profile no call of a check tells anything of: neither by reading nor, if `tried`, by writing."""
+    fixtures = {"job_token", *_BY_HAND}
+    fixtures |= set() if tried else {"oauth_token_endpoint", *_COMPLETING, *_named_integrations(profile)}
+    features = {name for name in FEATURES if profile.features.get(name) and not name.endswith("_integration")}
+    told = {*READ_WITH, *READ_OF, *(_TOLD if tried else ())}
+    return (*sorted(fixtures & profile.fixtures.keys()), *sorted(features - told))
+
+
+def _named_integrations(profile: Profile) -> list[str]:
+    return [
+        name
+        for name, entries in profile.fixtures.items()
+        if name not in _BY_HAND and any("slug" in entry.values for entry in entries)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """An integration that was set up, or not, and what was shown of it then."""
+
+    entry: Fixture
+    put: Exchange
+    shown: dict[str, Any]
+
+
+def _integrations(target: Readings) -> Iterator[Finding]:
+    profile = target.profile
+    place = next((entry for name in ("fuzz_project", "project") for entry in profile.fixtures.get(name, ())), None)
+    entries = [entry for name in _named_integrations(profile) for entry in profile.fixtures[name]]
+    if place is None or "maintainer" not in profile.actors or not entries:
+        return
+    base = next(
+        (
+            path
+            for path in (f"/projects/{place.id}/{name}" for name in ("integrations", "services"))
+            if target.entries(path, "maintainer") is not None
+        ),
+        None,
+    )
+    if base is None:
+        yield Finding(
+            "fixtures.integrations", State.NOTE, f"the list of project {place.id} is not served: none was tried"
+        )
+        return
+    set_up = {one.get("slug") for one in target.entries(base, "maintainer") or () if one.get("active") is not False}
+    tried: list[_Tried] = []
+    for entry in entries:
+        if entry["slug"] in set_up:
+            detail = f"{entry['slug']} is set up on project {place.id} already, and was not tried"
+            yield Finding(entry.place, State.NOTE, detail)
+        else:
+            tried.append(_try(target, entry, f"{base}/{entry['slug']}"))
+    one_is_taken = any(each.put.is_success for each in tried)
+    for each in tried:
+        yield from _misfit(each, one_is_taken=one_is_taken)
+
+
+def _try(target: Readings, entry: Fixture, path: str) -> _Tried:
+    who, client = target.profile.actors["maintainer"], target.client
+    name, value = entry.get("distinctive_name"), entry.get("distinctive_value")
+    try:
+        put = client.send(who, "PUT", path, json_body=entry["settings"])
+        more = {name: value} if name and value is not None else {}
+        if put.is_success and more:
+            client.send(who, "PUT", path, json_body={**entry["settings"], **more})
+        body = parsed(client.send(who, "GET", path)) if put.is_success else {}
+    finally:
+        client.send(who, "DELETE", path)
+    shown = body if isinstance(body, dict) else {}
+    nested = shown.get("properties")
+    return _Tried(entry, put, {**shown, **(nested if isinstance(nested, dict) else {})})
+
+
+def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:
+    """Yield what does not fit of one integration. Where none at all is taken, the target may not have the operation."""
+    entry, put = tried.entry, tried.put
+    slug, place = entry["slug"], entry.place
+    if not put.is_success:
+        is_sure = one_is_taken and put.status is not None and put.status < _ERROR
+        which = "slug" if put.status in _NOT_THERE else "settings"
+        detail = f"{slug} cannot be set up with these settings ({put.call.method} {put.call.path}: {_said(put)})"
+        yield Finding(f"{place}.{which}", State.CONTRADICTED if is_sure else State.NOTE, detail)
+        return
+    name, value = entry.get("distinctive_name"), entry.get("distinctive_value")
+    if name and value is not None and tried.shown and tried.shown.get(name) != value:
+        yield Finding(f"{place}.distinctive_name", State.NOTE, f"{slug} does not show {name} as it was set")
+    absent = [event for event in entry.get("events") or () if tried.shown and event not in tried.shown]
+    if absent:
+        yield Finding(f"{place}.events", State.NOTE, f"{slug} does not show {', '.join(absent)}")
+
+
+def _completions(target: Readings) -> Iterator[Finding]:
+    actor = target.profile.actors.get("owner")
+    for name in _COMPLETING if actor is not None else ():
+        for entry in target.profile.fixtures.get(name, ()):
+            body = {"project_path": entry.get("path")}
+            answer = target.client.send(actor, "POST", "/code_suggestions/enabled", json_body=body)
+            if answer.status is not None and answer.is_success is (name == "disabled_project"):
+                state = "on" if answer.is_success else "off"
+                detail = f"code completion is {state} for {entry.get('path')} (POST /code_suggestions/enabled)"
+                yield Finding(f"{entry.place}.path", State.NOTE, detail)
+
+
+def _said(answer: Exchange) -> str:
+    return f"status {answer.status}" if answer.status is not None else str(answer.problem)
