@@ -91,7 +91,7 @@ def changed(data: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
     for step in steps:
         entry = entry[step]
     if isinstance(value, str) and value.startswith("@"):
-        other = made[steps[0] if steps else last][value[1:]]
+        other = made[str(steps[0])][value[1:]]
         value = other if last != "token" else other["token"]
     entry[last] = value
     return made
