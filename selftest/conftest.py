@@ -20,6 +20,7 @@ import yaml
 
 from conformance.cli import main
 from conformance.contract import Contract
+from conformance.http.redaction import DOOR
 from conformance.reference import EmbeddedServer, Service
 from conformance.suite.context import Run, TestContext, testing
 from conformance.target.embedded import prepared_service, profile_data
@@ -108,6 +109,13 @@ def conformance(tmp_path: Path) -> Callable[..., Outcome]:
         return outcome
 
     return command
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_others() -> Iterator[None]:
+    """Let no test keep out of files what is a secret of another one only."""
+    yield
+    DOOR.forget()
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from conformance.cli.several import compare
 from conformance.cli.target import serve, target
 from conformance.cli.versions import lint_traffic, readiness
 from conformance.errors import ConformanceError, ExitCode
+from conformance.http.redaction import GuardedStream
 
 #: What a shell calls a command that was ended by a reader who went away: no verdict, and none of ours.
 _READER_GONE = 141
@@ -82,6 +83,7 @@ for _command in (
 
 def main() -> None:
     """Run the command line; every foreseeable mistake ends with one message and its exit code."""
+    sys.stdout, sys.stderr = GuardedStream(sys.stdout), GuardedStream(sys.stderr)
     try:
         code = commands.main(standalone_mode=False, auto_envvar_prefix="CONFORMANCE")
     except click.ClickException as error:

@@ -13,6 +13,7 @@ import httpx
 
 from conformance.errors import UsageError
 from conformance.http.network import WITHOUT_END, Deadline, Network, Stream
+from conformance.http.redaction import beginning
 from conformance.http.unpacking import BodyError
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class Transport(httpx.BaseTransport):
 def in_short(error: Exception) -> str:
     """Say in a line what went wrong: libraries quote what they did not understand, however long it is."""
     text = str(error) or type(error).__name__
-    return text if len(text) <= _SHOWN_PROBLEM else f"{text[:_SHOWN_PROBLEM]} ..."
+    return beginning(text, _SHOWN_PROBLEM)
 
 
 def _as_httpx(error: Exception) -> httpx.TransportError:

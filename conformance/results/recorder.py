@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from conformance.errors import UsageError
+from conformance.http.redaction import DOOR
 from conformance.results.reading import LINE_KINDS, digest_of, parse
 from conformance.results.record import (
     AccessRule,
@@ -139,7 +140,10 @@ def add_readiness(file: Path, readiness: Mapping[str, Any]) -> None:
 
 
 def _text(kind: str, data: Mapping[str, Any]) -> str:
-    return json.dumps({"kind": kind, **data}, ensure_ascii=False, default=str) + "\n"
+    text = json.dumps({"kind": kind, **data}, ensure_ascii=False, default=str)
+    if DOOR.is_in(text):
+        text = json.dumps(DOOR.data(json.loads(text)), ensure_ascii=False)
+    return text + "\n"
 
 
 def _compact(data: dict[str, Any]) -> dict[str, Any]:

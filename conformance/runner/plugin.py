@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
+from conformance.http.redaction import DOOR
 from conformance.reports.terminal import summary
 from conformance.results.durations import in_order
 from conformance.results.record import Reason
@@ -458,7 +459,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Take note of what broke around a test, in a mark or in another plugin; end the test after its last phase."""
-    report = yield
+    report = _without_secrets((yield))
     running = _running(item)
     if running is None:
         return report
@@ -477,6 +478,14 @@ def pytest_runtest_makereport(
         _ended(item, session, running.test)
         if workers.is_worker(item.config):
             workers.hand_over(session, report)
+    return report
+
+
+def _without_secrets(report: pytest.TestReport) -> pytest.TestReport:
+    """Leave secrets out of what pytest and other plugins show of a test: they do not read the record."""
+    if report.longrepr is not None and (text := str(report.longrepr)) != (shown := DOOR.pieces(text)):
+        report.longrepr = shown
+    report.sections = [(name, DOOR.text(content)) for name, content in report.sections]
     return report
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from conformance.contract.bundle import Json, resolve
+from conformance.http.redaction import beginning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 NO_CONTENT = 204
 
 _REMEMBERED_ANSWERS = 64
+_SHOWN = 200
 _LARGEST_REMEMBERED = 64 * 1024
 _MASK = "value"  # stands in messages for what was found there, which may be the whole body
 _LARGEST_LOOKED_AT = 256 * 1024
@@ -201,7 +203,7 @@ def _in_words(error: Any, missing: str | None) -> tuple[str, str]:
         return f"a property {missing}", "it is missing"
     shown = json.dumps(error.instance, ensure_ascii=False, default=str)
     message = error.message.removeprefix(_MASK).strip()
-    return message or error.message, shown if len(shown) <= 200 else shown[:200] + " ..."  # noqa: PLR2004 - readable
+    return message or error.message, beginning(shown, _SHOWN)
 
 
 def _branches(document: Json, schema: Any) -> list[Json]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from conformance.http.redaction import DOOR
 from conformance.results.record import Evidence
 
 if TYPE_CHECKING:
@@ -49,5 +50,5 @@ def _without_query(address: str) -> str:
 
 
 def _beginning(body: bytes) -> str:
-    text = body[: _SHOWN_BODY * 4].decode("utf-8", "replace")
+    text = DOOR.text(body[: _SHOWN_BODY + 500].decode("utf-8", "replace"))
     return text if len(text) <= _SHOWN_BODY else f"{text[:_SHOWN_BODY]} ... ({len(body)} bytes)"

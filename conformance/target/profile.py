@@ -16,6 +16,7 @@ from conformance.contract import Contract, Version
 from conformance.contract.versions import holds
 from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
+from conformance.http.redaction import DOOR, SHORTEST_AT_THE_DOOR
 from conformance.http.settings import AT_ONCE, ClientCertificate, ClientSettings, without_userinfo
 from conformance.target.connection import certificates_from, client_certificate_from, http2_from
 from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, PRESUMED, fixtures_schema
@@ -279,12 +280,17 @@ def _public(key: str, value: Any) -> Any:
     return "[redacted]" if _SECRET_KEYS.search(key) else value
 
 
-def _secrets(values: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
+def _secrets(values: Any) -> Iterator[str]:
+    """Yield what stands below keys that name secrets, however deep."""
+    if isinstance(values, list):
+        for value in values:
             yield from _secrets(value)
-        elif isinstance(value, str) and _SECRET_KEYS.search(key):
-            yield value
+    elif isinstance(values, Mapping):
+        for key, value in values.items():
+            if isinstance(value, str) and _SECRET_KEYS.search(str(key)):
+                yield value
+            else:
+                yield from _secrets(value)
 
 
 def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Profile:
@@ -311,6 +317,8 @@ def profile_from_yaml(data: Any, file: Path, environment: Mapping[str, str] = os
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
     data = _with_environment(data, environment, file)
+    if isinstance(data, dict):  # before anything is said about it
+        _keep_in(_secrets({name: value for name, value in data.items() if name != "secrets"}))
     problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
     if problem:
         raise UsageError(f"The target profile {file} is not valid {problem}.")
@@ -362,7 +370,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     version = str(data.get("version", "unknown")).strip()
     asks_version = version.lower() == AUTO
     judged_by, warning = (None, "") if asks_version else Version.parse_declared(version)
-    return Profile(
+    profile = Profile(
         name=data.get("name", ""),
         base_url=base_url_from(data["base_url"], f"The target profile {source} is not valid at base_url"),
         version=judged_by,
@@ -383,6 +391,13 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         headers=dict(data.get("headers", {})),
         http2=http2_from(source, wanted=data.get("http2", False)),
     )
+    _keep_in(profile.secrets())
+    return profile
+
+
+def _keep_in(secrets: Iterable[str]) -> None:
+    """Let none of these pass to files and terminal."""
+    DOOR.learn(secret for secret in secrets if len(secret) >= SHORTEST_AT_THE_DOOR)
 
 
 def _actors(data: Mapping[str, Any]) -> Mapping[str, Actor]:

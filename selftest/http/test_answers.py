@@ -14,6 +14,7 @@ import pytest
 from conformance.http.network import WITHOUT_END, Deadline, Stream
 from conformance.http.redaction import Redaction
 from conformance.http.unpacking import BodyError, unpacked
+from selftest.runner.leaky import ways
 
 LATER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nlater"
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -117,6 +118,27 @@ def test_a_body_is_unpacked_up_to_its_bound_and_no_further() -> None:
 )
 def test_a_secret_is_left_out_in_whatever_form_it_stands(form: str) -> None:
     assert Redaction(['hunter 2/"x"', ""]).text(f"said {form}!") == "said [redacted]!"
+
+
+@pytest.mark.parametrize("way", [*ways('glpat-x/1 "2"-9f3c')])
+def test_a_secret_is_left_out_however_a_server_says_it(way: str) -> None:
+    shown = Redaction(['glpat-x/1 "2"-9f3c']).text(f"It said {way} and more.")
+    assert "[redacted" in shown
+    assert not any(each in shown for each in ways('glpat-x/1 "2"-9f3c'))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("['hunter-2...', 1]", False),
+        ("'hunt...r-22-end", False),
+        ("'hunt...r\\n-\\n2\\n2\\n-\\ne\\nn\\nd", False),
+        ("'hunt...', 'end'", True),
+        ("hunter-2 is not cut", True),
+    ],
+)
+def test_what_an_ellipsis_leaves_of_a_secret_is_left_out(text: str, shown: bool) -> None:  # noqa: FBT001
+    assert (text in Redaction(["hunter-22-end"]).pieces(text)) is shown
 
 
 def test_of_two_secrets_of_which_one_begins_the_other_the_longer_one_is_left_out_whole() -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from conformance.http.redaction import beginning
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, parsed, project_path
@@ -26,6 +27,7 @@ UNHEARD_OF = "unheard-of"
 
 _OURS = "conformance-"
 _MOST_PAGES = 100
+_SHOWN = 300
 _POLL_SECONDS = 0.05
 
 T = TypeVar("T")
@@ -320,4 +322,4 @@ def _shown(rule: Rule | None, names: tuple[str, ...]) -> str:
 
 def _brief(value: Any) -> str:
     text = json.dumps(value, default=list)
-    return text if len(text) <= 300 else f"{text[:300]} ..."  # noqa: PLR2004 - readable
+    return beginning(text, _SHOWN)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from conformance.http.exchange import TOO_MANY_REQUESTS
+from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.expectations.bodies import parsed
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
 
 _ABSENT: Any = object()
+_SHOWN_BODY, _LONGEST_BODY = 200, 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,5 +149,5 @@ class Answer:
         return f"{self.exchange.call.method} {self.exchange.call.target} by {self.actor}"
 
     def _shown(self) -> str:
-        text = self.exchange.body[:200].decode("utf-8", "replace")
+        text = beginning(self.exchange.body[:_LONGEST_BODY].decode("utf-8", "replace"), _SHOWN_BODY)
         return text or "no body"

@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from conformance.http.redaction import beginning
 from conformance.results.record import ItemState, Outcome, Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.context import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SHOWN = 300
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 0.25  # seconds
 
 
@@ -232,4 +234,4 @@ def _pauses() -> Iterator[float]:
 
 def _brief(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, default=str)
-    return text if len(text) <= 300 else f"{text[:300]} ..."  # noqa: PLR2004 - readable
+    return beginning(text, _SHOWN)
