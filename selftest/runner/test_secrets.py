@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from conformance.reference import EmbeddedServer, create_service
+from conformance.reference import EmbeddedServer
 from conformance.target import load_profile
-from conformance.target.embedded import profile_of
+from conformance.target.embedded import prepared_service, profile_of
 from selftest.conftest import VERSION
 from selftest.runner.leaky import echo, ways
 
@@ -63,7 +63,7 @@ def run(folder: Path, secret: str, *options: str) -> tuple[bytes, list[bytes]]:
 @pytest.fixture
 def target(tmp_path: Path) -> Iterator[set[str]]:
     """Serve a reference that echoes tokens, write its profile, and yield its secrets."""
-    service = create_service(version=VERSION, worlds=2)
+    service = prepared_service(version=VERSION, worlds=2)
     service.transformers.append(echo)
     with EmbeddedServer(service) as server:
         data = profile_of(service, server.base_url, VERSION)
