@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import html
+import json
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,11 +17,8 @@ MASK = "[redacted]"
 _ALL_OF_IT = "[redacted: a secret stands here in pieces, or in another form]"
 #: What is shorter would be found by chance where spaces, escapes and encodings are not looked at.
 _SHORTEST = 6
-#: Of what is longer, not more than the plain forms are looked for: the whole of it is left out where another is there.
-_LONGEST_SEARCHED = 5000
 _ESCAPE = re.compile(r"\\+(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2})|[nrt]|([\"'\\/]))")
 _SPACE = re.compile(r"\s+")
-_BETWEEN = r"(?:\s|\\+[nrt])*"
 
 
 class Redaction:
@@ -39,7 +37,7 @@ class Redaction:
     def learn(self, secrets: Iterable[str]) -> None:
         """Know these secrets too."""
         self._secrets |= {secret for secret in secrets if secret.strip()}
-        for name in ("_as_they_are", "_left_behind"):
+        for name in ("_as_they_are", "_left_behind", "_beginnings_and_ends"):
             self.__dict__.pop(name, None)
 
     def text(self, text: str) -> str:
@@ -50,17 +48,9 @@ class Redaction:
             text = text.replace(form, MASK)
         if not self.is_in(text):
             return text
-        text = "".join(map(self._searched, text.splitlines(keepends=True)))
-        return self._searched(text)
-
-    def _searched(self, text: str) -> str:
-        """Return a text with a mask in the place of each secret in whatever form; in that of all of it, if need be."""
-        if not self.is_in(text):
-            return text
-        found = [secret for secret in self._secrets if _is_any_in(_traces(secret), _undone(text))]
-        forms = sorted({form for secret in found for form in _forms(secret)}, key=len, reverse=True)
-        shown = re.sub("|".join(forms), MASK, text) if len(text) <= _LONGEST_SEARCHED else text
-        return _ALL_OF_IT if self.is_in(shown) else shown
+        # In pieces, or escaped otherwise: where exactly it begins and ends is not worth a search that may never end.
+        lines = [f"{_ALL_OF_IT}\n" if self.is_in(line) else line for line in text.splitlines(keepends=True)]
+        return _ALL_OF_IT if self.is_in("".join(lines)) else "".join(lines)
 
     def data(self, value: Any) -> Any:
         """Return JSON data with every text in it, names included, without secrets."""
@@ -78,10 +68,20 @@ class Redaction:
         return "".join(f"{_ALL_OF_IT}\n" if "..." in line and self._is_cut(line) else line for line in lines)
 
     def _is_cut(self, line: str) -> bool:
+        begun, ended = self._beginnings_and_ends
         parts = [_undone(part) for part in line.split("...")]
-        begun = (_overlaps(part, form) for part in parts[:-1] for form in self._as_they_are)
-        ended = (_overlaps(part[::-1], form[::-1]) for part in parts[1:] for form in self._as_they_are)
-        return any(begun) or any(ended)
+        sizes = range(_SHORTEST, max(map(len, self._as_they_are), default=0))
+        return any(part[-size:] in begun for part in parts[:-1] for size in sizes) or any(
+            part[:size] in ended for part in parts[1:] for size in sizes
+        )
+
+    @cached_property
+    def _beginnings_and_ends(self) -> tuple[frozenset[str], frozenset[str]]:
+        """What says enough of a secret where the rest of it was cut off."""
+        forms = self._as_they_are
+        begun = frozenset(form[:size] for form in forms for size in range(_SHORTEST, len(form)))
+        ended = frozenset(form[-size:] for form in forms for size in range(_SHORTEST, len(form)))
+        return begun, ended
 
     def is_in(self, text: str) -> bool:
         """Tell whether a text holds a secret."""
@@ -95,7 +95,7 @@ class Redaction:
     @cached_property
     def _as_they_are(self) -> list[str]:
         """The secrets and their encodings, longest first."""
-        forms = {form for secret in self._secrets for form in (secret, *_encodings(secret))}
+        forms = {form for secret in self._secrets for form in _forms(secret)}
         return sorted(forms, key=len, reverse=True)
 
     @cached_property
@@ -139,22 +139,11 @@ class GuardedStream:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield patterns of the ways in which a secret may be written: each character escaped or not, spaces between."""
-    between = _BETWEEN if len(secret) >= _SHORTEST else ""
-    yield between.join(map(_written, secret))
-    for form in _encodings(secret):
-        yield _BETWEEN.join(map(re.escape, form))
-
-
-def _written(character: str) -> str:
-    """Return a pattern of the ways in which addresses, JSON and HTML write a character."""
-    code = ord(character)
-    in_address = "".join(f"%(?:25)?{byte:02x}" for byte in character.encode())
-    in_json = "" if character.isalnum() else r"\\*"
-    plain = f"{in_json}{re.escape(character)}"
-    more = (r"\+",) if character == " " else (re.escape(html.escape(character)),)
-    escapes = (in_address, rf"\\+u{code:04x}", rf"\\+x{code:02x}", f"&#{code};", f"&#x{code:x};")
-    return f"(?:{'|'.join((plain, *more))}|(?i:{'|'.join(escapes)}))"
+    """Yield the usual ways in which a secret is written."""
+    yield from (secret, quote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret))
+    yield json.dumps(secret)[1:-1]
+    yield base64.b64encode(secret.encode()).decode()
+    yield from _encodings(secret)
 
 
 def _encodings(secret: str) -> Iterator[str]:
@@ -170,11 +159,6 @@ def _encodings(secret: str) -> Iterator[str]:
         yield core.translate(str.maketrans("+/", "-_"))
     yield data.hex()
     yield data.hex().upper()
-
-
-def _overlaps(text: str, form: str) -> bool:
-    """Tell whether enough of the beginning of a form to say something ends a text."""
-    return any(text.endswith(form[:size]) for size in range(_SHORTEST, len(form)))
 
 
 def _traces(secret: str) -> tuple[str, ...]:
