@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
+from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings
 from conformance.target.profile import base_url_from, load_profile
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
@@ -165,6 +166,7 @@ def administrators_token(file: Path) -> str:
         raise UsageError(f"Cannot read the administrator's token from {file}: {error}.") from error
     if not token or len(token.split()) != 1:
         raise UsageError(f"{file} must hold a token and nothing else.")
+    keep_in([token])
     return token
 
 

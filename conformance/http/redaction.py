@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 MASK = "[redacted]"
 _ALL_OF_IT = "[redacted: a secret stands here in pieces, or in another form]"
-#: What is shorter would be found by chance where spaces, escapes and encodings are not looked at.
+#: Of a secret that is also looked for in pieces and in other forms.
 _SHORTEST = 6
-_ESCAPE = re.compile(r"\\+(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2})|[nrt]|([\"'\\/]))")
-_SPACE = re.compile(r"\s+")
+_ESCAPE = re.compile(r"\\+(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2}))")
+_BACKSLASH = re.compile(r"\\+[nrt]?")
+_BESIDE = "\0"
 
 
 class Redaction:
@@ -26,7 +27,7 @@ class Redaction:
     Knows the secrets of a run, and leaves them out of texts.
 
     A secret is found as it is, as part of an address, of JSON or of HTML, in base64 or hexadecimal digits, with or
-    without text around it, and split over lines.
+    without text around it, and split over lines. A very short one is found as it is, and encoded whole.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -37,20 +38,28 @@ class Redaction:
     def learn(self, secrets: Iterable[str]) -> None:
         """Know these secrets too."""
         self._secrets |= {secret for secret in secrets if secret.strip()}
-        for name in ("_as_they_are", "_left_behind", "_beginnings_and_ends"):
+        for name in ("_as_they_are", "_short_forms", "_left_behind", "_beginnings_and_ends"):
             self.__dict__.pop(name, None)
 
     def text(self, text: str) -> str:
         """Return a text with a mask in the place of each secret."""
-        if not self.is_in(text):
-            return text
-        for form in self._as_they_are:
-            text = text.replace(form, MASK)
+        if self.is_in(text):
+            text = self._without_traces(text)
+        return self._without(self._short_forms, text)
+
+    def _without_traces(self, text: str) -> str:
+        text = self._without(self._as_they_are, text)
         if not self.is_in(text):
             return text
         # In pieces, or escaped otherwise: where exactly it begins and ends is not worth a search that may never end.
         lines = [f"{_ALL_OF_IT}\n" if self.is_in(line) else line for line in text.splitlines(keepends=True)]
         return _ALL_OF_IT if self.is_in("".join(lines)) else "".join(lines)
+
+    @staticmethod
+    def _without(forms: Iterable[str], text: str) -> str:
+        for form in forms:
+            text = text.replace(form, MASK)
+        return text
 
     def data(self, value: Any) -> Any:
         """Return JSON data with every text in it, names included, without secrets."""
@@ -85,7 +94,7 @@ class Redaction:
 
     def is_in(self, text: str) -> bool:
         """Tell whether a text holds a secret."""
-        return bool(self._secrets) and _is_any_in(self._left_behind, _undone(text))
+        return bool(self._left_behind) and _is_any_in(self._left_behind, _undone(text))
 
     def forget(self) -> None:
         """Know none any more."""
@@ -95,18 +104,25 @@ class Redaction:
     @cached_property
     def _as_they_are(self) -> list[str]:
         """The secrets and their encodings, longest first."""
-        forms = {form for secret in self._secrets for form in _forms(secret)}
-        return sorted(forms, key=len, reverse=True)
+        return _longest_first(secret for secret in self._secrets if not _is_short(secret))
+
+    @cached_property
+    def _short_forms(self) -> list[str]:
+        """The same of secrets that are too short to be looked for in pieces."""
+        return _longest_first(secret for secret in self._secrets if _is_short(secret))
 
     @cached_property
     def _left_behind(self) -> frozenset[str]:
-        return frozenset(trace for secret in self._secrets for trace in _traces(secret))
+        return frozenset(trace for secret in self._secrets if not _is_short(secret) for trace in _traces(secret))
 
 
-#: What the profile of this process holds: files and terminal are written through this.
+#: What this process knows of secrets: files and terminal are written through this.
 DOOR = Redaction()
-#: What is shorter than this is found in many a text.
-SHORTEST_AT_THE_DOOR = 6
+
+
+def keep_in(secrets: Iterable[str]) -> None:
+    """Let none of these pass to files and terminal, but for what is so short that it is found in many a text."""
+    DOOR.learn(secret for secret in secrets if not _is_short(secret))
 
 
 def beginning(text: str, length: int) -> str:
@@ -138,18 +154,21 @@ class GuardedStream:
         return getattr(self._stream, name)
 
 
+def _longest_first(secrets: Iterable[str]) -> list[str]:
+    return sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+
+
 def _forms(secret: str) -> Iterator[str]:
     """Yield the usual ways in which a secret is written."""
     yield from (secret, quote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret))
     yield json.dumps(secret)[1:-1]
     yield base64.b64encode(secret.encode()).decode()
-    yield from _encodings(secret)
+    if not _is_short(secret):
+        yield from _encodings(secret)
 
 
 def _encodings(secret: str) -> Iterator[str]:
     """Yield what is left of a secret in base64, wherever in the text it begins, and in hexadecimal digits."""
-    if len(secret) < _SHORTEST:
-        return
     data = secret.encode()
     for before in range(3):
         # The first and the last digits also hold bits of what stands before and behind.
@@ -161,9 +180,23 @@ def _encodings(secret: str) -> Iterator[str]:
     yield data.hex().upper()
 
 
-def _traces(secret: str) -> tuple[str, ...]:
-    """Return what a secret leaves in a text whose escapes and spaces are undone."""
-    return (_SPACE.sub("", secret), *_encodings(secret))
+def _traces(secret: str) -> Iterator[str]:
+    """Yield what a secret leaves in a text whose escapes and spaces are undone."""
+    for bare in _bare(secret):
+        yield bare
+        if bare[0] in "nrt":  # a backslash before it takes the letter along
+            yield bare[1:]
+    yield from _encodings(secret)
+
+
+def _bare(secret: str) -> list[str]:
+    """Return a secret as it is where escapes are undone: what looks like one may be part of it."""
+    return _undone(secret).split(_BESIDE)
+
+
+def _is_short(secret: str) -> bool:
+    """Tell whether a secret would be found by chance where spaces, escapes and encodings are not looked at."""
+    return min(map(len, _bare(secret))) < _SHORTEST
 
 
 def _is_any_in(traces: Iterable[str], text: str) -> bool:
@@ -171,16 +204,15 @@ def _is_any_in(traces: Iterable[str], text: str) -> bool:
 
 
 def _meant(escape: re.Match[str]) -> str:
-    digits = escape[1] or escape[2]
-    return chr(int(digits, 16)) if digits else escape[3] or ""
+    return chr(int(escape[1] or escape[2], 16))
 
 
 def _undone(text: str) -> str:
     """Return a text with escapes of addresses, JSON and HTML undone, and without spaces."""
     if "%" in text or "+" in text:
-        text = f"{unquote(unquote(text))}\n{unquote_plus(text)}"
+        text = f"{unquote(unquote(text))}{_BESIDE}{unquote_plus(text)}"
     if "&" in text:
         text = html.unescape(text)
     if "\\" in text:
-        text = _ESCAPE.sub(_meant, text)
-    return _SPACE.sub("", text)
+        text = _BACKSLASH.sub("", _ESCAPE.sub(_meant, text))
+    return "".join(text.split())

@@ -149,7 +149,7 @@ def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
             runs.add(content.header["run"])
             if not content.is_settled:
                 world = profile.in_world(content.header["world"])
-                left += put_back(Content.read(file, world.secrets()), world)
+                left += put_back(Content.read(file, world.named_secrets()), world)
         except (TargetGoneError, KeyboardInterrupt, OSError, UsageError) as error:
             why = str(error) or "interrupted"
             return (*left, f"everything in {file}: {why}. Put it back later: conformance restore {folder}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from conformance.http.redaction import DOOR
 from conformance.results.record import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.http.client import Client
     from conformance.http.exchange import Call, Exchange
 
@@ -22,9 +23,9 @@ def evidence_of(exchange: Exchange, client: Client) -> Evidence:
     return Evidence(
         actor=call.actor.name if call.actor else "anonymous",
         request=shown(f"{call.method} {target}"),
-        request_body=shown(_beginning(call.body)) if call.body else None,
+        request_body=_beginning(call.body, shown) if call.body else None,
         status=exchange.status,
-        response_body=shown(_beginning(exchange.body) if exchange.body else exchange.problem or ""),
+        response_body=_beginning(exchange.body, shown) if exchange.body else shown(exchange.problem or ""),
         milliseconds=round(exchange.seconds * 1000, 1),
         curl=shown(_curl(call, client.address(call))),
     )
@@ -49,6 +50,6 @@ def _without_query(address: str) -> str:
     return f"{path}{mark}{'...' if mark else ''}"
 
 
-def _beginning(body: bytes) -> str:
-    text = DOOR.text(body[: _SHOWN_BODY + 500].decode("utf-8", "replace"))
+def _beginning(body: bytes, shown: Callable[[str], str]) -> str:
+    text = shown(body[: _SHOWN_BODY + 500].decode("utf-8", "replace"))
     return text if len(text) <= _SHOWN_BODY else f"{text[:_SHOWN_BODY]} ... ({len(body)} bytes)"

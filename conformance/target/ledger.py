@@ -1,14 +1,15 @@
 """
 The ledger of a run: how what it changes stood before, and what it makes, written down before the calls that do it.
 
-A file of JSON lines beside the record, one for each world. It holds no token, and a secret of the profile only as a
-reference to it, so that putting back needs the profile.
+A file of JSON lines beside the record, one for each world. What a secret of the profile is in has its place in the
+profile instead, so that the file holds none, and putting back needs the profile. Only who ran the suite may read it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.errors import UsageError
+from conformance.http.redaction import DOOR
 from conformance.target.spots import Spot
 from conformance.target.states import State, States
 
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Call, Exchange
     from conformance.target.profile import Profile
 
-FORM = 1
+FORM = 2
+#: Stands for a text that holds a secret: its parts, every second one the place of a secret in the profile.
 _HIDDEN = "secret"
+_UNWRITTEN = "a value that holds a secret, encoded or in pieces, and so is not written down,"
 
 
 class Ledger:
@@ -50,7 +54,7 @@ class Ledger:
     ) -> None:
         """Go on with a ledger that `begun` has begun; `client` reads beside the tests."""
         self._states, self._operation_of = States(profile, client), operation_of
-        self._secrets = profile.secrets()
+        self._secrets = profile.named_secrets()
         table = Contract.load().restoring
         self._adding = {name: part for part in table.parts for name in _names(part.add)}
         self._removing = {name: part for part in table.parts for name in _names(part.remove)}
@@ -114,11 +118,21 @@ class Ledger:
                 if found is not None:
                     self._written.add(str(thing))
                     reader, state = found
-                    was = {"was": thing.part.name, **_place(thing.spot), "by": reader, "state": [*state.items()]}
-                    self._write(_masked(was, self._secrets))
+                    was = {"was": thing.part.name, **_place(thing.spot), "by": reader}
+                    self._write({**was, "state": [[key, self._writable(state[key], thing.spot)] for key in state]})
             self._sync()
             if self._unanswered == before:
                 self._covered.add(spot)
+
+    def _writable(self, values: Mapping[str, Any], spot: Spot) -> dict[str, Any]:
+        """Leave out what holds a secret in another form than its own: whoever reads the file would learn it."""
+        kept = {name: value for name, value in values.items() if not self._tells([name, value])}
+        if len(kept) < len(values):
+            self._once({"stays": _UNWRITTEN, **_place(spot)})
+        return kept
+
+    def _tells(self, value: Any) -> bool:
+        return DOOR.is_in(json.dumps(_masked(value, self._secrets), default=str))
 
     def _once(self, line: Mapping[str, Any]) -> None:
         """Write a line to the disk, unless it is there."""
@@ -130,9 +144,9 @@ class Ledger:
 
     def _write(self, line: Mapping[str, Any], *, sync: bool = False) -> None:
         with self._lock:
-            if self._file.closed:
+            if self._file.closed or self._tells(line):
                 return
-            self._file.write(json.dumps(line, default=str).encode() + b"\n")
+            self._file.write(json.dumps(_masked(line, self._secrets), default=str).encode() + b"\n")
             self._file.flush()  # what stays in a buffer is gone with a process that is killed
             if sync:
                 self._sync()
@@ -168,18 +182,19 @@ class Content:
     """Whether everything in it has been dealt with."""
 
     @classmethod
-    def read(cls, file: Path, secrets: tuple[str, ...] = ()) -> Content:
+    def read(cls, file: Path, secrets: Mapping[str, str] | None = None) -> Content:
         """
-        Read a ledger; its last line may be cut off. `secrets` are those of the profile.
+        Read a ledger; its last line may be cut off. `secrets` are those of the profile, which putting back needs.
 
-        Raise UsageError when it is none.
+        Raise UsageError when it is none, or names a secret that the profile does not have.
         """
         lines: list[dict[str, Any]] = []
         for text in file.read_bytes().splitlines():
             try:
-                lines.append(_unmasked(json.loads(text), secrets))
+                line = json.loads(text)
             except ValueError:
                 continue
+            lines.append(line if secrets is None else _unmasked(line, secrets))
         if not lines or lines[0].get("ledger") != FORM:
             raise UsageError(f"{file} is not a ledger of this version of the suite.")
         made = {_entry(line, kind) for line in lines for kind in ("makes", "made") if line.get(kind) and line["entry"]}
@@ -250,19 +265,26 @@ def _last_number(path: str) -> int | None:
     return int(last) if last.isdecimal() else None
 
 
-def _masked(value: Any, secrets: tuple[str, ...]) -> Any:
-    """Return a value with a reference in the place of each secret of the profile."""
+def _masked(value: Any, secrets: Mapping[str, str]) -> Any:
+    """Return a value with the place in the profile for each secret; a text that holds one is a list of its parts."""
     if isinstance(value, str):
-        return {_HIDDEN: secrets.index(value)} if value in secrets else value
+        names = {secret: name for name, secret in secrets.items() if secret in value}
+        longest_first = sorted(names, key=len, reverse=True)
+        parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", value) if names else ()
+        return {_HIDDEN: [names[part] if place % 2 else part for place, part in enumerate(parts)]} if parts else value
     if isinstance(value, dict):
         return {key: _masked(entry, secrets) for key, entry in value.items()}
     return [_masked(entry, secrets) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def _unmasked(value: Any, secrets: tuple[str, ...]) -> Any:
+def _unmasked(value: Any, secrets: Mapping[str, str]) -> Any:
+    """Undo `_masked`; raise UsageError for a place that the profile does not have."""
+    if isinstance(value, dict) and value.keys() == {_HIDDEN}:
+        parts = value[_HIDDEN]
+        missing = set(parts[1::2]) - secrets.keys()
+        if missing:
+            raise UsageError(f"the profile no longer has the secret {', '.join(sorted(missing))}")
+        return "".join(secrets[part] if place % 2 else part for place, part in enumerate(parts))
     if isinstance(value, dict):
-        place = value.get(_HIDDEN)
-        if value.keys() == {_HIDDEN} and isinstance(place, int):
-            return secrets[place] if place < len(secrets) else ""
         return {key: _unmasked(entry, secrets) for key, entry in value.items()}
     return [_unmasked(entry, secrets) for entry in value] if isinstance(value, list) else value

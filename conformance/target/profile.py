@@ -16,7 +16,7 @@ from conformance.contract import Contract, Version
 from conformance.contract.versions import holds
 from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
-from conformance.http.redaction import DOOR, SHORTEST_AT_THE_DOOR
+from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientCertificate, ClientSettings, without_userinfo
 from conformance.target.connection import certificates_from, client_certificate_from, http2_from
 from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, PRESUMED, fixtures_schema
@@ -257,16 +257,21 @@ class Profile:
 
     def secrets(self) -> tuple[str, ...]:
         """Return every text that must never reach a report, longest first."""
-        found: set[str] = set()
-        for world in (World(self.actors, self.fixtures), *self.worlds):
-            found |= {actor.token for actor in world.actors.values()}
-            found |= {actor.password for actor in world.actors.values() if actor.password}
-            entries = (entry for entries in world.fixtures.values() for entry in entries)
-            found |= {text for entry in entries for text in _secrets(entry.values)}
-        found |= {text for text in self.headers.values() if len(text) >= _SHORTEST_SECRET}
-        found |= {unquote(urlsplit(url).password or "") for url in (self.base_url, self.proxy) if url}
-        found |= {self.client_certificate.password or ""} if self.client_certificate else set()
-        return tuple(sorted((text for text in found if text), key=len, reverse=True))
+        return tuple(sorted(set(self.named_secrets().values()), key=len, reverse=True))
+
+    def named_secrets(self) -> dict[str, str]:
+        """Return every text that must never reach a report, by the place where the profile has it."""
+        found: dict[str, str | None] = {}
+        for number, world in enumerate((World(self.actors, self.fixtures), *self.worlds)):
+            for name, actor in world.actors.items():
+                found[f"{number}.{name}.token"], found[f"{number}.{name}.password"] = actor.token, actor.password
+            for name, entries in world.fixtures.items():
+                found |= _secrets([entry.values for entry in entries], f"{number}.{name}")
+        found |= {f"headers.{name}": text for name, text in self.headers.items() if len(text) >= _SHORTEST_SECRET}
+        for name, url in {"base_url": self.base_url, "proxy": self.proxy}.items():
+            found[name] = unquote(urlsplit(url).password or "") if url else None
+        found["client_certificate"] = self.client_certificate.password if self.client_certificate else None
+        return {place: text for place, text in found.items() if text}
 
 
 #: A header's value may be a key; what is shorter than this is none, and would be found in many a text.
@@ -280,17 +285,14 @@ def _public(key: str, value: Any) -> Any:
     return "[redacted]" if _SECRET_KEYS.search(key) else value
 
 
-def _secrets(values: Any) -> Iterator[str]:
-    """Yield what stands below keys that name secrets, however deep."""
-    if isinstance(values, list):
-        for value in values:
-            yield from _secrets(value)
-    elif isinstance(values, Mapping):
-        for key, value in values.items():
-            if isinstance(value, str) and _SECRET_KEYS.search(str(key)):
-                yield value
-            else:
-                yield from _secrets(value)
+def _secrets(values: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands below keys that name secrets, however deep, each with its place."""
+    inner = dict(enumerate(values)) if isinstance(values, list) else values
+    for key, value in inner.items() if isinstance(inner, Mapping) else ():
+        if isinstance(value, str) and _SECRET_KEYS.search(str(key)):
+            yield f"{place}.{key}", value
+        else:
+            yield from _secrets(value, f"{place}.{key}")
 
 
 def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Profile:
@@ -318,7 +320,8 @@ def profile_from_yaml(data: Any, file: Path, environment: Mapping[str, str] = os
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
     data = _with_environment(data, environment, file)
     if isinstance(data, dict):  # before anything is said about it
-        _keep_in(_secrets({name: value for name, value in data.items() if name != "secrets"}))
+        stated = {name: value for name, value in data.items() if name != "secrets"}
+        keep_in(text for _, text in _secrets(stated, "profile"))
     problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
     if problem:
         raise UsageError(f"The target profile {file} is not valid {problem}.")
@@ -391,13 +394,8 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         headers=dict(data.get("headers", {})),
         http2=http2_from(source, wanted=data.get("http2", False)),
     )
-    _keep_in(profile.secrets())
+    keep_in(profile.secrets())
     return profile
-
-
-def _keep_in(secrets: Iterable[str]) -> None:
-    """Let none of these pass to files and terminal."""
-    DOOR.learn(secret for secret in secrets if len(secret) >= SHORTEST_AT_THE_DOOR)
 
 
 def _actors(data: Mapping[str, Any]) -> Mapping[str, Actor]:

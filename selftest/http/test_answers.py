@@ -143,3 +143,13 @@ def test_what_an_ellipsis_leaves_of_a_secret_is_left_out(text: str, shown: bool)
 
 def test_of_two_secrets_of_which_one_begins_the_other_the_longer_one_is_left_out_whole() -> None:
     assert Redaction(["abc", "abcdef"]).text("abcdef abc") == "[redacted] [redacted]"
+
+
+@pytest.mark.parametrize("secret", ["100%41-sure", "a+b=c&amp;d", "token\\nine", "%41%42%43%44"])
+@pytest.mark.parametrize("form", ["{}", "\\{}", '{{"a": "\\{}"}}'])
+def test_a_secret_that_looks_like_an_escape_is_left_out_too(secret: str, form: str) -> None:
+    assert secret not in Redaction([secret]).text(form.format(secret))
+
+
+def test_a_short_secret_is_left_out_only_where_it_stands_as_it_is() -> None:
+    assert Redaction(["pw1"]).text("p w1 cHcx pw1 up") == "p w1 [redacted] [redacted] up"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
+from conformance.http.redaction import keep_in
 from conformance.target.profile import secrets_in
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Secrets:
         return self.get(name) or self.keep(name, self._invent(name))
 
     def keep(self, name: str, value: str) -> str:
-        """Remember a secret, and return it."""
+        """Remember a secret, let it reach no report and no terminal, and return it."""
+        keep_in([value])
         with self._lock:
             if self._known.get(name) != value:
                 self._known[name] = value
@@ -57,6 +59,7 @@ class SecretsFile(Secrets):
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             os.fchmod(self._descriptor, 0o600)
             self._known.update(secrets_in(file))
+            keep_in(self._known.values())
         except OSError as error:
             raise UsageError(f"Cannot write the secrets to {file}: {error.strerror or error}.") from error
 
