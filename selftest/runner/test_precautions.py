@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import pytest
 import yaml
 
 from conformance.contract import Contract
-from conformance.errors import ExitCode
+from conformance.errors import ExitCode, UsageError
 from conformance.http.client import Client
 from conformance.http.transport import NotSentError
 from conformance.reference import EmbeddedServer
@@ -26,6 +27,7 @@ from conformance.suite.context import Run
 from conformance.suite.expectations import Caller
 from conformance.target import load_profile
 from conformance.target.embedded import prepared_service, profile_of
+from conformance.target.ledger import Content, begun
 from conformance.target.marker import KEY, Marker
 from conformance.target.spots import Spot, Spots
 from selftest.cli.test_bad_input import started, wait_for_checks
@@ -195,6 +197,47 @@ def test_what_nothing_takes_away_stands_in_every_report(
     assert said in " ".join(outcome.out.split())
     for name in ("index.html", "summary.md", "report.json"):
         assert said in (tmp_path / "out" / name).read_text(encoding="utf-8")
+
+
+def in_base64(token: str) -> str:
+    return base64.b64encode(f"by {token}!".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_written"),
+    [("{}".format, True), ("by {0}, and by {0}".format, True), (in_base64, False)],
+    ids=["alone", "in a text", "encoded"],
+)
+def test_a_former_value_that_holds_a_secret_is_put_back_by_reference(
+    profile: Profile, tmp_path: Path, name: Callable[[str], str], *, is_written: bool
+) -> None:
+    token, admin = profile.actors["developer"].token, profile.actors["admin"]
+    path = f"/projects/{profile.fixtures['project'][0].id}/approval_rules"
+    precautions = Precautions.of(profile, None, tmp_path, "run")
+    with in_a_test(profile) as test, Client(profile.client_settings()) as beside:
+        created = beside.send(admin, "POST", path, json_body={"name": name(token), "approvals_required": 1})
+        path = f"{path}/{json.loads(created.body)['id']}"
+        assert list(precautions.begin([0], restores=True)) == []
+        precautions.keep_ledger(test.run, 0)
+        test.run.client.send(admin, "PUT", path, json_body={"name": "changed", "approvals_required": 1})
+        left = precautions.put_back()
+        precautions.release()
+        stands = json.loads(beside.send(admin, "GET", path).body)["name"]
+    written = (tmp_path / "ledger.jsonl").read_text(encoding="utf-8")
+    assert token not in written
+    assert in_base64(token)[8:24] not in written
+    # What is known in no other form than an encoded one cannot be written down, and whoever reads the report is told.
+    assert stands == (name(token) if is_written else "changed")
+    assert [text.partition(",")[0] for text in left] == ([] if is_written else ["a value that holds a secret"])
+
+
+def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, tmp_path: Path) -> None:
+    file = begun(tmp_path / "ledger.jsonl", {"run": "run", "world": 0})
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"was": "limit", "state": [["", {"token": {"secret": ["", "0.gone.token", ""]}}]]}))
+    assert Content.read(file).header["run"] == "run"
+    with pytest.raises(UsageError, match=r"no longer has the secret 0\.gone\.token"):
+        Content.read(file, profile.named_secrets())
 
 
 # -- one run at a time -------------------------------------------------------------------------------------------------
