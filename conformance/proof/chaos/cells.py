@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 from urllib.parse import quote
 
 import httpx
 import pytest
+import yaml
 
 from conformance.contract import Contract, Version
 from conformance.errors import ContractError
@@ -23,16 +26,13 @@ from conformance.reference import Choices, EmbeddedServer
 from conformance.results.reading import read_record
 from conformance.results.verdicts import Verdict, add_up
 from conformance.runner.location import suite_arguments
-from conformance.runner.plugin import SESSION
 from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
-from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from conformance.reference import Service
     from conformance.results.verdicts import RequirementVerdict
-    from conformance.target import Profile
 
 _PAGE = 100
 _NUMBERS = frozenset({"id", "merge_request_iid"})
@@ -110,20 +110,14 @@ class CellResult:
 def run_cell(cell: Cell) -> CellResult:
     """Run the suite through a network; raise ContractError when it cannot be run."""
     output = io.StringIO()
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, patch.dict(os.environ, {"CONFORMANCE_STATE": folder}):
         out = Path(folder)
-        given = (
-            "-q",
-            f"--target-version={cell.subject.version}",
-            f"--seed={cell.seed}",
-            "--corpus=none",
-            f"--out={out}",
-            *cell.options,
-        )
-        serving = _Serving(cell)
-        started = time.perf_counter()
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            code = pytest.main(suite_arguments("-q", "--corpus=none", *given), plugins=[serving])
+        given = ("-q", f"--target={out / 'target.yaml'}", f"--seed={cell.seed}", f"--out={out}", *cell.options)
+        with _served(cell, out / "target.yaml") as behind:
+            started = time.perf_counter()
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+                code = pytest.main(suite_arguments("-q", "--corpus=none", *given))
+            seconds = time.perf_counter() - started
         if not (out / "results.jsonl").is_file():
             raise ContractError(f"The suite cannot be run ({cell.kind}):\n{output.getvalue().strip()[-2000:]}")
         record = read_record(out / "results.jsonl")
@@ -141,11 +135,11 @@ def run_cell(cell: Cell) -> CellResult:
         unstable=tuple(_told(row) for row in result.rows_with(Verdict.UNSTABLE)),
         verified=sum(row.verdict is Verdict.PASSED for row in owed),
         owed=len(owed),
-        leftovers=tuple(serving.leftovers),
-        disturbed=dict(serving.disturbed),
+        leftovers=behind.leftovers,
+        disturbed=dict(behind.disturbed),
         network=asdict(record.footer.network) if record.footer and record.footer.network else {},
         requests=record.footer.requests if record.footer else 0,
-        seconds=round(time.perf_counter() - started, 1),
+        seconds=round(seconds, 1),
         open=tuple(f"{row.requirement.id}: {row.reason}: {row.detail}" for row in owed if row.is_gap),
         explanation=result.explanation,
     )
@@ -162,47 +156,42 @@ def _told(row: RequirementVerdict) -> str:
     return f"{row.requirement.id} in {check.test}: expected {check.expected}; got {check.actual}: {shown}"
 
 
-class _Serving:
-    """A pytest plugin that puts a service of ours, behind a network, in the place of the session's target."""
+@dataclass
+class _Behind:
+    """What is known of a service after the run."""
 
-    def __init__(self, cell: Cell) -> None:
-        self.cell = cell
-        self.leftovers: list[str] = []
-        self.disturbed: Mapping[str, int] = {}
+    leftovers: tuple[str, ...] = ()
+    disturbed: Mapping[str, int] = field(default_factory=dict)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Name what serves the target."""
-        config.stash[SESSION].serve = self._served
 
-    @contextlib.contextmanager
-    def _served(self) -> Iterator[Profile]:
-        cell, subject = self.cell, self.cell.subject
-        service = subject.made()
-        with EmbeddedServer(service) as server:
-            before = readings(service, server.base_url)
-            with (
-                Proxy(server.port, Disturbed(cell.kind, cell.rate), cell.seed) as proxy,
-                self._outages(proxy, server),
-            ):
-                data = profile_data(service.world, proxy.base_url, subject.version)
-                data["limits"] = {**data["limits"], **subject.limits}
-                data["features"] = {**data["features"], **subject.features}
-                yield profile_from(data, cell.kind)
-            self.disturbed = proxy.done
-            after = readings(server.service, server.base_url)
-            self.leftovers = sorted(path for path in before if before[path] != after[path])
+@contextlib.contextmanager
+def _served(cell: Cell, file: Path) -> Iterator[_Behind]:
+    """Serve a service behind a network and write its profile; tell at the end what reads differently."""
+    subject, behind = cell.subject, _Behind()
+    service = subject.made()
+    with EmbeddedServer(service) as server:
+        before = readings(service, server.base_url)
+        with Proxy(server.port, Disturbed(cell.kind, cell.rate), cell.seed) as proxy, _outages(cell, proxy, server):
+            data = profile_data(service.world, proxy.base_url, subject.version)
+            data["limits"] = {**data["limits"], **subject.limits}
+            data["features"] = {**data["features"], **subject.features}
+            file.write_text(yaml.safe_dump(data), encoding="utf-8")
+            yield behind
+        after = readings(server.service, server.base_url)
+    behind.disturbed = proxy.done
+    behind.leftovers = tuple(sorted(path for path in before if before[path] != after[path]))
 
-    def _outages(self, proxy: Proxy, server: EmbeddedServer) -> contextlib.AbstractContextManager[object]:
-        span = OF_A_TIME.get(self.cell.kind)
-        if span is None or not span.is_refused:
-            return contextlib.nullcontext()
 
-        def come_back() -> None:
-            if span.forgets:
-                server.serve(self.cell.subject.made())
+def _outages(cell: Cell, proxy: Proxy, server: EmbeddedServer) -> contextlib.AbstractContextManager[object]:
+    span = OF_A_TIME.get(cell.kind)
+    if span is None or not span.is_refused:
+        return contextlib.nullcontext()
 
-        return Outages(proxy, span.every, span.lasting, come_back)
+    def come_back() -> None:
+        if span.forgets:
+            server.serve(cell.subject.made())
+
+    return Outages(proxy, span.every, span.lasting, come_back)
 
 
 def readings(service: Service, base_url: str) -> dict[str, Any]:
