@@ -89,8 +89,12 @@ class Client:
     every exchange to its listeners. Safe to use from several threads.
     """
 
-    def __init__(self, settings: ClientSettings) -> None:
-        """Prepare connections to a target; nothing is sent yet. Raise UsageError when a certificate is unreadable."""
+    def __init__(self, settings: ClientSettings, *, beside: bool = False) -> None:
+        """
+        Prepare connections to a target; nothing is sent yet. Raise UsageError when a certificate is unreadable.
+
+        `beside` the tests nothing is held against the target: what may be done twice is sent again more often.
+        """
         self.settings = settings
         self.redaction = Redaction(settings.secrets)
         self.requests = 0
@@ -98,6 +102,7 @@ class Client:
         self.most_requests: float | None = None
         """How many requests are sent at most, but for those that put something back."""
         self._spent_in: set[str] = set()
+        self._beside = beside
         self._arranging: set[str] = set()
         self._under_way = threading.BoundedSemaphore(settings.at_once)
         self._speaker = _Speaker(settings.run)
@@ -261,10 +266,9 @@ class Client:
 
     def _persistently(self, call: Call) -> Exchange:
         begun, throttled, tries = time.monotonic(), False, 0
+        arranging = self._beside or self.test in self._arranging
         exchange = self._sent(call)
-        while self.retries.wait(
-            exchange, begun, tries, calm=self._is_calm(exchange), arranging=self.test in self._arranging
-        ):
+        while self.retries.wait(exchange, begun, tries, calm=self._is_calm(exchange), arranging=arranging):
             throttled, tries = throttled or exchange.status == TOO_MANY_REQUESTS, tries + 1
             exchange = self._sent(call)
         if exchange.is_of_gateway:

@@ -21,6 +21,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 2.0  # seconds
 _LONGEST_ASKED_FOR = 60.0
 #: How long nobody answers at an address before the target is taken for gone: a name that is not found, a restart.
 _LONGEST_OUTAGE = 30.0
+#: How often a call is sent again whose connections break, where it is not held against the target.
+_MOST_BREAKS = 3
 
 
 @dataclass
@@ -52,7 +54,8 @@ class Retries:
         that calls before it were answered, `arranging` that it is not held against the target.
         """
         safe = exchange.call.method in (_SAFE_TWICE if arranging else _READING)
-        pause = self._pause(exchange, tries, safe=safe, calm=calm)
+        may_break = tries < (_MOST_BREAKS if arranging else 1)
+        pause = self._pause(exchange, tries, safe=safe, calm=calm, may_break=may_break)
         if pause is None or not self._may(pause, begun, exchange.trouble):
             return False
         with self._lock:
@@ -60,7 +63,7 @@ class Retries:
         time.sleep(pause)
         return True
 
-    def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool) -> float | None:
+    def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool, may_break: bool) -> float | None:
         """Return how long to wait before the same call is sent again; None where that is of no use."""
         growing = min(_FIRST_PAUSE * 2**tries, _LONGEST_PAUSE)
         if exchange.status == TOO_MANY_REQUESTS:
@@ -69,7 +72,7 @@ class Retries:
             return growing if calm else None
         if exchange.is_of_gateway and safe:
             return _asked_for(exchange) if "retry-after" in exchange.headers else growing
-        if exchange.trouble is Trouble.BROKEN and safe and calm and tries == 0:
+        if exchange.trouble is Trouble.BROKEN and safe and calm and may_break:
             return 0.0
         return None
 

@@ -93,7 +93,7 @@ class Precautions:
 
     def keep_ledger(self, run: Run, world: int) -> None:
         """Write down from now on what the calls of a run change in a world."""
-        self._client = Client(run.profile.client_settings(1, run=self.told["run"]))
+        self._client = Client(run.profile.client_settings(1, run=self.told["run"]), beside=True)
         self._client.test = "ledger"
         self._ledger = Ledger(self._file(world), run.profile, self._client, run.validator.operation_of)
         run.client.before_write(self._ledger.before)

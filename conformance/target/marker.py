@@ -89,7 +89,7 @@ class Marker:
         return f"project {project.get('id')}" if project is not None else "the world"
 
     def _client(self) -> Client:
-        client = Client(self.profile.client_settings(1, run=self.run))
+        client = Client(self.profile.client_settings(1, run=self.run), beside=True)
         client.test = "mark of the run"
         return client
 

@@ -30,14 +30,14 @@ def put_back(content: Content, profile: Profile) -> tuple[str, ...]:
     Raise TargetGoneError when the target does not answer; the ledger stays open then.
     """
     unanswered: list[Exchange] = []
-    with Client(profile.client_settings(1)) as client:
+    with Client(profile.client_settings(1), beside=True) as client:
         client.test = "putting back"
         client.on_exchange(lambda exchange: unanswered.append(exchange) if exchange.status is None else None)
         restoring = _Restoring(content, States(profile, client))
         for _ in range(_MOST_ROUNDS):
             restoring.problems.clear()
             unanswered.clear()
-            if not restoring.round():
+            if not restoring.round() and not unanswered:
                 break
         left = (*restoring.left(), *dict.fromkeys(content.stays))
     if unanswered:

@@ -42,9 +42,9 @@ class Turns:
         return (self.answers.pop(0) if self.answers else good)(line, call)
 
 
-def client_of(base_url: str, **retries: Any) -> Client:
+def client_of(base_url: str, *, beside: bool = False, **retries: Any) -> Client:
     data = {"base_url": base_url, "actors": {}, "fixtures": {}, "limits": {"timeout_seconds": 10}, "retries": retries}
-    return Client(profile_from(data, "target.yaml").client_settings())
+    return Client(profile_from(data, "target.yaml").client_settings(), beside=beside)
 
 
 def asked(
@@ -79,6 +79,14 @@ def test_a_write_that_may_have_been_made_is_not_sent_twice(fails: Answer, method
     turns = Turns(fails)
     exchange, retries = asked(turns, method)
     assert (exchange.status, turns.calls, retries) == (None, 1, {})
+
+
+@pytest.mark.parametrize(("method", "calls"), [("GET", 4), ("PUT", 4), ("DELETE", 4), ("POST", 1)])
+def test_beside_the_tests_what_may_be_done_twice_is_sent_until_it_is_answered(method: str, calls: int) -> None:
+    turns = Turns(resets, resets, resets)
+    with serving(turns) as server, client_of(server.base_url, beside=True) as client:
+        exchange = client.send(MAINTAINER, method, "/version")
+    assert (exchange.status, turns.calls) == (200 if calls > 1 else None, calls)
 
 
 def test_a_target_that_answers_nothing_any_more_is_not_asked_twice_each_time() -> None:
