@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from conformance.results.parts import Part, merge_into
+from conformance.results.plan import ANOTHER_SHARD
+from conformance.results.reading import read_record
 from conformance.results.record import (
     RECORD_FORM,
     Check,
@@ -19,6 +25,7 @@ from conformance.results.record import (
     TestEnd,
     TestOutcome,
 )
+from conformance.results.recorder import Recorder
 
 STORY = "tests/scenarios/test_job_token_scope.py::test_switching_the_limit"
 FUZZ = "tests/contract/test_operations.py::test_answers[GET /projects/{id}]"
@@ -227,6 +234,55 @@ ODD = record(
     ),
 )
 
+_SHARDED = tuple(
+    planned(name, tests=tests)
+    for name, tests in (
+        ("scope.read", (STORY,)),
+        ("scope.switch", (FUZZ,)),
+        ("scope.both", (STORY, FUZZ)),
+        ("scope.open", (FUZZ,)),
+    )
+)
+
+
+def _shard(number: int, ran: str, *checks: Check, footer: Footer | None = FOOTER) -> RunRecord:
+    ends = (
+        TestEnd(test, TestOutcome.PASSED, 3.0, 30)
+        if test == ran
+        else TestEnd(test, TestOutcome.DESELECTED, 0.0, 0, ANOTHER_SHARD)
+        for test in (STORY, FUZZ)
+    )
+    found = tuple(replace(check, test=ran) for check in checks)
+    return record(
+        *_SHARDED, checks=found, tests=tuple(ends), footer=footer, header=replace(HEADER, shard=f"{number}/2")
+    )
+
+
+def merged(*shards: RunRecord) -> RunRecord:
+    """Put the records of shards together, as `conformance merge` does."""
+    with TemporaryDirectory() as folder:
+        parts = []
+        for number, shard in enumerate(shards):
+            recorder = Recorder(Path(folder) / str(number) / "results.jsonl")
+            recorder.write(shard.header)
+            recorder.write_plan(shard.plan)
+            for line in (*shard.checks, *shard.tests):
+                recorder.write(line)
+            if shard.footer is None:
+                recorder.close()
+            else:
+                recorder.close_with(shard.footer)
+            rows = tuple(json.loads(line) for line in recorder.file.read_text(encoding="utf-8").splitlines())
+            parts.append(Part(f"shard {number + 1}", read_record(recorder.file), rows))
+        return merge_into(Recorder(Path(folder) / "all" / "results.jsonl"), parts)[0]
+
+
+_FIRST = _shard(1, STORY, passed("scope.read"), passed("scope.both"))
+_SECOND = (failed("scope.switch"), passed("scope.both"), left_open("scope.open", Reason.PRECONDITION))
+MERGED = merged(_FIRST, _shard(2, FUZZ, *_SECOND))
+#: The second shard is missing.
+MERGED_IN_PART = merged(_FIRST)
+
 SAMPLES = {
     "conformant": CONFORMANT,
     "non-conformant": NON_CONFORMANT,
@@ -239,6 +295,8 @@ SAMPLES = {
     "waived": WAIVED,
     "empty": EMPTY,
     "odd": ODD,
+    "merged": MERGED,
+    "merged in part": MERGED_IN_PART,
 }
 VERDICTS = {
     "conformant": "conformant",
@@ -252,4 +310,6 @@ VERDICTS = {
     "waived": "non-conformant",
     "empty": "incomplete",
     "odd": "non-conformant",
+    "merged": "non-conformant",
+    "merged in part": "incomplete",
 }
