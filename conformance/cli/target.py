@@ -22,6 +22,7 @@ from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.example import as_yaml, example_profile
 from conformance.target.machine import is_confirmed
 from conformance.target.mending import mend
+from conformance.target.names import TABLE
 from conformance.target.preflight import RoleProof, overstated, preflight, prove_roles, undeclared
 from conformance.target.profile import profile_from_yaml
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
@@ -89,8 +90,16 @@ def _discover(file: Path) -> int:
         click.echo("# These have no rules. Move below `fixtures:` what nobody has ever changed a setting of:")
         click.echo("\n".join(f"# {line}" for name, value in discovery.perhaps.items() for line in as_yaml(name, value)))
     click.echo(f"{len(found)} found out: {', '.join(each.place for each in found) or 'nothing'}.", err=True)
+    lacking = [row.name for row in TABLE["fixtures"] if row.is_core and row.name not in data["fixtures"]]
+    if lacking:
+        click.echo(
+            f"Not found, and most tests need it: {', '.join(lacking)}. Write it by hand; what each must be and have "
+            "is in: conformance target --example",
+            err=True,
+        )
     click.echo(
-        "Look at each: the suite changes settings and lists of these places. Save it, then: conformance target --check",
+        "Look at each: the suite changes settings and lists of these places. Save it, then: conformance target --check "
+        "FILE",
         err=True,
     )
     return ExitCode.CONFORMANT if found else ExitCode.INCOMPLETE

@@ -99,7 +99,10 @@ def _key(check: Check) -> _Key:
     if not check.evidence:
         return (check.test, None, check.place or "", check.actual or check.detail or "")
     status = check.evidence[-1].status
-    return (guilty(check), status, check.place or "", _OF_ONE_CALL.sub("*", check.actual or check.detail or ""))
+    # Served where it must be refused is another thing than served in a wrong way, and differs by who was served.
+    is_undue = (check.expected or "").startswith("a refusal")
+    call = f"{check.evidence[-1].actor} may {guilty(check)}" if is_undue else guilty(check)
+    return (call, status, check.place or "", _OF_ONE_CALL.sub("*", check.actual or check.detail or ""))
 
 
 def _weight(row: RequirementVerdict) -> tuple[bool, Verdict, bool]:

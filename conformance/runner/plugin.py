@@ -20,7 +20,7 @@ from conformance.runner.collection import ONLY_ASKS, all_tests, id_in, id_of, is
 from conformance.runner.confirmation import Attempts
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
-from conformance.runner.progress import ByArea
+from conformance.runner.progress import TRIED_AGAIN, ByArea
 from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
@@ -38,7 +38,6 @@ pytest_plugins = ["conformance.suite.fixtures"]
 SESSION = pytest.StashKey[Session]()
 _RUNNING = pytest.StashKey[Running]()
 _ATTEMPTS = pytest.StashKey[Attempts]()
-_TRIED_AGAIN = "tried again"
 _AREA = pytest.StashKey[str]()
 _BRIEF = pytest.StashKey[bool]()
 """Where the command shows a run: whether in as few words as there are."""
@@ -80,6 +79,7 @@ def _show_by_area(config: pytest.Config) -> None:
     """Show progress by area where that was asked for; more words (-v) are pytest's own, and -q means none."""
     option = config.option
     if not option.by_area or option.verbose > 0 or option.usepdb:
+        option.tbstyle = "short" if option.tbstyle == "auto" else option.tbstyle
         return
     config.stash[_BRIEF] = option.verbose < 0
     config.pluginmanager.register(ByArea(config.stash[SESSION], is_shown=option.verbose == 0))
@@ -471,7 +471,7 @@ def pytest_runtest_makereport(
         and session.stopped is None
         and not item.stash[_ATTEMPTS].counts(running.test, running.outcome)
     ):
-        report.outcome = _TRIED_AGAIN  # type: ignore[assignment]  # a category of our own, as plugins may have
+        report.outcome = TRIED_AGAIN  # type: ignore[assignment]  # pytest's own are passed, failed and skipped
     if call.when == "teardown":
         running.end()
         del item.stash[_RUNNING]
@@ -491,4 +491,4 @@ def _without_secrets(report: pytest.TestReport) -> pytest.TestReport:
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """Tell pytest's own display of a test that failed and runs once more."""
-    return (_TRIED_AGAIN, "R", _TRIED_AGAIN.upper()) if report.outcome == _TRIED_AGAIN else None
+    return (TRIED_AGAIN, "R", TRIED_AGAIN.upper()) if report.outcome == TRIED_AGAIN else None

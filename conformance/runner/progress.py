@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: A log that says nothing for so long gets a line that says how far the run is.
 SILENCE_SECONDS = 15.0
 
+#: The outcome of a test that failed and runs once more: a category of our own, as plugins may have.
+TRIED_AGAIN = "tried again"
 _TICK_SECONDS = 0.5
 _ENOUGH_TO_GUESS = 5
 _BAR = 20
@@ -136,6 +138,7 @@ class Progress:
         self._areas = {name: _Area(name, total) for name, total in Counter(tests.values()).items()}
         # Tests of a kind, such as one for each operation, are taken to last equally long.
         self._left = Counter(map(_kind, tests))
+        self._ended: set[str] = set()
         self._spent: dict[str, tuple[int, float]] = {}
         self._now: str | None = None
         self._started = clock()
@@ -160,12 +163,16 @@ class Progress:
         with self._lock:
             area, kind = self._areas[self._tests[test]], _kind(test)
             number, spent = self._spent.get(kind, (0, 0.0))
+            area.seconds += seconds
+            if test in self._ended:  # it ran once more
+                self._spent[kind] = (number, spent + seconds)
+                return
+            self._ended.add(test)
             self._spent[kind] = (number + 1, spent + seconds)
             self._left[kind] -= 1
             area.done += 1
             area.failed += failed
             area.skipped += skipped and not failed
-            area.seconds += seconds
             if area.done == area.total:
                 self._say_how_it_went(area, f"{self._done}/{len(self._tests)} in all")
 
@@ -264,6 +271,8 @@ class ByArea:
         self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
         if report.when == "teardown" and self._progress is not None:
             seen = self._seen.pop(name)
+            if TRIED_AGAIN in seen:
+                return
             self._progress.ended(name, self._seconds.pop(name), failed="failed" in seen, skipped="skipped" in seen)
 
     def _begin(self, ids: Iterable[str]) -> None:

@@ -198,12 +198,17 @@ def _missing_property(error: Any) -> str | None:
     return getattr(error.kind, "property", None) if type(error.kind).__name__.endswith("Required") else None
 
 
+#: How the words of the validator for what is wrong begin, and those for what would be right.
+_GOOD = {"is not ": "a value that is ", "does not match ": "a value that matches "}
+
+
 def _in_words(error: Any, missing: str | None) -> tuple[str, str]:
     if missing:
         return f"a property {missing}", "it is missing"
     shown = json.dumps(error.instance, ensure_ascii=False, default=str)
-    message = error.message.removeprefix(_MASK).strip()
-    return message or error.message, beginning(shown, _SHOWN)
+    message = error.message.removeprefix(_MASK).strip() or error.message
+    wanted = next((f"{good}{message[len(bad) :]}" for bad, good in _GOOD.items() if message.startswith(bad)), None)
+    return wanted or f"another value, for this one {message}", beginning(shown, _SHOWN)
 
 
 def _branches(document: Json, schema: Any) -> list[Json]:

@@ -65,8 +65,9 @@ class Absence:
         """Say what was answered, and to whom."""
         codes = " or ".join(sorted({str(exchange.status) for exchange in self.exchanges}))
         names = dict.fromkeys(exchange.call.actor.name for exchange in self.exchanges if exchange.call.actor)
-        paths = dict.fromkeys(exchange.call.path for exchange in self.exchanges)
-        return f"status {codes} for {', '.join(names)} at {', '.join(paths)}"
+        first, *others = dict.fromkeys(exchange.call.path for exchange in self.exchanges)
+        elsewhere = f" and at {len(others)} other paths" if others else ""
+        return f"status {codes} for {', '.join(names)} at {first}{elsewhere}"
 
 
 class Absences:

@@ -91,7 +91,7 @@ def overstated(profile: Profile, client: Client) -> tuple[str, ...]:
         f"GET {answer.call.path} answers {answer.status}, though the profile declares {feature}. If the target does "
         "not have it, say false; if it should, a run will show it."
         for feature, answer in _answered(profile, client, declared=True)
-        if answer.status in _NOT_FOUND
+        if answer.status in _NOT_FOUND and profile.features.get(feature)
     ]
     asking = next((profile.actors[name] for name in ("admin", "owner") if name in profile.actors), None)
     shown = parsed(client.send(asking, "GET", "/metadata")) if asking is not None else None
@@ -149,6 +149,8 @@ class _Trial:
     path: str
     served: bool
     """Whether the role must be served by the specification, or refused."""
+    instead: str = ""
+    """Another path that the same roles are served, for a target that does not have the first one."""
 
 
 def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
@@ -171,6 +173,8 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
 
 def _proof(profile: Profile, client: Client, name: str, trial: _Trial) -> RoleProof:
     exchange = client.send(profile.actors[name], "GET", trial.path)
+    if exchange.status in _NOT_FOUND and trial.instead:
+        return _proof(profile, client, name, _Trial(trial.claim, trial.instead, trial.served))
     if exchange.status is None or exchange.status >= 500:  # noqa: PLR2004 - HTTP's own number
         return RoleProof(name, trial.claim, "open", exchange.problem or f"status {exchange.status}")
     proven = exchange.is_success if trial.served else exchange.is_refusal
@@ -197,10 +201,15 @@ def _token_is_known(profile: Profile, client: Client, name: str) -> tuple[str, s
     return "open", f"GET /user: status {exchange.status}; the target does not say"
 
 
+#: What maintainers of a project are served and nobody below.
+_FOR_MAINTAINERS = ("merge_request_approval_setting", "job_token_scope")
+
+
 def _project_settings(profile: Profile, *, served: bool) -> list[_Trial]:
     projects = profile.fixtures.get("project", ())
     claim = "is at least maintainer of project" if served else "is below maintainer in project"
-    return [_Trial(claim, f"/projects/{projects[0].id}/merge_request_approval_setting", served)] if projects else []
+    paths = [f"/projects/{projects[0].id}/{name}" for name in _FOR_MAINTAINERS] if projects else []
+    return [_Trial(claim, paths[0], served, paths[1])] if paths else []
 
 
 def _group_settings(profile: Profile, *, served: bool) -> list[_Trial]:

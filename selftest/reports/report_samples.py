@@ -266,8 +266,10 @@ def merged(*shards: RunRecord) -> RunRecord:
             recorder = Recorder(Path(folder) / str(number) / "results.jsonl")
             recorder.write(shard.header)
             recorder.write_plan(shard.plan)
-            for line in (*shard.checks, *shard.tests):
-                recorder.write(line)
+            for check in shard.checks:
+                recorder.write(check)
+            for end in shard.tests:
+                recorder.write(end)
             if shard.footer is None:
                 recorder.close()
             else:

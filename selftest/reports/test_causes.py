@@ -40,6 +40,27 @@ def test_another_operation_or_another_answer_is_another_cause() -> None:
     ) == [["a.one"], ["a.two"], ["a.three"], ["a.four"]]
 
 
+def test_who_is_served_unduly_and_what_is_served_wrongly_are_causes_of_their_own() -> None:
+    undue = {"expected": "a refusal (any 4xx)", "actual": "status 200"}
+    run = record(
+        planned("a.no-content"),
+        planned("a.below-maintainer"),
+        planned("a.must-be-given"),
+        planned("a.also-no-content"),
+        checks=(
+            failed("a.no-content", "status 204", "status 200", evidence=(_call("PATCH /api/v4/a"),)),
+            failed("a.below-maintainer", **undue, evidence=(replace(_call("PATCH /api/v4/a"), actor="guest"),)),
+            failed("a.must-be-given", **undue, evidence=(_call("PATCH /api/v4/a"),)),
+            failed("a.also-no-content", "no body", "status 200", evidence=(_call("PATCH /api/v4/a"),)),
+        ),
+    )
+    assert [[row.requirement.id for row in cause.rows] for cause in Facts.of(run).causes] == [
+        ["a.no-content", "a.also-no-content"],
+        ["a.below-maintainer"],
+        ["a.must-be-given"],
+    ]
+
+
 def test_a_requirement_that_failed_for_several_reasons_stands_with_most_others() -> None:
     assert _groups(
         ("a.one", "GET /api/v4/a", "its own"),

@@ -64,6 +64,13 @@ def test_an_area_gets_a_line_when_its_last_test_has_ended() -> None:
     ]
 
 
+def test_a_test_that_runs_twice_is_counted_once() -> None:
+    screen, clock = Screen(), Clock()
+    progress = Progress(TESTS, screen, clock=clock)
+    run_through(progress, clock, ["one[scope]", "one[scope]", *list(TESTS)[1:]])
+    assert screen.lines == ["scope 2 tests ok 6.0 s 2/4 in all", "rules 2 tests ok 4.0 s 4/4 in all"]
+
+
 def test_areas_are_counted_also_when_their_tests_take_turns() -> None:
     screen, clock = Screen(), Clock()
     progress = Progress(TESTS, screen, clock=clock)

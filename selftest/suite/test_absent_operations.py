@@ -120,6 +120,27 @@ def test_the_bugs_of_two_operations_are_found_where_there_are_no_others(judged: 
     }, text[-3000:]
 
 
+def test_of_a_service_of_one_area_three_bugs_fail_and_all_else_is_verified(judged: Judge) -> None:
+    service = prepared_service(version="17.7")
+    lacking(
+        {route.key for route in service.routes if SCOPE not in route.key and "/:" in route.key}, NoRouteError, service
+    )
+    _break(service)
+    code, text, rows = judged(service, "--area", "job-token-scope", "--force")
+    assert code == 1
+    assert {name for name, row in rows.items() if row["verdict"] == "failed"} == {
+        "job-token-scope.switch.enabled-is-required",
+        "job-token-scope.switch.off",
+        "job-token-scope.authorization.switching-below-maintainer",
+    }, text[-3000:]
+    assert "by 2 causes" not in text
+    of_area = [row for row in rows.values() if row["area"] == "job-token-scope" and row["level"] == "must"]
+    assert {row["reason"] for row in of_area if row["verdict"] in ("inconclusive", "not tested")} <= {
+        "precondition not met"
+    }, text[-3000:]
+    assert sum(row["verdict"] == "passed" for row in of_area) > 0.9 * len(of_area)
+
+
 def precondition_not_met(rows: Mapping[str, Any]) -> list[str]:
     return [f"{name}: {row['detail']}" for name, row in rows.items() if row["reason"] == "precondition not met"]
 
