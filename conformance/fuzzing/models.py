@@ -52,6 +52,9 @@ def explore(suite: SuiteSession, make: type[Model]) -> None:
         test.on_silence = hypothesis.reject  # the moves so far show nothing; others begin with things arranged anew
         try:
             run_state_machine_as_test(seed(suite.seed)(make), settings=options)
+        except Violation:
+            test.results.settle(test.declared)  # what the moves would have shown behind it, the stories show
+            raise
         except Flaky as error:
             raise _told_by(error) from error
         finally:
