@@ -20,12 +20,12 @@ from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings
 from conformance.target.profile import base_url_from, load_profile
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
+from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
 from conformance.target.provisioning.files import Made, MadeFile, SecretsFile
 from conformance.target.provisioning.profiles import by_hand, profile_data
 from conformance.target.provisioning.program import needed, provided_by, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
-from conformance.target.provisioning.worlds import UsersRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,6 +24,7 @@ from conformance.target.embedded import directly, prepared_service
 from conformance.target.names import FIXTURES
 from conformance.target.profile import load_profile
 from conformance.target.provisioning import Order, Provisioned, provision
+from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.blueprint import Blueprint
 from conformance.target.provisioning.calls import Answer, Body, Calls, NotOursError, Way
 from conformance.target.provisioning.discover import Discovery
@@ -31,7 +32,6 @@ from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_hand, profile_data
 from conformance.target.provisioning.program import needed
 from conformance.target.provisioning.sweep import sweep
-from conformance.target.provisioning.worlds import UsersRefusedError
 from selftest.conftest import VERSION, serving
 
 if TYPE_CHECKING:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint, is_ours
+from conformance.target.provisioning.accounts import Accounts, Person, UsersRefusedError, require_ours
+from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint
 from conformance.target.provisioning.calls import (
-    ABSENT,
-    MOMENTARY,
     Calls,
     Entry,
     NotOursError,
@@ -26,27 +24,10 @@ if TYPE_CHECKING:
 
 Step = Callable[[], None]
 
-_DAYS = (364, 29)  # a token may have to expire, and within a year at most
-_SCOPES = ["api"]
 _OPENNESS = ("private", "internal", "public")
 _FILE = "changes.md"
 _OWNERS = "CODEOWNERS"
 _DESCRIPTION = "Ready for review."
-_BOT_LEVEL = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """A user or bot with a token."""
-
-    id: int
-    username: str
-    token: str
-    password: str | None = None
-
-
-class UsersRefusedError(RefusedError):
-    """The target lets no users be made, or no tokens for them: nothing else can be made then."""
 
 
 @dataclass
@@ -75,8 +56,14 @@ class World:
     """Whether a rule of the group branch_rule_group lists protected branches."""
     asks_for_password: bool = False
     refused: dict[str, str] = field(default_factory=dict)
+    accounts: Accounts = field(init=False)
+    """What makes its people."""
     _new: set[str] = field(default_factory=set)
     """The names of places that were made just now, and hold nothing yet."""
+
+    def __post_init__(self) -> None:
+        """Have people made with the same calls, names and secrets."""
+        self.accounts = Accounts(self.calls, self.names, self.administrator, self.secrets)
 
     def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
         """Return what is to be done: one stage after the other, the steps of a stage in any order."""
@@ -133,90 +120,18 @@ class World:
     # -- people --------------------------------------------------------------------------------------------------------
 
     def _user(self, name: str) -> None:
-        username = self.names.path(name)
-        password = self.secrets.password(self.names.secret(name, "password"))
-        needed = {
-            "email": f"{username}@example.com",
-            "username": username,
-            "name": self.names.shown(name),
-            "password": password,
-        } | ({"admin": True} if name == "admin" else {})
-        wanted = Wanted(
-            what=f"user {username}",
-            path="/users",
-            tokens=[self.administrator],
-            bodies=[{**needed, "skip_confirmation": True}, needed],
-            look_up=partial(self._find_user, username),
-            waits_after=MOMENTARY - ABSENT,
-        )
         try:
-            user = self.calls.ensure(wanted)
-            token = self._token(name, int(user["id"]))
+            self.people[name] = self.accounts.user(name)
         except NotOursError:
             raise
         except RefusedError as error:
             if name != "admin":
                 raise UsersRefusedError(str(error)) from error
             self.refused[name] = str(error)
-            return
-        self.people[name] = Person(int(user["id"]), str(user["username"]), token, password)
-
-    def _find_user(self, username: str) -> Entry | None:
-        for entry in self.calls.walk(self.administrator, "/users", username=username):
-            if str(entry.get("username", "")).lower() == username.lower():
-                return _own(entry, f"The user {username}")
-        return None
-
-    def _token(self, name: str, user_id: int) -> str:
-        """Return the token of a user: the one that is known, if it is still good, or a new one."""
-        variable = self.names.secret(name, "token")
-        known = self.secrets.get(variable)
-        if known and self.calls.get(known, "/user").entry.get("id") == user_id:
-            return known
-        self._revoke_lost(f"/personal_access_tokens?user_id={user_id}", "/personal_access_tokens", user_id)
-        issued = self._issue(variable, f"/users/{user_id}/personal_access_tokens", {}, [self.administrator])
-        return str(issued["token"])
-
-    def _issue(self, variable: str, path: str, more: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
-        base = {"name": self.names.shown("token"), "scopes": _SCOPES, **more}
-        today = datetime.now(UTC).date()
-        dated = [{**base, "expires_at": (today + timedelta(days=days)).isoformat()} for days in _DAYS]
-        wanted = Wanted(what="token", path=path, tokens=tokens, bodies=[*dated, base], look_up=lambda: None)
-        issued = self.calls.ensure(wanted)
-        if not isinstance(issued.get("token"), str):
-            raise RefusedError(f"POST {path}: the answer shows no token")
-        self.secrets.keep(variable, issued["token"])
-        return issued
-
-    def _revoke_lost(self, listing: str, place: str, user_id: int | None = None) -> list[Entry]:
-        """End the tokens that were made here and whose value is lost, as far as the target lists them."""
-        path, _, query = listing.partition("?")
-        asked = dict([query.split("=")]) if query else {}
-        try:
-            entries = list(self.calls.walk(self.administrator, path, **asked))
-        except RefusedError:
-            return []
-        lost = [
-            entry
-            for entry in entries
-            if is_ours(entry) and not entry.get("revoked") and user_id in {None, entry.get("user_id")}
-        ]
-        for entry in lost:
-            self.calls.send(self.administrator, "DELETE", f"{place}/{entry['id']}")
-        return lost
 
     def _bot(self, bot: BotToken) -> None:
         place = (self.projects if bot.kind == "project" else self.groups)[bot.place]
-        path = f"/{bot.kind}s/{place['id']}/access_tokens"
-        variable = self.names.secret(bot.name, "token")
-        user = self.calls.get(known, "/user").entry if (known := self.secrets.get(variable)) else {}
-        if known is None or not user:
-            self._revoke_lost(path, path)
-            tokens = [self.people[bot.by].token, self.administrator]
-            issued = self._issue(variable, path, {"access_level": _BOT_LEVEL}, tokens)
-            known, user = issued["token"], {"id": issued.get("user_id")}
-            user = self.calls.find(known, "/user") or user
-        self.people[bot.name] = Person(int(user["id"]), str(user.get("username", "")), known)
+        self.people[bot.name] = self.accounts.bot(bot, int(place["id"]), self.people[bot.by])
 
     # -- places --------------------------------------------------------------------------------------------------------
 
@@ -227,7 +142,7 @@ class World:
 
     def _find_place(self, kind: str, full_path: str) -> Entry | None:
         found = self.calls.find(self.administrator, f"/{kind}s/{segment(full_path)}")
-        return None if found is None else _own(found, f"The {kind} {full_path}")
+        return None if found is None else require_ours(found, f"The {kind} {full_path}")
 
     def _place(self, kind: str, place: Place, more: Mapping[str, Any], wished: Mapping[str, Any]) -> Entry:
         full_path = self._full_path(place)
@@ -486,14 +401,6 @@ class World:
     def _is_on(self, token: str, path: str, name: str) -> bool:
         value = self.calls.get(token, path).entry.get(name)
         return value is True or (isinstance(value, dict) and value.get("value") is True)
-
-
-def _own(entry: Entry, what: str) -> Entry:
-    if not is_ours(entry):
-        raise NotOursError(
-            f"{what} exists and was not made by provisioning, so it is left alone. Choose other names with --prefix."
-        )
-    return entry
 
 
 def _one_by_one(steps: Sequence[Step]) -> None:
