@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,14 @@ from conformance.contract import Version
 from conformance.errors import TargetError, UsageError
 from conformance.target import Profile, load_profile
 from conformance.target.check import as_table, check_profile
+from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.profile import AUTO, base_url_from
 from conformance.target.readings import State
 from conformance.target.version import resolved
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.http.client import Client
     from conformance.runner.options import Options
 
@@ -30,6 +34,24 @@ def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
     if options.as_of is not None:
         return replace(profile, version=Version.parse_known(options.as_of), version_source="--as-of"), ()
     return resolved(profile)
+
+
+def reference_version(options: Options) -> str:
+    """Return the version that the embedded reference shall have, which always knows it."""
+    return DEFAULT_VERSION if options.version is None or options.version == AUTO else options.version
+
+
+@contextmanager
+def reference_target(options: Options, judged_by: Version | None) -> Iterator[Profile]:
+    """Serve the reference while the context lasts; yield its profile, which names the version to judge it by."""
+    wanted = reference_version(options)
+    played = DEFAULT_VERSION if Version.parse_known(wanted) is None else wanted
+    is_judged_otherwise = judged_by is not None and judged_by != Version.parse(played)
+    source = f"--as-of, of a reference of version {played}" if is_judged_otherwise else "the embedded reference"
+    with embedded_target(played) as profile:
+        # The reference keeps the rate; whether that is to be seen, at the cost of minutes, is for the operator to say.
+        features = {**profile.features, "completion_rate_limit": "slow" in options.include}
+        yield replace(profile, version=judged_by, version_source=source, features=features)
 
 
 def contradictions(profile: Profile, client: Client, options: Options) -> tuple[str, ...]:

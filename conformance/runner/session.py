@@ -36,10 +36,9 @@ from conformance.runner.absent import look_for_absent
 from conformance.runner.confirmation import Attempts
 from conformance.runner.header import Beginning, header_of
 from conformance.runner.precautions import Precautions, when_terminated
-from conformance.runner.profiles import contradictions, profile_of
+from conformance.runner.profiles import contradictions, profile_of, reference_target, reference_version
 from conformance.suite.context import Run
 from conformance.suite.latencies import summed_up
-from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.machine import require_confirmed
 from conformance.target.preflight import preflight, undeclared
 from conformance.target.profile import AUTO
@@ -189,13 +188,7 @@ class Session:
             return self.profile.version
         if self.options.as_of is not None:
             return Version.parse_known(self.options.as_of)
-        return Version.parse_known(self._reference_version)
-
-    @property
-    def _reference_version(self) -> str:
-        """The version that the embedded reference shall have, which always knows it."""
-        wanted = self.options.version
-        return DEFAULT_VERSION if wanted in (None, AUTO) else wanted
+        return Version.parse_known(reference_version(self.options))
 
     @property
     def folder(self) -> Path:
@@ -209,7 +202,7 @@ class Session:
     def subject(self) -> str:
         """What is tested, in a few words."""
         if self.profile is None and self.serve is None:
-            return f"the embedded reference of version {self._reference_version}"
+            return f"the embedded reference of version {reference_version(self.options)}"
         return str(self.target.redacted()["base_url"]) if self.target is not None else "a target"
 
     @property
@@ -411,22 +404,8 @@ class Session:
         if self.serve is not None:
             return self._stack.enter_context(self.serve())
         if self.profile is None:
-            return self._embedded(self._stack)
+            return self._stack.enter_context(reference_target(self.options, self.version))
         return self.profile.in_world(self.world)
-
-    def _embedded(self, stack: ExitStack) -> Profile:
-        """Start the reference, and judge it by the version that was asked for."""
-        wanted = self._reference_version
-        played = DEFAULT_VERSION if Version.parse_known(wanted) is None else wanted
-        profile = stack.enter_context(embedded_target(played))
-        # The reference keeps the rate; whether that is to be seen, at the cost of minutes, is for the operator to say.
-        features = {**profile.features, "completion_rate_limit": "slow" in self.options.include}
-        source = self._reference_source(played)
-        return replace(profile, version=self.version, version_source=source, features=features)
-
-    def _reference_source(self, played: str) -> str:
-        judged_otherwise = self.version is not None and self.version != Version.parse(played)
-        return f"--as-of, of a reference of version {played}" if judged_otherwise else "the embedded reference"
 
     def _compare_versions(self, profile: Profile) -> None:
         """Warn when an operator's version is not the one that the target reports."""
