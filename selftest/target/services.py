@@ -1,0 +1,180 @@
+"""Services as they come: the altered ways to a reference that provisioning must bear with, as a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, date, datetime
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from conformance.target.provisioning.calls import Answer, Body, Way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def changed(change: Callable[..., Answer]) -> Callable[[Way], Way]:
+    def alter(way: Way) -> Way:
+        def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+            return change(way, token, method, path, query, body)
+
+        return send
+
+    return alter
+
+
+def refused(status: int, message: Any = None) -> Answer:
+    return Answer(status, None if message is None else {"message": message})
+
+
+def exists_is_400_without_a_word(way: Way, *call: Any) -> Answer:
+    answer = way(*call)
+    return refused(400) if answer.status == 409 else answer
+
+
+def forbidden_is_404(way: Way, *call: Any) -> Answer:
+    answer = way(*call)
+    return refused(404) if answer.status == 403 else answer
+
+
+def groups_by_admins_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    if (method, path) == ("POST", "/groups") and not way(token, "GET", "/user", {}, None).entry["is_admin"]:
+        return refused(403, "403 Forbidden")
+    return way(token, method, path, query, body)
+
+
+def tokens_expire(days: int | None) -> Callable[..., Answer]:
+    """Tokens must have an expiry, within so many days; or must not have one."""
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if method == "POST" and path.endswith("access_tokens"):
+            given = (body or {}).get("expires_at")
+            left = (date.fromisoformat(given) - datetime.now(UTC).date()).days if given else None
+            if (left is None) is not (days is None) or (left is not None and days is not None and left > days):
+                return refused(400, {"expires_at": ["is invalid"]})
+        return way(token, method, path, query, body)
+
+    return change
+
+
+def strict_parameters(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """What is not needed is refused."""
+    unknown = {"skip_confirmation", "description", "expires_at", "unprotect_access_level", "push_access_level"}
+    if method == "POST" and unknown & {*(body or {})} and "merge_requests" not in path:
+        return refused(400, "unknown parameter")
+    return way(token, method, path, query, body)
+
+
+def lagging(kind: str, calls: int) -> Callable[..., Answer]:
+    """What was just made answers 404 for so many calls."""
+    seen: Counter[str] = Counter()
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        place = "/".join(path.split("/")[:3])
+        if kind in path:
+            seen[place] += 1
+            if seen[place] <= calls:
+                return refused(404)
+        return way(token, method, path, query, body)
+
+    return change
+
+
+def path_is_kept(calls: int) -> Callable[..., Answer]:
+    """A group that was deleted keeps its path for a moment."""
+    seen: Counter[str] = Counter()
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if (method, path) == ("POST", "/groups"):
+            seen[str((body or {})["path"])] += 1
+            if seen[str((body or {})["path"])] <= calls:
+                return refused(400, {"path": ["has already been taken"]})
+        return way(token, method, path, query, body)
+
+    return change
+
+
+def small_pages(size: int, *, at_the_end: int | None = None, keyset: bool = False) -> Callable[..., Answer]:
+    """Pages are smaller than asked for; by number without links, ending in a refusal, or by cursor only."""
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        bare, _, rest = path.partition("?")
+        asked = {**dict(pair.split("=") for pair in rest.split("&") if pair), **query}
+        start = int(asked.pop("cursor", 0)) if keyset else (int(asked.pop("page", 1)) - 1) * size
+        if keyset and "page" in asked:
+            return refused(405)
+        asked.pop("per_page", None)
+        answer = way(token, method, bare, {**asked, "per_page": 100}, body) if method == "GET" else None
+        if answer is None or not isinstance(answer.body, list):
+            return way(token, method, path, query, body)
+        entries = [*answer.body]
+        page = 2
+        while 'rel="next"' in answer.headers.get("link", "") and "x-next-page" in answer.headers:
+            answer = way(token, method, bare, {**asked, "per_page": 100, "page": page}, body)
+            entries, page = [*entries, *answer.body], page + 1
+        if at_the_end is not None and start >= len(entries) and start:
+            return refused(at_the_end)
+        more = keyset and start + size < len(entries)
+        following = f'<http://x.example.com/api/v4{bare}?cursor={start + size}>; rel="next"'
+        return Answer(200, entries[start : start + size], {"link": following if more else ""} if keyset else {})
+
+    return change
+
+
+def private_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """Nothing may be public here."""
+    if method == "POST" and (body or {}).get("visibility") == "public":
+        return refused(400, {"visibility_level": ["public has been restricted"]})
+    return way(token, method, path, query, body)
+
+
+def main_is_protected(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """The default branch of a new project is called trunk, and protected already."""
+    if (method, path) == ("POST", "/projects") and (body or {}).get("initialize_with_readme"):
+        answer = way(token, method, path, query, {**(body or {}), "default_branch": "trunk"})
+        if answer.is_served:
+            levels = {"push_access_level": 40, "merge_access_level": 40}
+            place = f"/projects/{answer.entry['id']}/protected_branches"
+            way(token, "POST", place, {}, {"name": "trunk", **levels})
+        return answer
+    return way(token, method, path, query, body)
+
+
+def no_repository_yet(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """initialize_with_readme is passed over."""
+    if (method, path) == ("POST", "/projects"):
+        kept = {key: value for key, value in (body or {}).items() if key != "initialize_with_readme"}
+        return way(token, method, path, query, kept)
+    return way(token, method, path, query, body)
+
+
+def answers_get_lost(every: int) -> Callable[..., Answer]:
+    """Of every so many writes the answer is lost after the work was done."""
+    numbers = count(1)
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        answer = way(token, method, path, query, body)
+        is_lost = method == "POST" and not path.endswith("access_tokens") and next(numbers) % every == 0
+        return Answer(None, problem="connection reset") if is_lost else answer
+
+    return change
+
+
+SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
+    "exists is 400 without a message": lambda: exists_is_400_without_a_word,
+    "forbidden reads as 404": lambda: forbidden_is_404,
+    "groups are made by administrators": lambda: groups_by_admins_only,
+    "tokens expire within a year": lambda: tokens_expire(365),
+    "tokens expire within a month": lambda: tokens_expire(30),
+    "tokens must not expire": lambda: tokens_expire(None),
+    "a parameter too many is refused": lambda: strict_parameters,
+    "a new repository is 404 for a moment": lambda: lagging("/repository/", 2),
+    "a deleted group keeps its path": lambda: path_is_kept(7),
+    "pages are smaller than asked for": lambda: small_pages(3),
+    "pages end in 404": lambda: small_pages(4, at_the_end=404),
+    "pages are by cursor only": lambda: small_pages(3, keyset=True),
+    "nothing may be public": lambda: private_only,
+    "the default branch is protected already": lambda: main_is_protected,
+    "a new project stays empty": lambda: no_repository_yet,
+    "answers get lost": lambda: answers_get_lost(5),
+}
