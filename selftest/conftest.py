@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 VERSION = "17.7"
 #: For clients that speak plain HTTP: httpx would read all authorities anew for each of them, which takes 30 ms.
 NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+#: Where nobody answers, nobody will: one try more shows all that a minute of them does.
+SHORT_RETRIES = {"call_seconds": 1, "run_seconds": 20}
 
 #: Folders and files whose tests have all they need, each for itself.
 _INDEPENDENT = frozenset({"cli", "http", "proof", "suite", "target", "test_foreign_faults"})
@@ -123,7 +125,7 @@ def write_profile(tmp_path: Path) -> Callable[..., Path]:
     """Write a profile of a served reference, changed at will, and return its file."""
 
     def write(service: Service, base_url: str, name: str = "target.yaml", **changes: Any) -> Path:
-        data = {**profile_data(service.world, base_url, VERSION), **changes}
+        data = {**profile_data(service.world, base_url, VERSION), "retries": SHORT_RETRIES, **changes}
         file = tmp_path / name
         file.write_text(yaml.safe_dump(data), encoding="utf-8")
         return file

@@ -188,65 +188,6 @@ def test_a_reader_who_goes_away_turns_no_verdict(tmp_path: Path, command: tuple[
     assert (process.returncode, err) == (code, "")
 
 
-def test_a_target_that_dies_in_mid_run_leaves_an_incomplete_report(
-    write_profile: Callable[..., Path],
-    slow_reference: Any,
-    tmp_path: Path,
-) -> None:
-    service, base_url = slow_reference
-    forwarded = Forwarder(base_url)
-    write_profile(service, forwarded.base_url)
-    process = started("run", "--target", "target.yaml", "--out", "out", *JOB_TOKEN_SCOPE, cwd=tmp_path)
-    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
-    forwarded.stop()
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == ExitCode.INCOMPLETE, out + err
-    assert "without an answer" in out + err
-    assert "Traceback" not in out + err
-    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    assert report["verdict"] == "incomplete"
-
-
-class Forwarder:
-    """Passes connections on to another address until it is stopped."""
-
-    def __init__(self, base_url: str) -> None:
-        import threading  # noqa: PLC0415 - only here
-
-        host, port = base_url.removeprefix("http://").split(":")
-        self._to = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._open: list[socket.socket] = []
-        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        import threading  # noqa: PLC0415 - only here
-
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            far = socket.create_connection(self._to)
-            self._open += [near, far]
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
-
-    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
-        try:
-            while data := source.recv(65536):
-                sink.sendall(data)
-        except OSError:
-            return
-
-    def stop(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for connection in self._open:
-            connection.close()
-
-
 def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "conformance", *arguments],

@@ -174,7 +174,7 @@ def test_a_target_whose_certificate_nobody_vouches_for_is_not_told_the_token(aut
 def test_a_redirect_to_somebody_nobody_vouches_for_is_not_followed(authority: Authority) -> None:
     seen = Seen()
     with serving(seen, authority.server()) as storage, serving(redirects(f"{storage.base_url}/file")) as target:
-        assert asked(target.base_url).status is None
+        assert asked(target.base_url, retries={"call_seconds": 0.5}).status is None
     assert seen.calls == []
 
 

@@ -446,6 +446,7 @@ def test_a_target_that_ends_halfway_ends_the_run_and_keeps_what_was_seen(
     if tests == "scenarios":
         assert found.held()
         assert "the target stopped answering" in found.report["stopped"]
+        assert "the target stopped answering" in found.text
 
 
 def test_one_silent_operation_leaves_the_others_to_be_judged(
