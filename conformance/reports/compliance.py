@@ -37,6 +37,13 @@ _SENTENCES: Mapping[RunVerdict, str] = {
     RunVerdict.COULD_NOT_RUN: "{target} could not be tested, so that nothing is known about it.",
 }
 
+#: Of an incomplete run that left nothing of its plan open.
+_NOTHING_OPEN = (
+    "Nothing was seen that breaks the specification; but the run did not come to its end, so that conformance is not "
+    "shown."
+)
+_NOTHING_PLANNED = "No test was planned, so that this run shows nothing."
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -114,6 +121,8 @@ def sentence(facts: Facts) -> str:
     ended = facts.record.footer
     cut = "The run was cut off before its end; what would have followed was not seen."
     stopped = cut if ended is None else f"The run stopped early: {ended.detail.rstrip('.')}." if ended.detail else ""
+    if facts.result.verdict is RunVerdict.INCOMPLETE and not total.open:
+        words = _NOTHING_OPEN if total.owed else _NOTHING_PLANNED
     return f"{words} {stopped}".rstrip()
 
 

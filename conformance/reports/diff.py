@@ -311,7 +311,11 @@ def _said(side: Side) -> str:
 
 
 def _sum(difference: Difference, regressions: tuple[Change, ...]) -> str:
-    counts = [f"{len(found)} {sort}" for sort in Sort if (found := difference.of(sort))]
-    still = [f"{len(difference.still_failing)} still failing"] if difference.still_failing else []
-    told = ", ".join([*counts, *still]) or "nothing changed"
-    return f"{plural(len(regressions), 'regression')}: {told}" if regressions else f"no regression: {told}"
+    counts = {sort: len(found) for sort in Sort if (found := difference.of(sort))}
+    bad = [f"{number} {sort}" for sort, number in counts.items() if any(one.sort is sort for one in regressions)]
+    others = [f"{number} {sort}" for sort, number in counts.items() if f"{number} {sort}" not in bad]
+    others += [f"{len(difference.still_failing)} still failing"] if difference.still_failing else []
+    if bad:
+        besides = f"; besides: {', '.join(others)}" if others else ""
+        return f"{plural(len(regressions), 'regression')}: {', '.join(bad)}{besides}"
+    return f"no regression: {', '.join(others) or 'nothing changed'}"

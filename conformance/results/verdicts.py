@@ -198,10 +198,12 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
     verified = sum(
         row.verdict is Verdict.PASSED and row.requirement.level == "must" and row.requirement.selected for row in rows
     )
-    if gaps or not verified:
+    if not gaps and not verified:
+        return RunVerdict.INCOMPLETE, f"Nothing was tested: no requirement that decides the verdict was tried.{stale}"
+    if gaps:
         reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
         listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
-        open_ = f"{_count(len(gaps), 'requirement')} not verified ({listed or 'nothing ran'})"
+        open_ = f"{_count(len(gaps), 'requirement')} not verified ({listed})"
         return RunVerdict.INCOMPLETE, f"Nothing failed, but {open_}.{stale}"
     if record.header.selection:
         chosen = ", ".join(record.header.selection)

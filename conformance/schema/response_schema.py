@@ -199,7 +199,11 @@ def _missing_property(error: Any) -> str | None:
 
 
 #: How the words of the validator for what is wrong begin, and those for what would be right.
-_GOOD = {"is not ": "a value that is ", "does not match ": "a value that matches "}
+_GOOD = {
+    "is not of type ": "a value of type ",
+    "is not ": "a value that is ",
+    "does not match ": "a value that matches ",
+}
 
 
 def _in_words(error: Any, missing: str | None) -> tuple[str, str]:

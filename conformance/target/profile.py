@@ -377,6 +377,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         name=data.get("name", ""),
         base_url=base_url_from(data["base_url"], f"The target profile {source} is not valid at base_url"),
         version=judged_by,
+        version_source="declared in the profile" if "version" in data else "the profile does not name one",
         version_warning=warning,
         asks_version=asks_version,
         edition=data.get("edition", "unknown"),

@@ -176,7 +176,7 @@ def test_the_command_ends_with_1_on_what_it_shall_fail_on(tmp_path: Path) -> Non
     old, new = _written(OLD, tmp_path / "old"), _written(NEW, tmp_path / "new")
     code, text = _diff(old, new / "results.jsonl")
     assert code == 1
-    assert "2 regressions: 1 newly failing, 1 lost coverage, 1 newly unstable, 1 changed observation" in text
+    assert "2 regressions: 1 newly failing, 1 lost coverage; besides: 1 newly unstable, 1 changed observation" in text
     assert _diff(old, new, "--fail-on", "slower")[0] == 0
     assert _diff(old, new, "--fail-on", "nothing")[0] == 0
     assert _diff(old, new, "--fail-on", "unstable")[0] == 1
