@@ -92,9 +92,13 @@ def _chosen(row: RequirementVerdict) -> str:
 
 
 def _areas(runs: Sequence[Facts]) -> tuple[Row, ...]:
-    every = [{tally.name: f"{tally.verdict}, {tally.score}" for tally in facts.areas} for facts in runs]
-    names = dict.fromkeys(name for areas in every for name in areas)
-    return tuple(Row(name, "", tuple(areas.get(name, "") for areas in every)) for name in names)
+    every = [
+        {tally.name: f"{tally.verdict}, {tally.score}" for tally in facts.areas if tally.verdict} for facts in runs
+    ]
+    names = dict.fromkeys(
+        tally.name for facts in runs for tally in facts.areas if any(tally.name in of for of in every)
+    )
+    return tuple(Row(name, "", tuple(areas.get(name, "nothing owed") for areas in every)) for name in names)
 
 
 def _speed(runs: Sequence[Facts]) -> tuple[Row, ...]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from conformance.contract import Contract
 from conformance.reports.facts import Facts, why
 from conformance.reports.markdown import code, words
 from conformance.reports.pages import template
@@ -298,7 +299,11 @@ def as_markdown(difference: Difference, regressions: tuple[Change, ...]) -> str:
 
 def as_html(difference: Difference, regressions: tuple[Change, ...]) -> str:
     """Return the difference as a page."""
+    stated = Contract.load().requirements
     return template("diff.html.j2").render(
+        statements={
+            change.name: stated[change.name].statement for change in difference.changes if change.name in stated
+        },
         difference=difference,
         summary=_sum(difference, regressions),
         sorts=[(sort, difference.of(sort)) for sort in Sort],

@@ -97,7 +97,7 @@ class Target:
     @property
     def plots(self) -> tuple[Plot, ...]:
         """Verified share of all and of each area, duration and calls."""
-        areas = tuple(dict.fromkeys(name for run in self.runs for name, _ in run.areas))
+        areas = tuple(dict.fromkeys(name for run in self.runs for name, share in run.areas if share is not None))
         by_area = [dict(run.areas) for run in self.runs]
         return (
             _plot("all", [run.share for run in self.runs], share=True),
