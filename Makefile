@@ -12,6 +12,9 @@ READY  := $(VENV)/.ready
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Many tests start the command anew, which would compile all of it each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup conformance test check format contract coverage prove variants variants-sample foreign chaos chaos-sample mutate published docs site serve bench \
         wheel pins clean

@@ -39,14 +39,21 @@ NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 SHORT_RETRIES = {"call_seconds": 1, "run_seconds": 20}
 
 #: Folders and files whose tests have all they need, each for itself.
-_INDEPENDENT = frozenset({"cli", "http", "proof", "suite", "target", "test_foreign_faults"})
+_INDEPENDENT = frozenset({"cli", "http", "proof", "runner", "suite", "target", "test_ci_files", "test_foreign_faults"})
 #: Files whose tests share runs.
-_SHARING = frozenset({"test_every_version", "test_variants"})
+_SHARING = frozenset({"test_attempts_on_records", "test_every_version", "test_parts"})
 #: What takes longest is begun first, so that no worker is busy long after the others.
 _LONGEST_FIRST = (
-    *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_hostile_targets"),
-    *("test_bad_input", "test_foreign_faults", "test_legal_targets", "test_order", "test_attempts", "test_wheel"),
+    *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_legal_targets"),
+    *("test_prove", "test_order", "test_wheel", "test_hostile_targets", "test_precautions", "test_ci_files"),
+    *("test_against_the_contract", "test_end_to_end", "test_pages_in_browser", "test_parts", "test_modes"),
+    *("test_again", "test_progress", "test_bad_input", "test_command_line", "test_attempts", "test_foreign_faults"),
 )
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Take two workers for each processor: every other test waits for servers that are slow on purpose."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the groups

@@ -161,7 +161,7 @@ class _Folder:
         result.stop = self._clock
         data = attr.asdict(result, filter=lambda _, value: value not in (None, [], ""))
         file = TEST_CASE_PATTERN.format(prefix=f"{PREFIX}{result.uuid}")
-        self.texts[f"{FOLDER}/{file}"] = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+        self.texts[f"{FOLDER}/{file}"] = json.dumps(data, ensure_ascii=False) + "\n"
 
 
 def _parameter(name: str, value: object) -> Parameter:

@@ -25,6 +25,7 @@ from conformance.runner.session import Session
 from conformance.suite.context import Run, Unmet, Violation, testing
 from conformance.suite.expectations import Caller, verifies
 from conformance.target.profile import Actor, profile_from
+from selftest.conftest import SHORT_RETRIES
 from selftest.proof.hostile import (
     BROKEN,
     GOOD,
@@ -323,6 +324,7 @@ def test_a_target_that_cannot_be_asked_at_all_ends_with_one_message_and_a_report
             "actors": {"maintainer": {"token": "secret"}},
             "fixtures": {"project": {"id": 1}},
             "limits": {"timeout_seconds": SHORT},
+            "retries": SHORT_RETRIES,
         }
         (tmp_path / "target.yaml").write_text(json.dumps(profile), encoding="utf-8")
         session = Session.prepare(Options(target=tmp_path / "target.yaml", out=tmp_path / "out"))

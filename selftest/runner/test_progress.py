@@ -171,7 +171,8 @@ def test_a_reader_that_has_gone_away_is_no_error() -> None:
 
 # -- the command -------------------------------------------------------------------------------------------------------
 
-AREA = ("run", "--area", "authentication", "--corpus", "none", "--seed", "7", "--max-examples", "1", "--out", "out")
+FEW = tuple(f"--requirement=authentication.{name}" for name in ("private-token-spelling", "empty-token-is-refused"))
+RUN = ("run", *FEW, "--corpus", "none", "--seed", "7", "--out", "out")
 
 
 @pytest.fixture
@@ -181,7 +182,7 @@ def shown(tmp_path: Path) -> Callable[..., str]:
 
     def run(*more: str, terminal: bool, **environment: str) -> str:
         arguments: dict[str, Any] = {"cwd": tmp_path, "env": {**kept, "TERM": "xterm", **environment}}
-        command = [sys.executable, "-m", "conformance", *AREA, *more]
+        command = [sys.executable, "-m", "conformance", *RUN, *more]
         if not terminal:
             return str(subprocess.run(command, capture_output=True, text=True, check=False, **arguments).stdout)
         return on_terminal(command, arguments)
