@@ -59,7 +59,7 @@ def ask(  # noqa: PLR0913, PLR0917 - the parts of a request
         answering.close()
         raise RuntimeError(f"{method} {path} waits for what does not come without a server")
     start, *rest = sent
-    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
+    found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in start["headers"]}
     return start["status"], found, b"".join(message["body"] for message in rest)
 
 
