@@ -124,7 +124,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--fuzz-seconds", type=float, default=10.0, help="time limit for the drawn cases of one operation")
     group.addoption("--concurrency", type=int, default=AT_ONCE, help="how many calls may be under way at once")
     group.addoption("--minutes", type=float, help="begin no test after so many minutes")
-    group.addoption("--max-requests", type=int, help="send so many requests at most")
+    group.addoption("--max-requests", type=int, help="send so many requests at most, beside the look at the profile")
     group.addoption("--max-rps", type=float, help="send so many requests a second at most")
     group.addoption("--baseline", type=Path, help="list of requirements that are known to fail, with reasons")
     group.addoption("--fail-on", choices=["any", "new"], default="any", help="which failures fail the run")

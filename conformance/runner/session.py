@@ -235,7 +235,7 @@ class Session:
 
     def _share(self, number: float | None) -> float | None:
         """Return what of a number for the whole run falls to this process."""
-        return None if number is None else number / self.options.workers
+        return None if number is None else number / self.beside
 
     def attempts(self) -> Attempts:
         """Return how often one test may run, and why it would run again."""
@@ -323,7 +323,6 @@ class Session:
         options, paced = self.options, self._paced(self.target)
         settings = paced.client_settings(options.concurrency, only_reads=options.read_only, run=self.name)
         self.run = Run(self.contract, paced, self.write, settings)
-        self.run.client.most_requests = self._share(options.max_requests)
         self._stack.callback(self.run.close)
         if self.keeps_record:
             self._stack.callback(when_terminated(self._terminate))
@@ -334,16 +333,17 @@ class Session:
                     self.contradicted = contradictions(self.target, self.run.client, self.options)
             self._take_precautions()
             look_for_absent(self.run, self.plan, self._write_at_once)
-        except (TargetError, TargetGoneError, RequestsSpentError) as error:
+        except (TargetError, TargetGoneError) as error:
             why = error if isinstance(error, TargetError) else TargetError(f"The run could not begin: {error}")
             self.stopped, self.could_not_run = str(why), True
             self.close()
             raise why from None
-        if not self.keeps_record:
-            return
-        self._compare_versions(self.target)
-        for text in undeclared(self.target, self.run.client):
-            self.write(Notice(text))
+        if self.keeps_record:
+            self._compare_versions(self.target)
+            for text in undeclared(self.target, self.run.client):
+                self.write(Notice(text))
+        share = self._share(options.max_requests)
+        self.run.client.most_requests = None if share is None else self.run.client.requests + share
 
     def _begun_record(self, profile: Profile, plan: Plan) -> Recorder:
         """Begin the record; with what came to a result in an earlier run, where this one goes on with it."""

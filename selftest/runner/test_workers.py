@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
     from conformance.results.record import TestOutcome
 
 #: Enough for tests to be shared out, and no more.
@@ -58,3 +61,24 @@ def test_workers_come_to_the_verdicts_of_one_process(
         ends[workers] = {end.test: end.outcome for end in record.tests}
     assert [number for number in numbers if verdicts[number] != verdicts["1"]] == []
     assert [number for number in numbers if ends[number] != ends["1"]] == []
+
+
+def test_workers_share_the_requests_that_a_run_may_send(tmp_path: Path) -> None:
+    most, sent = 200, Counter[str]()
+    service = prepared_service(version=VERSION, worlds=2)
+
+    def count(_: Route, request: Request, response: Response) -> Response:
+        agent = request.header("user-agent") or ""
+        sent["by tests" if "test tests/" in agent else "beside"] += 1
+        return response
+
+    service.transformers.append(count)
+    with EmbeddedServer(service) as server:
+        profile = profile_of(service, server.base_url, VERSION)
+        (tmp_path / "target.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+        options = ("--target", "target.yaml", *FEW, "--out", "out", "--workers", "2", "--max-requests", str(most))
+        outcome = run_conformance("run", *options, cwd=tmp_path)
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "Nothing failed, but the requests of --max-requests were spent." in outcome.text
+    # Beyond them a test only cleans up.
+    assert most / 2 <= sent["by tests"] < most * 1.2, sent

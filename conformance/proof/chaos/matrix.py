@@ -31,7 +31,11 @@ CALM = "calm"
 _OFTEN, _RARELY, _THROUGH_FAULTS = 1 / 50, 1 / 1000, 1 / 100
 #: How much of what is owed is verified at least where one call in fifty is disturbed.
 _SHARE = 0.95
-_DRAWN = ("--max-examples=3",)
+#: No cell goes on for longer, so that it can be told how long all of them may take.
+_MOST_MINUTES = 12
+#: What cells take on two cores, on average.
+_USUAL_SECONDS = 70
+_DRAWN = ("--max-examples=3", f"--minutes={_MOST_MINUTES}")
 #: Where every answer comes late: the whole suite would take hours.
 _LATE_AREA = ("--area=job-token-scope",)
 _VARIANTS = ("hides-what-it-refuses", "always-200", "unprocessable-problems")
@@ -90,12 +94,15 @@ def run_all(
     found: list[CellResult] = []
     started = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for first in range(0, len(keys), workers):
+        cells = [pool.submit(run_key, key) for key in keys]
+        for done in as_completed(cells):
+            if done.cancelled():
+                continue
+            found.append(done.result())
+            tell(found[-1])
             if seconds is not None and time.monotonic() - started > seconds:
-                break
-            for done in as_completed([pool.submit(run_key, key) for key in keys[first : first + workers]]):
-                found.append(done.result())
-                tell(found[-1])
+                for cell in cells:
+                    cell.cancel()
     return found
 
 
@@ -142,13 +149,19 @@ def main(  # noqa: PLR0913 - the options of a command
     if seconds is not None:
         random.Random(sample).shuffle(keys)  # noqa: S311 - a sample is no secret
     possible = [(CALM, 0.0, "reference"), *keys]
+    numbers = iter(range(1, len(possible) + 1))
+    most = -(-len(possible) // workers) * _MOST_MINUTES
+    click.echo(
+        f"{len(possible)} cells in {workers} processes: {_USUAL_SECONDS * len(possible) / workers / 60:.0f} minutes "
+        f"on two cores, and {most} at most."
+    )
 
     def tell(one: CellResult) -> None:
         state = "fine " if is_as_promised(one) else "ALARM"
         words = f"{one.kind} {one.rate:g} {one.subject}"
         click.echo(
-            f"{state}  {words:60}  {one.verdict}  {one.share:.1%} verified, {len(one.failures)} failed, "
-            f"{len(one.unstable)} unstable, {len(one.leftovers)} left  {one.seconds} s"
+            f"{next(numbers):3} of {len(possible)}  {state}  {words:60}  {one.verdict}  {one.share:.1%} verified, "
+            f"{len(one.failures)} failed, {len(one.unstable)} unstable, {len(one.leftovers)} left  {one.seconds} s"
         )
 
     found = run_all(possible, workers, seconds, tell)
