@@ -106,8 +106,8 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
     "--max-requests",
     type=click.IntRange(1),
     metavar="N",
-    help="Send so many requests at most, beside the look at the profile and what puts things back. What was not reached "
-    "then is not tested, and the run is incomplete.",
+    help="Send so many requests at most, beside the look at the profile and what puts things back. What was not "
+    "reached then is not tested, and the run is incomplete.",
 )
 @click.option(
     "--max-rps", type=click.FloatRange(0, min_open=True), metavar="N", help="Send so many requests a second at most."

@@ -68,7 +68,8 @@ def run_key(key: Key) -> CellResult:
     subject = Subject(
         name, fault.ground.choices or Choices(), {}, (fault.apply,), fault.version, dict(fault.ground.features)
     )
-    return run_cell(Cell(kind, rate, subject, (*_DRAWN, "--include=slow", f"--requirement={fault.requirement}")))
+    options = ("--include=slow", f"--requirement={fault.requirement}", "--force")
+    return run_cell(Cell(kind, rate, subject, (*_DRAWN, *options)))
 
 
 def is_fault(result: CellResult) -> bool:
