@@ -119,6 +119,8 @@ class _Restoring:
     def _bring_back(self, thing: Thing, by: str, key: Any, values: dict[str, Any]) -> str | None:
         if thing.restored.add is None:
             return "no operation brings it back"
+        if thing.restored.remove is None:  # whatever came instead would stay, every time
+            return "the service took it away itself, and no operation does"
         return self._states.write(thing, thing.restored.add, self._whole(thing, key, values), entry=key, first=by)
 
     def _change(self, thing: Thing, by: str, key: Any, was: dict[str, Any], now: dict[str, Any]) -> str | None:

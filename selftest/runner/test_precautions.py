@@ -142,6 +142,27 @@ def test_what_every_operation_changes_is_put_back(
     assert all(path.startswith("/groups/") for path in changed)
 
 
+def test_what_a_service_takes_away_itself_is_not_brought_back_where_it_would_stay(
+    profile: Profile, tmp_path: Path
+) -> None:
+    """A rule for any approver takes the place of the one that was there: another rule in its stead would stay too."""
+    owner, precautions = profile.actors["owner"], Precautions.of(profile, None, tmp_path, "run")
+    with in_a_test(profile) as test, Client(profile.client_settings()) as beside:
+
+        def rules(path: str) -> list[str]:
+            return [rule["rule_type"] for rule in json.loads(beside.send(owner, "GET", path).body)]
+
+        paths = [f"/groups/{spot.number}/approval_rules" for spot in Spots(profile).all if spot.level == "group"]
+        path = next(path for path in paths if rules(path) == ["any_approver"])
+        assert list(precautions.begin([0], restores=True)) == []
+        precautions.keep_ledger(test.run, 0)
+        body = {"name": "conformance-1", "approvals_required": 1, "rule_type": "any_approver"}
+        test.run.client.send(owner, "POST", path, json_body=body)
+        left = precautions.put_back()
+        precautions.release()
+        assert rules(path) == ["any_approver"], left
+
+
 @pytest.mark.parametrize(
     ("signal_sent", "code", "word"),
     [(signal.SIGINT, ExitCode.INTERRUPTED, "interrupted"), (signal.SIGTERM, ExitCode.TERMINATED, "terminated")],
