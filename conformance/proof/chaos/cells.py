@@ -190,6 +190,8 @@ def _outages(cell: Cell, proxy: Proxy, server: EmbeddedServer) -> contextlib.Abs
     def come_back() -> None:
         if span.forgets:
             server.serve(cell.subject.made())
+            # Rules that nobody made are numbered when they are first read, so they are read in the same order again.
+            readings(server.service, server.base_url)
 
     return Outages(proxy, span.every, span.lasting, come_back)
 
