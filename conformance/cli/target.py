@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
@@ -25,9 +26,11 @@ from conformance.target.mending import mend
 from conformance.target.names import TABLE
 from conformance.target.preflight import RoleProof, overstated, preflight, prove_roles, undeclared
 from conformance.target.profile import profile_from_yaml
+from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
 from conformance.target.provisioning.discover import Discovery
-from conformance.target.provisioning.files import Made
+from conformance.target.provisioning.files import Made, SecretsFile
+from conformance.target.provisioning.program import without_secrets
 from conformance.target.readings import Finding, State
 from conformance.target.trials import not_probed, try_writes
 from conformance.target.version import resolved
@@ -85,7 +88,10 @@ def _discover(file: Path) -> int:
             found = discovery.fill()
         except RefusedError as error:
             raise TargetError(f"Nothing can be found out on {profile.base_url}: {error}.") from error
-    click.echo(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True), nl=False)
+    shown = _shareable(data, file)
+    click.echo(yaml.safe_dump(shown, sort_keys=False, width=110, allow_unicode=True), nl=False)
+    if "secrets" in shown and "secrets" not in data:
+        click.echo(f"The tokens went to {file.with_name(shown['secrets'])}: save the profile beside it.", err=True)
     if discovery.perhaps:
         click.echo("# These have no rules. Move below `fixtures:` what nobody has ever changed a setting of:")
         click.echo("\n".join(f"# {line}" for name, value in discovery.perhaps.items() for line in as_yaml(name, value)))
@@ -103,6 +109,15 @@ def _discover(file: Path) -> int:
         err=True,
     )
     return ExitCode.CONFORMANT if found else ExitCode.INCOMPLETE
+
+
+def _shareable(data: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Return a profile without its tokens, which go to a file beside it: nothing that is printed holds a secret."""
+    if all(str(actor["token"]).startswith("${") for actor in data["actors"].values()):
+        return data
+    name = data.get("secrets", f"{file.stem}.secrets.env")
+    with closing(SecretsFile(file.with_name(name))) as secrets:
+        return without_secrets({**data, "secrets": name}, PREFIX, secrets)
 
 
 def _check(file: Path, *, fix: bool, as_json: bool) -> int:

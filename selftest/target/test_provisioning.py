@@ -18,15 +18,19 @@ import pytest
 import yaml
 
 from conformance.errors import TargetError
+from conformance.http.client import Client
+from conformance.http.settings import ClientSettings
+from conformance.proof.chaos.kinds import Disturbed
+from conformance.proof.chaos.proxy import Proxy
 from conformance.proof.variants import VARIANTS, Variant
-from conformance.reference import Service, create_service
+from conformance.reference import EmbeddedServer, Service, create_service
 from conformance.target.embedded import directly, prepared_service
 from conformance.target.names import FIXTURES
 from conformance.target.profile import load_profile
 from conformance.target.provisioning import Order, Provisioned, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.blueprint import Blueprint
-from conformance.target.provisioning.calls import Answer, Body, Calls, NotOursError, Way
+from conformance.target.provisioning.calls import Answer, Body, Calls, NotOursError, Way, by_http
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_hand, profile_data
@@ -172,6 +176,24 @@ def test_sweeping_leaves_a_service_as_it_was() -> None:
     assert reads(bench) != before
     removals = sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
     assert not [removal for removal in removals if removal.problem]
+    assert reads(bench) == before
+
+
+@pytest.mark.parametrize(("kind", "share", "seed"), [("gateway", 0.02, 1), ("gateway", 0.1, 4), ("mixed", 0.02, 5)])
+def test_a_network_that_fails_leaves_nothing_behind_a_sweep(kind: str, share: float, seed: int) -> None:
+    bench = Bench()
+    before = reads(bench)
+    with (
+        EmbeddedServer(bench.service) as server,
+        Proxy(server.port, Disturbed(kind, share), seed) as proxy,
+        Client(ClientSettings(base_url=proxy.base_url)) as client,
+    ):
+        calls = Calls(by_http(client), bench.made)
+        order = replace(bench.order(), base_url=proxy.base_url, at_once=4)
+        assert provision(order, calls, bench.secrets).refused == {}
+        removals = sweep(calls, bench.administrator, "conformance", lambda _: None)
+    assert proxy.done[kind]
+    assert [removal for removal in removals if removal.problem] == []
     assert reads(bench) == before
 
 

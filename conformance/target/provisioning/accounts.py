@@ -129,7 +129,7 @@ class Accounts:
             if is_ours(entry) and not entry.get("revoked") and user_id in {None, entry.get("user_id")}
         ]
         for entry in lost:
-            self.calls.send(self.administrator, "DELETE", f"{place}/{entry['id']}")
+            self.calls.remove(self.administrator, f"{place}/{entry['id']}")
         return lost
 
 

@@ -22,6 +22,8 @@ Entry = dict[str, Any]
 
 _PAGE_LENGTH = 100
 _MOST_PAGES = 500
+#: How often more a call is sent that may be done twice, where no answer comes.
+_AGAIN = 4
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 #: What a target answers for a moment only: a repository or a path that is not ready yet, or no longer.
 MOMENTARY = frozenset({None, 400, 404, 409, 422})
@@ -98,13 +100,25 @@ class Calls:
         self._patience = patience_seconds
 
     def get(self, token: str, path: str, **query: Any) -> Answer:
-        """Read something."""
-        return self._way(token, "GET", path, query, None)
+        """Read something: it is sent again where no answer comes, so that nothing that exists is made once more."""
+        return self._answered(token, "GET", path, query)
 
     def find(self, token: str, path: str, **query: Any) -> Entry | None:
         """Read something that may not exist; None when it is not there, or not to be seen."""
         answer = self.get(token, path, **query)
         return answer.entry if answer.is_served and answer.entry else None
+
+    def remove(self, token: str, path: str) -> Answer:
+        """Delete something: sent again where no answer comes, as what is gone does not go twice."""
+        return self._answered(token, "DELETE", path, {})
+
+    def _answered(self, token: str, method: str, path: str, query: Body) -> Answer:
+        answer = self._way(token, method, path, query, None)
+        for _ in range(_AGAIN):
+            if answer.status is not None:
+                break
+            answer = self._way(token, method, path, query, None)
+        return answer
 
     def send(self, token: str, method: str, path: str, body: Body | None = None) -> Answer:
         """Change something."""

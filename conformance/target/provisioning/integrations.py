@@ -78,7 +78,7 @@ class Trial:
         switches = (*kind.flags, *kind.events)
         on = self._shown_after(kind, {**kind.optional, **dict.fromkeys(switches, True)}, active=True)
         off = self._shown_after(kind, dict.fromkeys(switches, False), active=False)
-        self.calls.send(self.token, "DELETE", f"{self.path}/{kind.slug}")
+        self.calls.remove(self.token, f"{self.path}/{kind.slug}")
         has = {name for name, value in kind.optional.items() if on.get(name) == value or name in kind.secrets}
         has |= {name for name in switches if on.get(name) is True and off.get(name) is False}
         return _entry(kind, has, switchable=on.get("active") is True and off.get("active") is False)

@@ -53,7 +53,8 @@ def provided_by(command: Sequence[str], request: Data) -> Data:
             command, input=json.dumps(request), capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise UsageError(f"Cannot run {name}: {error.strerror or error}.") from error
+        hint = f" Is it executable (chmod +x {name})?" if isinstance(error, PermissionError) else ""
+        raise UsageError(f"Cannot run {name}: {error.strerror or error}.{hint}") from error
     if done.returncode:
         said = "\n".join(done.stderr.strip().splitlines()[-_SHOWN_OF_ERRORS:])
         raise UsageError(f"{name} ended with {done.returncode}, so there is no profile. It said:\n{said or 'nothing'}")

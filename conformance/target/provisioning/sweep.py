@@ -77,7 +77,7 @@ class _Sweeper:
 
     def _remove_group(self, group: Entry, path: str) -> Removal:
         place = f"/groups/{group['id']}"
-        answer = self.calls.send(self.administrator, "DELETE", place)
+        answer = self.calls.remove(self.administrator, place)
         # Some only mark a group at first, under another path, and want to be told once more.
         left = self.calls.find(self.administrator, place)
         if left and (left.get("marked_for_deletion_on") or left.get("marked_for_deletion")):
@@ -92,9 +92,9 @@ class _Sweeper:
 
     def _remove_user(self, user: Entry) -> Removal:
         place = f"/users/{user['id']}"
-        answer = self.calls.send(self.administrator, "DELETE", f"{place}?hard_delete=true")
+        answer = self.calls.remove(self.administrator, f"{place}?hard_delete=true")
         if not answer.is_served and self.calls.find(self.administrator, place):
-            answer = self.calls.send(self.administrator, "DELETE", place)
+            answer = self.calls.remove(self.administrator, place)
         return self._result(f"user {user.get('username')}", place, answer)
 
     def _result(self, what: str, place: str, answer: Answer) -> Removal:
