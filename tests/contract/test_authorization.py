@@ -42,13 +42,15 @@ from conformance.suite.expectations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.suite import Fixture, Operation
 
 
 #: Some services do in the background what they have answered.
 CHANGE_SECONDS = 5
+#: Who makes once more a call that somebody else has just made.
+UNCHANGING = "developer"
 
 
 @pytest.mark.every_operation(
@@ -134,6 +136,7 @@ def test_who_lacks_the_role_is_refused_and_changes_nothing(operation: Operation)
         before = prepared.state()
         control = prepared.sent_by(served_caller(operation))
         shows_change = prepared.state() != before
+        refuse_what_is_so(prepared, control)
         prepared.again()
         for requirement, actors in cells(operation.refused).items():
             for name in actors:
@@ -157,7 +160,7 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     with held_against([requirement], go_on=True):
         states.append(prepared.state())
         found.append(prepared.sent_by(caller))
-        found += [call.sent_by(caller) for call in [*in_other_forms(prepared), *inside(prepared, caller)]]
+        found += [call.sent_by(caller) for call in [*in_other_forms(prepared), *elsewhere(prepared, caller)]]
         is_served = any(called.is_served for called in found)
         # Who is served has a right too many: what the text says of refusals is only to blame where one was meant.
         is_refusal = not is_served or (shows_change and prepared.state() == states[0])
@@ -181,6 +184,15 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
         prepared.again()
 
 
+def refuse_what_is_so(prepared: Arranged, control: Answer) -> None:
+    """Whoever lacks the role is refused as well where the call would change nothing: another one has just made it."""
+    lacking = {name: requirement for requirement, names in cells(prepared.operation.refused).items() for name in names}
+    if prepared.operation.is_read or UNCHANGING not in lacking:
+        return
+    with held_against([lacking[UNCHANGING]], go_on=True):
+        prepared.sent_by(caller_named(UNCHANGING)).must_be_refused(beside=control)
+
+
 def in_other_forms(prepared: Arranged) -> list[Prepared]:
     """Return the call as it may also be made: by the path, with its parameters in the query, of a later page."""
     call, by_path = prepared.call, prepared.by_path
@@ -193,33 +205,37 @@ def in_other_forms(prepared: Arranged) -> list[Prepared]:
     return forms
 
 
-#: What tells that somebody below the role has no more of it further inside: a read that the same role is needed for.
+#: What tells that somebody below the role has no more of it in another place: a read that the same role is needed for.
 WITNESSES = {
-    "projects": ("subgroup_project", "merge_request_approval_setting", "getProjectApprovalSettings"),
-    "groups": ("subgroup", "merge_request_approval_setting", "getGroupApprovalSettings"),
+    "projects": ("merge_request_approval_setting", "getProjectApprovalSettings"),
+    "groups": ("merge_request_approval_setting", "getGroupApprovalSettings"),
 }
+#: The places: what lies further inside, and what everybody may see, where no role is needed to find it.
+ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup",)}
 BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
 
 
-def inside(prepared: Arranged, caller: Caller) -> list[Prepared]:
+def elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
     """
-    Return the call for the project or group that lies further inside, by its path.
+    Yield the call for a project or group that lies further inside, and reads of a public project, by the path.
 
     The profile need not say who is who there: it is left alone unless the caller is refused something there that takes
     the role, and somebody else is served the same.
     """
-    operation = prepared.operation
-    name, below, witness = WITNESSES.get(operation.path.split("/")[1], ("", "", operation.id))
-    nested = next(iter(current_run().profile.fixtures.get(name, ())), None)
+    operation, kind = prepared.operation, prepared.operation.path.split("/")[1]
+    below, witness = WITNESSES.get(kind, ("", operation.id))
     owner = next((entry for entry in operation.parameters if entry.place == "path" and entry.name == "id"), None)
-    if witness == operation.id or caller.name not in BELOW_EVERY_ROLE or owner is None or nested is None:
-        return []
-    path = Path(f"/{operation.path.split('/')[1]}/{nested.id}") / below
-    if not (
-        nested.get("path") and caller.get(path).exchange.is_refusal and served_caller(operation).get(path).is_served
-    ):
-        return []
-    return [prepared.call.having(owner, nested["path"])]
+    if witness == operation.id or caller.name not in BELOW_EVERY_ROLE or owner is None:
+        return
+    for name in ELSEWHERE[kind]:
+        place = next(iter(current_run().profile.fixtures.get(name, ())), None)
+        # What is public is no more so for those who are known elsewhere, and writes take a role everywhere.
+        in_question = name != "public_project" or (operation.is_read and caller.name == "outsider")
+        if place is None or not place.get("path") or not in_question:
+            continue
+        path = Path(f"/{kind}/{place.id}") / below
+        if caller.get(path).exchange.is_refusal and served_caller(operation).get(path).is_served:
+            yield prepared.call.having(owner, place["path"])
 
 
 def shape(answer: Answer) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.suite import Operation
+    from conformance.suite.arrange import Prepared
 
 RULE = "approval_rule_id"
 #: What is held against an operation that takes the rule of somebody else for one of its own.
@@ -72,6 +73,19 @@ def rules_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[Rule]:
             yield rule
 
 
+def calls_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[tuple[Rule, Prepared]]:
+    """Yield what names the rule of somebody else: one made elsewhere, and from inside a group one of that group."""
+    parameters = {entry.name: entry for entry in prepared.operation.parameters}
+    for rule in rules_of_others(prepared, stack):
+        yield rule, prepared.call.having(parameters[RULE], rule.number)
+    if prepared.operation.path.startswith("/groups/"):
+        own = Rule(prepared)
+        for nested in current_run().profile.fixtures.get("subgroup", ())[:1]:
+            with suppress(NotTested, Unmet):
+                if own.number not in prepared.keeper.list(f"/groups/{nested.id}/approval_rules").ids():
+                    yield own, prepared.call.having(parameters["id"], nested.id)
+
+
 @pytest.mark.every_operation(
     where=lambda operation: takes_part(operation) and operation.id in OF_OTHERS,
     requirements=lambda operation: claims_of(OF_OTHERS[operation.id]),
@@ -79,13 +93,12 @@ def rules_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[Rule]:
 def test_a_rule_is_found_only_where_it_belongs(operation: Operation) -> None:
     """Deleting what is not there may succeed; what matters then is that the rule stays where it is."""
     caller = served_caller(operation)
-    parameter = next(entry for entry in operation.parameters if entry.name == RULE)
     with ExitStack() as stack:
         prepared = stack.enter_context(arranged(operation))
         tried = False
-        for rule in rules_of_others(prepared, stack):
+        for rule, call in calls_of_others(prepared, stack):
             before = rule.shown()
-            answer = prepared.call.having(parameter, rule.number).sent_by(caller)
+            answer = call.sent_by(caller)
             with held_against([OF_OTHERS[operation.id]], go_on=True):
                 tried = True
                 if operation.method == "DELETE":

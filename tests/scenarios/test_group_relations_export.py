@@ -151,12 +151,20 @@ def test_the_status_of_one_relation_shows_no_other(export: Export) -> None:
         form = "an array" if isinstance(answer.json, list) else "the bare entry"
         observe("group-relations-export.status.filtered-form", f"the status of one relation is {form}")
     with verifies("group-relations-export.status.unknown-relation"):
-        unknown = export.caller.get(export.path / "status", relation=NO_RELATION).must_not_break()
-        foreign = set(relations_in(unknown.json)) - {None, NO_RELATION} if unknown.is_served else set()
-        must(not foreign, "no entry of another relation", f"entries of {foreign}", unknown.exchange)
+        if export.relation[:-1] not in {"", *relations}:
+            must_show_no_other(export, export.relation[:-1])
+        unknown = must_show_no_other(export, NO_RELATION)
     observe(
         "group-relations-export.status.unknown-relation-answer", f"an unknown relation is answered {unknown.status}"
     )
+
+
+def must_show_no_other(export: Export, name: object) -> Answer:
+    """Expect that the status of what is named shows nothing of another name."""
+    answer = export.caller.get(export.path / "status", relation=str(name)).must_not_break()
+    foreign = set(relations_in(answer.json)) - {None, name} if answer.is_served else set()
+    must(not foreign, f"no entry of another relation than {name}", f"entries of {foreign}", answer.exchange)
+    return answer
 
 
 def relations_in(status: object) -> list[object]:

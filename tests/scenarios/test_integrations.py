@@ -14,6 +14,7 @@ from conformance.suite.arrange.integrations import (
     borrowed,
     distinctive,
     entries,
+    every_integration,
     given_disabled,
     given_set_up,
     has,
@@ -61,11 +62,20 @@ def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator
 
 @pytest.fixture
 def pair(maintainer: Caller, project: Fixture, integrations: tuple[Fixture, ...]) -> Iterator[tuple[Fixture, Fixture]]:
-    """Two integrations that are not set up, and are left as they were found; the first takes push_events."""
+    """
+    Two integrations that are not set up, and are left as they were found; the first takes push_events.
+
+    The second is as much like it as the profile has one: those are the likeliest to get into each other's way.
+    """
     first = offering(integrations, "push_events")
-    second = next(other for other in integrations if slug_of(other) != slug_of(first))
+    others = [other for other in every_integration(integrations) if slug_of(other) != slug_of(first)]
+    second = max(others, key=partial(in_common, first))
     with borrowed(maintainer, integrations_path(maintainer, project), first, second):
         yield first, second
+
+
+def in_common(one: Fixture, other: Fixture) -> int:
+    return sum(name in (one.get(where) or ()) for where in ("parameters", "events") for name in other.get(where) or ())
 
 
 # -- setting up, changing, disabling -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on
+from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, given, given_field, must, verifies
 
 if TYPE_CHECKING:
@@ -29,8 +30,12 @@ def test_the_entry_of_a_project_describes_it(
 ) -> None:
     """Targets have a repository, so that their entries must name a default branch."""
     targets = allowlist_projects[:2]
-    with PROJECTS.borrowed(maintainer, project, targets):
+    inside = current_run().profile.fixtures.get("subgroup_project", ())[:1]
+    with PROJECTS.borrowed(maintainer, project, (*targets, *inside)):
+        # Who may put a project on the list that lies further inside is open.
+        taken = [one for one in inside if maintainer.post(PROJECTS.of(project), PROJECTS.body(one.id)).is_served]
         entries = added_entries(maintainer, PROJECTS, project, targets)
+        deeper = [entry for one in taken for entry in maintainer.list(PROJECTS.of(project)).having(id=one.id)]
     with verifies("job-token-scope.project-entry.describes-target", go_on=True):
         for entry, target in zip(entries, targets, strict=True):
             must_show(entry, "path_with_namespace", given_field(target, "path", str))
@@ -42,7 +47,7 @@ def test_the_entry_of_a_project_describes_it(
         branch = entries[0].get("default_branch")
         must(isinstance(branch, str) and bool(branch), "default_branch as text", repr(branch))
     with verifies("job-token-scope.project-entry.is-of-one-project"):
-        for entry in entries:
+        for entry in (*entries, *deeper):
             must_be_of_one_project(entry)
         for name in ("path_with_namespace", "name_with_namespace", "web_url", "http_url_to_repo", "ssh_url_to_repo"):
             first, second = (entry.get(name) for entry in entries)

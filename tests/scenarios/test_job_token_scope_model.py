@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +23,8 @@ from conformance.suite.arrange.job_token_scope import (
     listed_if_readable,
     scope_path,
 )
-from conformance.suite.expectations import Caller, given, must, verifies
+from conformance.suite.expectations import Caller, given, must, unchanged, verifies
+from conformance.suite.expectations.words import settles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -169,3 +172,24 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
                 must(shown == self.limit, f"inbound_enabled = {self.limit}", f"inbound_enabled = {shown}")
 
     return JobTokenScope
+
+
+def test_adding_to_the_lists_leaves_the_limit_off(
+    maintainer: Caller,
+    project: Fixture,
+    allowlist_projects: tuple[Fixture, ...],
+    allowlist_groups: tuple[Fixture, ...],
+) -> None:
+    """Whether entries are taken while it is off is open, and so is whether it can be switched off from 18.0 on."""
+    limit, settings = partial(limit_of, maintainer, project), scope_path(project)
+    lists = {PROJECTS: allowlist_projects[:1], GROUPS: allowlist_groups[:1]}
+    with ExitStack() as stack:
+        for allowlist, targets in lists.items():
+            stack.enter_context(allowlist.borrowed(maintainer, project, targets))
+        stack.enter_context(limit_kept(maintainer, project))
+        if maintainer.patch(settings, {"enabled": False}).is_served and limit():
+            settles(lambda: not limit())
+        with verifies("job-token-scope.leaves-the-rest"):
+            for allowlist, (target,) in lists.items():
+                with unchanged(limit, "the limit"):
+                    maintainer.post(allowlist.of(project), allowlist.body(target.id)).must_not_break()

@@ -263,6 +263,8 @@ def test_a_conflict_about_the_commit_changes_nothing(
         verifies("merge-request-approvals.approve.other-sha-changes-nothing"),
         unchanged(approvals, "approved_by and approvals_left"),
     ):
+        # Who approved before keeps that as well, whatever a second approval is answered with.
+        second_approver.post(joint_review / "approve", {"sha": OTHER_SHA})
         conflict = approver.post(joint_review / "approve", {"sha": OTHER_SHA})
         given(conflict.status == 409, "the other commit is no conflict")
 

@@ -122,20 +122,27 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
     )
 
 
-def test_a_rule_of_another_project_is_not_copied(
-    merge_request_rules: Path, project_rule: Rule, sibling_project: Fixture, maintainer: Caller, approver: Caller
+def test_no_rule_but_one_of_the_project_is_copied(
+    merge_request_rules: Path,
+    project_rule: Rule,
+    project: Fixture,
+    sibling_project: Fixture,
+    maintainer: Caller,
+    approver: Caller,
 ) -> None:
-    """For the project of the merge request it does not exist, whatever is known of it elsewhere."""
+    """A rule of another project or of the merge request itself is none of the project, whatever its number."""
     sent, theirs = {"name": fresh_name(), "approvals_required": 2}, project_path(sibling_project) / "approval_rules"
     with rules_put_back(maintainer, theirs):
-        foreign = created(maintainer, theirs, user_ids=[user_id(approver)])
+        foreign = [created(maintainer, path, user_ids=[user_id(approver)]) for path in (theirs, merge_request_rules)]
         maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
+        known = maintainer.list(project_path(project) / "approval_rules").ids()
         with verifies("merge-request-approvals.rules.copy.unknown-project-rule"):
-            answer = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": foreign["id"]})
-            answer.must_not_break()
-            made = essence(rule_in(answer)) if answer.is_served else {"name": None, "users": []}
-            is_copy = made["name"] == foreign["name"] or user_id(approver) in made["users"]
-            must(not is_copy, "no copy of another project's rule", str(made), answer.exchange)
+            for rule in [rule for rule in foreign if rule["id"] not in known]:
+                answer = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": rule["id"]})
+                answer.must_not_break()
+                made = essence(rule_in(answer)) if answer.is_served else {"name": None, "users": []}
+                is_copy = made["name"] == rule["name"] or user_id(approver) in made["users"]
+                must(not is_copy, "no copy of what is no rule of the project", str(made), answer.exchange)
 
 
 # -- what keeps apart --------------------------------------------------------------------------------------------------

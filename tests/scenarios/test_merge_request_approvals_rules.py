@@ -152,8 +152,9 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
         rule = created(maintainer, merge_request_rules, usernames=[username(second_approver)])
         must_name(maintainer, merge_request_rules, rule, [second], [])
     with verifies("merge-request-approvals.rules.create.user-ids-and-usernames"):
-        rule = created(maintainer, merge_request_rules, user_ids=[first], usernames=[username(second_approver)])
-        must_name(maintainer, merge_request_rules, rule, [first, second], [])
+        names = [username(maintainer), username(second_approver)]
+        rule = created(maintainer, merge_request_rules, user_ids=[first], usernames=names)
+        must_name(maintainer, merge_request_rules, rule, [first, second, user_id(maintainer)], [])
 
 
 def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(

@@ -192,15 +192,16 @@ def test_usernames_name_users_beside_those_named_by_number(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    first, second = user_id(approver), user_id(second_approver)
+    first, second, third = user_id(approver), user_id(second_approver), user_id(maintainer)
+    both_names = [username(maintainer), username(second_approver)]
     by_name = created(maintainer, project_rules, usernames=[username(second_approver)])
     given_owed(maintainer, bool(numbers(by_name, "users")), "usernames, which came with 15.8")
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.create.usernames"):
         by_id(maintainer, project_rules, by_name["id"]).must_name(users=[second])
     with verifies("project-approval-rules.create.user-ids-and-usernames", go_on=True):
-        both = created(maintainer, project_rules, user_ids=[first], usernames=[username(second_approver)])
-        by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second])
-    rule = created(maintainer, project_rules, user_ids=[user_id(maintainer)])
+        both = created(maintainer, project_rules, user_ids=[first], usernames=both_names)
+        by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third])
+    rule = created(maintainer, project_rules, user_ids=[third])
     sent = {"user_ids": [first], "usernames": [username(second_approver)], "group_ids": []}
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.update.usernames"):
         maintainer.put(

@@ -11,15 +11,18 @@ from conformance.suite.arrange.reviews import (
     Rule,
     approvals_put_back,
     created,
+    fresh_name,
     given_in_profile,
     given_open,
     merge_request_path,
+    rule_in,
     rules_put_back,
     state_of,
     status_of,
     user_id,
     username,
 )
+from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, given, must, verifies, whole_number
 
 if TYPE_CHECKING:
@@ -171,10 +174,18 @@ def test_a_group_is_named_whole(
         group.id: given_in_profile(group.get("path"), "path", group.name)
         for group in (approver_group, second_approver_group)
     }
+    # Whether a group inside another is taken for an approver is open; where it is, it is named by its whole path.
+    inside = {one.id: one["path"] for one in current_run().profile.fixtures.get("subgroup", ())[:1] if one.get("path")}
+    sent = {"name": fresh_name(), "approvals_required": 1, "group_ids": list(inside)}
+    nested = maintainer.post(project_rules, sent) if inside else None
     rule = created(maintainer, project_rules, group_ids=list(paths))
     shown = [*(rule.get("groups") or ()), *(maintainer.read(project_rules / rule["id"]).get("groups") or ())]
     named = [group for group in shown if isinstance(group, dict) and group.get("id") in paths]
     given(len(named) >= len(paths), "the rule does not show its groups")
+    if nested and nested.is_served:
+        found = rule_in(nested).get("groups") or ()
+        named += [group for group in found if isinstance(group, dict) and group.get("id") in inside]
+        paths |= inside
     with verifies("records.group-reference.one-group"):
         for group in named:
             path = paths[group["id"]]
@@ -183,6 +194,7 @@ def test_a_group_is_named_whole(
                 f"group {group['id']} as {path}",
                 f"full_path = {group.get('full_path')}",
             )
+            must((group.get("parent_id") is None) == ("/" not in path), f"a parent_id as {path} has", str(group))
 
 
 # -- protected branches ------------------------------------------------------------------------------------------------
