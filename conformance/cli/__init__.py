@@ -79,13 +79,18 @@ for _command in (
     lint_traffic,
 ):
     commands.add_command(_command)
+    for _option in _command.params:
+        if isinstance(_option, click.Option):
+            # By the name that an operator writes: click itself would take that of the argument of the function.
+            _name = max(_option.opts, key=len).strip("-").replace("-", "_")
+            _option.envvar = f"CONFORMANCE_{_command.name}_{_name}".replace("-", "_").upper()
 
 
 def main() -> None:
     """Run the command line; every foreseeable mistake ends with one message and its exit code."""
     sys.stdout, sys.stderr = GuardedStream(sys.stdout), GuardedStream(sys.stderr)
     try:
-        code = commands.main(standalone_mode=False, auto_envvar_prefix="CONFORMANCE")
+        code = commands.main(standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(ExitCode.USAGE)

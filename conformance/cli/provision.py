@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from contextlib import closing
@@ -13,6 +14,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from conformance.cli.numbers import Number
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from conformance.target.provisioning.profiles import ByHand, Data
 
+_PREFIX = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?")
 _HEADING = """\
 # Made by `conformance provision`. Tokens and passwords are in {secrets}; this file holds none and may be shared.
 # Check it with `conformance target --check {name}`, test with `conformance run --target {name}`.
@@ -55,9 +58,7 @@ _HEADING = """\
 @click.option("--worlds", type=click.IntRange(1, 64), default=1, show_default=True, help="Complete sets to make.")
 @click.option("--out", type=click.Path(path_type=Path), default="target.yaml", show_default=True, help="The profile.")
 @click.option("--prefix", default=PREFIX, show_default=True, help="What the names of all that is made begin with.")
-@click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="Most calls a second. No limit by default."
-)
+@click.option("--rate", type=Number(0, min_open=True), metavar="N", help="Most calls a second. No limit by default.")
 @click.option("--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls at once.")
 def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     base_url: str,
@@ -78,8 +79,12 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     Ends with 0, or with 6 when the service refused to make something that the calls should make.
     """
     address = base_url_from(base_url, "--base-url")
+    if not _PREFIX.fullmatch(prefix):
+        raise UsageError(f"--prefix '{prefix}' must be letters, digits and dashes: users and groups are named by it.")
+    if out.is_dir():
+        raise UsageError(f"Cannot write the profile {out}: it is a folder. Name a file.")
     if program is not None:
-        return _by_program(shlex.split(program), address, worlds, prefix, out)
+        return _by_program(_words(program), address, worlds, prefix, out)
     if admin_token_file is None:
         raise UsageError(
             "Name the file with an administrator's token: --admin-token-file FILE. Without one, `conformance target "
@@ -110,6 +115,16 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     _say_what_is_left(by_hand(data), done.refused)
     click.echo(f"\nTest it with: conformance run --target {out}" + (f" --workers {worlds}" if worlds > 1 else ""))
     return ExitCode.INCOMPLETE if done.refused else ExitCode.CONFORMANT
+
+
+def _words(program: str) -> list[str]:
+    try:
+        words = shlex.split(program)
+    except ValueError as error:
+        raise UsageError(f"--with {program}: {error}.") from error
+    if not words:
+        raise UsageError("--with must name a program.")
+    return words
 
 
 def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str, out: Path) -> int:

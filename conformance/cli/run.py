@@ -13,6 +13,7 @@ import click
 import pytest
 from click.core import ParameterSource
 
+from conformance.cli.numbers import Number
 from conformance.cli.several import run_each
 from conformance.cli.watch import watch as watch_runs
 from conformance.contract import Version
@@ -73,7 +74,9 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
 @click.option(
     "--max-examples", type=click.IntRange(1), default=30, show_default=True, help="Fresh drawn cases per operation."
 )
-@click.option("--fuzz-seconds", type=float, default=10.0, show_default=True, help="Time for the cases of an operation.")
+@click.option(
+    "--fuzz-seconds", type=Number(0), default=10.0, show_default=True, help="Time for the cases of an operation."
+)
 @click.option(
     "--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls under way at once."
 )
@@ -98,7 +101,7 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     metavar="N",
     help="Begin no test after so many minutes. What was not reached then is not tested, and the run is incomplete.",
 )
@@ -109,9 +112,7 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
     help="Send so many requests at most, beside the look at the profile and what puts things back. What was not "
     "reached then is not tested, and the run is incomplete.",
 )
-@click.option(
-    "--max-rps", type=click.FloatRange(0, min_open=True), metavar="N", help="Send so many requests a second at most."
-)
+@click.option("--max-rps", type=Number(0, min_open=True), metavar="N", help="Send so many requests a second at most.")
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path),

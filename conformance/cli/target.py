@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
+from conformance.cli.numbers import Number
 from conformance.contract import Version
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
@@ -37,6 +38,8 @@ from conformance.target.version import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
@@ -188,7 +191,14 @@ def _row(proof: RoleProof, width: int) -> str:
 @click.option("--version", "version", default="17.7", show_default=True, help="Version the reference shall have.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
-@click.option("--latency", type=float, default=0.0, show_default=True, metavar="MS", help="Delay of every answer.")
+@click.option(
+    "--latency",
+    type=Number(0, 60_000),
+    default=0.0,
+    show_default=True,
+    metavar="MS",
+    help="Delay of every answer.",
+)
 @click.option(
     "--worlds",
     type=click.IntRange(1, 64),
@@ -196,8 +206,12 @@ def _row(proof: RoleProof, width: int) -> str:
     show_default=True,
     help="Complete sets of actors and fixtures: so many workers can run tests side by side.",
 )
-@click.option("--profile-out", type=click.Path(path_type=Path), help="Write the target profile of this service here.")
-@click.option("--admin-token-out", type=click.Path(path_type=Path), help="Write an administrator's token here.")
+@click.option(
+    "--profile-out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the target profile of this service here.",
+)
+@click.option("--admin-token-out", type=_FILE, help="Write an administrator's token here.")
 def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     version: str,
     host: str,

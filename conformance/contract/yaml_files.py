@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
     from jsonschema.exceptions import ValidationError
 
+#: A hundred collections inside each other, of which the parser in C would not come back.
+_TOO_DEEP = re.compile(r"(?:[\[{][^\[\]{}\n]{0,40}){100}|(?:- ){100}|^ {200}", re.MULTILINE)
+#: More values than any file of ours has.
+_MOST_VALUES = 1_000_000
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -36,13 +42,34 @@ def read_yaml(file: Path) -> Any:
 
 def parse_yaml(text: str, name: str) -> Any:
     """Parse YAML text; `name` says in messages where it comes from."""
+    if _TOO_DEEP.search(text):
+        raise UsageError(f"{name} is nested beyond all reason.")
     try:
-        return yaml.load(text, Loader=_LOADER)  # noqa: S506 - _LOADER is the safe loader, in C where it exists
+        data = yaml.load(text, Loader=_LOADER)  # noqa: S506 - _LOADER is the safe loader, in C where it exists
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise UsageError(f"{name}{place} is not valid YAML: {problem}.") from error
+    if "&" in text and "*" in text:
+        _require_an_end(data, name)
+    return data
+
+
+def _require_an_end(data: Any, name: str) -> None:
+    """Raise UsageError for data that holds itself, or with its aliases written out is larger than anything here."""
+    sizes: dict[int, float] = {}
+
+    def size(value: Any) -> float:
+        if not isinstance(value, dict | list):
+            return 1
+        if id(value) not in sizes:
+            sizes[id(value)] = math.inf  # until it is known, it is what holds itself
+            sizes[id(value)] = 1 + sum(map(size, value.values() if isinstance(value, dict) else value))
+        return sizes[id(value)]
+
+    if size(data) > _MOST_VALUES:
+        raise UsageError(f"{name} refers to itself, or is far too large once its aliases (*) are written out.")
 
 
 @cache

@@ -92,6 +92,11 @@ def render(
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise UsageError(f"There is no report format '{unknown[0]}'. Formats are: {', '.join(FORMATS)}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        told = f"Cannot write reports to {folder}: {error.strerror or error}. Name a folder you may write to."
+        raise UsageError(told) from error
     facts = Facts.of(record, unverified_as)
     written, problems, digests = [], [], dict[str, str]()
     for form in FORMATS.values():

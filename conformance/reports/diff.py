@@ -129,7 +129,7 @@ def compare(old: Facts, new: Facts) -> Difference:
     after = {row.requirement.id: row for row in new.result.rows}
     changes: list[Change] = []
     for name in dict.fromkeys((*after, *before)):
-        changes.extend(_changes(name, before.get(name), after.get(name)))
+        changes.extend(_changes(name, before.get(name), after.get(name), is_whole=not new.problems))
     changes.extend(_slower(old, new))
     still = [row for name, row in after.items() if row.is_violation and _is(before.get(name), Verdict.FAILED)]
     return Difference(
@@ -145,9 +145,11 @@ def _is(row: RequirementVerdict | None, *verdicts: Verdict) -> bool:
     return row is not None and row.verdict in verdicts
 
 
-def _changes(name: str, old: RequirementVerdict | None, new: RequirementVerdict | None) -> Iterator[Change]:
+def _changes(
+    name: str, old: RequirementVerdict | None, new: RequirementVerdict | None, *, is_whole: bool
+) -> Iterator[Change]:
     if new is None or old is None:
-        yield from _added_or_gone(name, old, new)
+        yield from _added_or_gone(name, old, new, is_whole=is_whole)
         return
     if not (old.requirement.selected and new.requirement.selected):
         return
@@ -180,13 +182,18 @@ def _change(sort: Sort, old: RequirementVerdict, new: RequirementVerdict, detail
     return Change(sort, stated.id, stated.level, str(old.verdict), str(new.verdict), one_line(detail))
 
 
-def _added_or_gone(name: str, old: RequirementVerdict | None, new: RequirementVerdict | None) -> Iterator[Change]:
+def _added_or_gone(
+    name: str, old: RequirementVerdict | None, new: RequirementVerdict | None, *, is_whole: bool
+) -> Iterator[Change]:
     if new is not None:
         failing = new.verdict is Verdict.FAILED
         sort = Sort.FAILING if failing else Sort.ADDED
         yield Change(sort, name, new.requirement.level, "not stated", str(new.verdict), why(new))
     elif old is not None:
-        yield Change(Sort.GONE, name, old.requirement.level, str(old.verdict), "not stated", "")
+        # A record that was cut off states nothing any more, which is another thing than a text that does not.
+        is_lost = not is_whole and old.verdict in (Verdict.PASSED, Verdict.FAILED, Verdict.NOTED)
+        sort, why_gone = (Sort.LOST, "the newer run is not whole") if is_lost else (Sort.GONE, "")
+        yield Change(sort, name, old.requirement.level, str(old.verdict), "not stated", why_gone)
 
 
 def _slower(old: Facts, new: Facts) -> Iterator[Change]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
 from conformance.http.settings import AT_ONCE
+from conformance.results.parts import EMBEDDED
 from conformance.results.plan import Selection, Shard
 from conformance.results.reading import read_record
 from conformance.results.subject import Subject
@@ -79,7 +80,8 @@ class Options:
     @property
     def selection(self) -> Selection:
         """What the operator selected."""
-        again = _left_by(self.failed) if self.failed else None
+        has_target = self.target is not None or self.base_url is not None
+        again = _left_by(self.failed, has_target=has_target) if self.failed else None
         return Selection(
             self.areas, self.requirements, "slow" in self.include, again, str(self.failed or ""), self.shard
         )
@@ -176,10 +178,16 @@ def options_of(config: pytest.Config, workers: int = 1) -> Options:
 
 
 @cache
-def _left_by(folder: Path) -> frozenset[str]:
-    """Return what failed or stayed open in an earlier run; raise UsageError where nothing did, or there is none."""
-    file = folder / "results.jsonl" if folder.is_dir() else folder
-    rows = add_up(read_record(file)).rows_with(*_LEFT)
+def _left_by(folder: Path, *, has_target: bool) -> frozenset[str]:
+    """
+    Return what failed or stayed open in an earlier run.
+
+    Raise UsageError where nothing did, there is none, or that run had a target and this one would test the reference.
+    """
+    record = read_record(folder / "results.jsonl" if folder.is_dir() else folder)
+    if not has_target and EMBEDDED not in (record.header.version_source or EMBEDDED):
+        raise UsageError(f"The run in {folder} was against {record.header.base_url}. Name its profile with --target.")
+    rows = add_up(record).rows_with(*_LEFT)
     left = frozenset(row.requirement.id for row in rows if row.requirement.selected)
     if not left:
         raise UsageError(f"Nothing failed or stayed open in {folder}: there is nothing to repeat.")

@@ -50,7 +50,7 @@ def provided_by(command: Sequence[str], request: Data) -> Data:
     name = command[0]
     try:
         done = subprocess.run(  # noqa: S603 - the operator names the program
-            command, input=json.dumps(request), capture_output=True, text=True, check=False
+            command, input=json.dumps(request), capture_output=True, encoding="utf-8", errors="replace", check=False
         )
     except OSError as error:
         hint = f" Is it executable (chmod +x {name})?" if isinstance(error, PermissionError) else ""
