@@ -113,7 +113,7 @@ def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
     """Return the matrix with its denominators; what is left behind counts beyond what a calm network leaves."""
     calm = next((one.leftovers for one in found if one.kind == CALM), ())
     cells, faults = [one for one in found if not is_fault(one)], [one for one in found if is_fault(one)]
-    often = [one.share for one in cells if one.rate in (0.0, _OFTEN)]
+    often = [one.share for one in cells if one.rate != _RARELY]
     return {
         "suite": __version__,
         "contract": Contract.load().digest,
