@@ -6,8 +6,9 @@ import json
 import random
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,14 +100,14 @@ def run_all(keys: Sequence[Key], workers: int, seconds: float | None, tell: Call
     """Run cells in several processes and tell of each; begin none when the seconds are over. None means all."""
     started = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        cells = [pool.submit(run_key, key) for key in keys]
-        for done in as_completed(cells):
-            if done.cancelled():
-                continue
-            tell(done.result())
-            if seconds is not None and time.monotonic() - started > seconds:
-                for cell in cells:
-                    cell.cancel()
+        left = iter(keys)
+        running = {pool.submit(run_key, key) for key in islice(left, workers)}
+        while running:
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for one in ended:
+                tell(one.result())
+            if seconds is None or time.monotonic() - started < seconds:
+                running |= {pool.submit(run_key, key) for key in islice(left, workers - len(running))}
 
 
 def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
