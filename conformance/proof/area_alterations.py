@@ -116,6 +116,31 @@ def lists_batches_as_they_come(service: Service) -> None:
     exports.present = shown  # type: ignore[method-assign] # see above
 
 
+def exports_once_at_a_time(service: Service) -> None:
+    """Refuse to export a group anew as long as any of its relations is under way, and take one after the other."""
+    exports = service.group_relations_export
+    schedule, status_of = exports.schedule, exports.status_of
+
+    def status_in_turn(export: RelationExport) -> Status:
+        place = [
+            each.relation
+            for each in sorted(
+                (each for each in exports.exports.values() if each.group_id == export.group_id),
+                key=lambda each: each.relation,
+            )
+        ].index(export.relation)
+        turn = replace(export, started=export.started + place * service.choices.export_delay_seconds)
+        return Status(status_of(turn))
+
+    def once(group: Any, *, batched: bool) -> None:
+        if any(exports.status_of(export) is Status.STARTED for export in exports.all_of(group)):
+            raise RejectedError("409 An export is running")
+        schedule(group, batched=batched)
+
+    exports.status_of = status_in_turn  # type: ignore[method-assign] # see above
+    exports.schedule = once  # type: ignore[method-assign] # see above
+
+
 def has_no_status_before_the_first_export(service: Service) -> None:
     """Refuse to tell the status of a group's exports before there was one."""
     exports = service.group_relations_export

@@ -89,6 +89,20 @@ def makes_no_default_rules(service: Service) -> None:
     rules.create_rule = created  # type: ignore[method-assign] # see above
 
 
+def keeps_the_default_rule_that_is_there(service: Service) -> None:
+    """Refuse a rule that anybody satisfies beside the one that is there from the start, though that asks for nobody."""
+    rules = service.approval_rules
+    add = rules.add_rule
+
+    def added(candidate: Any) -> Any:
+        others = (rule for rule in rules.rules_of(candidate.home) if rule.rule_type is RuleType.ANY_APPROVER)
+        if candidate.rule_type is RuleType.ANY_APPROVER and any(others):
+            raise RejectedError("is there already", parameter="rule_type")
+        return add(candidate)
+
+    rules.add_rule = added  # type: ignore[method-assign] # see above
+
+
 def asks_regular_rules_for_approvals(service: Service) -> None:
     """Refuse a regular rule that requires no approval."""
     rules = service.approval_rules

@@ -14,6 +14,15 @@ VARIANTS = (
         basis="L7, D3, D6",
     ),
     Variant(
+        "unnamed-rules-meet-the-default",
+        "A rule that names nobody is the one that anybody satisfies, which is there from the start and stays.",
+        alterations=(
+            rule_alterations.makes_rules_that_name_nobody_default,
+            rule_alterations.keeps_the_default_rule_that_is_there,
+        ),
+        basis="L7, D3, D6",
+    ),
+    Variant(
         "default-rules-are-fixed",
         "The rule that anybody satisfies is there from the start, cannot be made anew, and others require somebody.",
         alterations=(rule_alterations.makes_no_default_rules, rule_alterations.asks_regular_rules_for_approvals),
@@ -112,6 +121,13 @@ VARIANTS = (
             area_alterations.lists_batches_as_they_come,
         ),
         basis="I2, I3, I4",
+    ),
+    Variant(
+        "exports-once-at-a-time",
+        "Relations end one after the other, and until the last of them a group is not exported anew.",
+        Choices(export_delay_seconds=0.03),
+        alterations=(area_alterations.exports_once_at_a_time,),
+        basis="I4",
     ),
     Variant(
         "exports-begin-later",

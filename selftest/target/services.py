@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -148,6 +149,41 @@ def no_repository_yet(way: Way, token: str, method: str, path: str, query: Body,
     return way(token, method, path, query, body)
 
 
+def settings_stand_elsewhere(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """The settings of an integration lie deep inside the answer."""
+    answer = way(token, method, path, query, body)
+    if method == "GET" and "/integrations/" in path and "properties" in answer.entry:
+        rest = {name: value for name, value in answer.entry.items() if name != "properties"}
+        return replace(answer, body={**rest, "own": {"values": answer.entry["properties"]}})
+    return answer
+
+
+def completion_is_on_where_the_group_says_so() -> Callable[..., Answer]:
+    """Code completion is off only where project and group say so."""
+    off: set[str] = set()
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if method == "PUT" and "duo_features_enabled" in (body or {}):
+            (off.discard if (body or {})["duo_features_enabled"] else off.add)(path)
+            return way(token, method, path, query, body)
+        if path == "/code_suggestions/enabled":
+            name = str((body or {}).get("project_path")).replace("/", "%2F")
+            entry = way(token, "GET", f"/projects/{name}", {}, None).entry
+            if entry:
+                both = {f"/projects/{entry['id']}", f"/groups/{entry['namespace']['id']}"}
+                return refused(403) if both <= off else Answer(200)
+        return way(token, method, path, query, body)
+
+    return change
+
+
+def rules_name_somebody(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """A group has one rule for anybody from the start, and any other one names somebody."""
+    if method == "POST" and path.endswith("/approval_rules") and not (body or {}).get("user_ids"):
+        return refused(409, "there is one for anybody already")
+    return way(token, method, path, query, body)
+
+
 def answers_get_lost(every: int) -> Callable[..., Answer]:
     """Of every so many writes the answer is lost after the work was done."""
     numbers = count(1)
@@ -176,5 +212,8 @@ SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "nothing may be public": lambda: private_only,
     "the default branch is protected already": lambda: main_is_protected,
     "a new project stays empty": lambda: no_repository_yet,
+    "settings stand elsewhere": lambda: settings_stand_elsewhere,
+    "completion is on where the group has it on": completion_is_on_where_the_group_says_so,
+    "rules name somebody": lambda: rules_name_somebody,
     "answers get lost": lambda: answers_get_lost(5),
 }

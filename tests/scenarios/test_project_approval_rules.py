@@ -63,7 +63,9 @@ def test_a_name_and_a_number_are_enough(maintainer: Caller, project_rules: Path)
         rule = must_be_created_unless_it_is_the_second(maintainer, project_rules, answer)
     observe(
         "project-approval-rules.create.rule-type-unsent",
-        f"a rule created without rule_type is of type {rule.get('rule_type')}",
+        f"a rule created without rule_type is of type {rule.get('rule_type')}"
+        if answer.is_served
+        else "a rule created without rule_type is refused where it names nobody and there is one for any approver",
     )
     listed = "no branch" if numbers(rule, "protected_branches") == [] else "branches that were not sent"
     observe(

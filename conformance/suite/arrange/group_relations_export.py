@@ -277,9 +277,15 @@ def _export(caller: Caller, place: Place) -> Export:
 
 
 def _in_one_piece(caller: Caller, place: Place) -> Values:
-    """Let the last export be one in one piece, so that the call, which asks for batches, changes something."""
+    """
+    Let the last export be one in one piece, so that the call, which asks for batches, changes something.
+
+    It has to have ended for all relations: as long as one is running, another may be refused.
+    """
     with suppress(Unmet):
-        _export(caller, place).finished(batched=False)
+        export = _export(caller, place)
+        export.finished(batched=False)
+        export.marks()
     return {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -288,12 +289,15 @@ def must_be_created_unless_it_is_the_second(writer: Caller, rules: Path, answer:
     Expect that a rule which names nobody was created, and return it.
 
     It may become the one rule for any approver: a refusal beside one that is there already shows nothing, if the same
-    rule with an approver is served.
+    rule with an approver is served. Where there always is one, a regular rule that names nobody is expected instead.
     """
     if answer.exchange.is_refusal and writer.list(rules).having(rule_type="any_approver"):
-        body = {"name": fresh_name(), "approvals_required": _usual_number(rules), **naming(writer)}
-        named = writer.post(rules, body)
-        given(not named.is_served, "beside the rule for any approver another one without approvers may be refused")
+        sent = json.loads(answer.exchange.call.body or b"{}")
+        named = writer.post(rules, {**sent, "name": fresh_name(), **naming(writer)})
+        if named.is_served:
+            regular = writer.post(rules, {**sent, "name": fresh_name(), "rule_type": "regular"})
+            given(regular.is_served, "beside the rule for any approver another one without approvers may be refused")
+            return rule_in(regular)
     return rule_in(answer.must_be_served())
 
 

@@ -99,8 +99,16 @@ class Trial:
             for name, value in tried.items():
                 self._put(kind, {name: value})
         body = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
-        nested = body.get("properties")
-        return {**body, **(nested if isinstance(nested, dict) else {})}
+        return _flat(body)
+
+
+def _flat(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that is shown, at whatever depth: where the settings stand in the answer is open."""
+    found = dict(shown)
+    for value in shown.values():
+        if isinstance(value, dict):
+            found |= _flat(value)
+    return found
 
 
 def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
@@ -133,6 +141,9 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     for kind in sorted(catalogue(), key=lambda kind: kind.slug in listed):
         if kind.nature is not None and kind.slug in found and kind.nature not in fixtures:
             fixtures[kind.nature] = found[kind.slug]
+    by_token = [entry for entry in usable.values() if "token" in entry["required"]]
+    if by_token:
+        fixtures.setdefault("token_integration", by_token[0])
     switchable = fixtures.get("switchable_integration")
     if switchable and "active" not in switchable["parameters"]:
         del fixtures["switchable_integration"]

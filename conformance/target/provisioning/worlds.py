@@ -378,7 +378,7 @@ class World:
 
         if not self.calls.get(owner, path).is_served:
             return
-        body = {"name": name, "approvals_required": 1}
+        body = {"name": name, "approvals_required": 1, "user_ids": [self.people["approver"].id]}
         self.calls.ensure(Wanted(what=f"rule {name}", path=path, tokens=[owner], bodies=[body], look_up=find))
         self.lists_branches = lists_branches() is not None
 
@@ -392,9 +392,12 @@ class World:
             return answer.status is not None and answer.is_served is wanted
 
         if not is_so():
-            through_group = name.startswith("group_")
-            target = f"/groups/{project['namespace']['id']}" if through_group else f"/projects/{project['id']}"
-            self.calls.send(owner, "PUT", target, {"duo_features_enabled": wanted})
+            of_project, of_group = f"/projects/{project['id']}", f"/groups/{project['namespace']['id']}"
+            targets = [of_group] if name.startswith("group_") else [of_project] if wanted else [of_project, of_group]
+            for target in targets:
+                self.calls.send(owner, "PUT", target, {"duo_features_enabled": wanted})
+                if is_so():
+                    break
         if is_so():
             self.completions[name] = path
 
