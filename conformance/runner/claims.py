@@ -29,15 +29,16 @@ def claims_in(function: Callable[..., Any], parameters: Mapping[str, Any]) -> fr
 @cache
 def _ids(function: Callable[..., Any]) -> tuple[ast.expr, ...]:
     code = inspect.unwrap(function).__code__
-    return tuple(_named(_functions(code.co_filename)[code.co_firstlineno]))
+    return _named_in(code.co_filename)[code.co_firstlineno]
 
 
 @cache
-def _functions(file: str) -> Mapping[int, ast.AST]:
-    """Return the functions of a module by the line on which they begin: one parse serves all of its tests."""
+def _named_in(file: str) -> Mapping[int, tuple[ast.expr, ...]]:
+    """Return what the functions of a module name, by the line on which each begins; one parse serves all tests."""
+    # The whole tree is not kept: the trees of all modules take more memory than all tests.
     tree = ast.parse(Path(file).read_text(encoding="utf-8"), file)
     return {
-        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): node
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): tuple(_named(node))
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
     }

@@ -12,7 +12,6 @@ import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.http.redaction import DOOR
-from conformance.reports.terminal import summary
 from conformance.results.durations import in_order
 from conformance.results.record import Reason
 from conformance.runner import outcomes, workers
@@ -347,6 +346,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     brief = config.stash.get(_BRIEF, False)
     if not brief:
         terminalreporter.write_line("")
+    from conformance.reports.terminal import summary  # noqa: PLC0415 - what renders is for no worker
+
     folder = state.recorder.file.parent
     told = summary(
         state.record,

@@ -11,7 +11,6 @@ from conformance.contract import Version
 from conformance.errors import TargetError, UsageError
 from conformance.target import Profile, load_profile
 from conformance.target.check import as_table, check_profile
-from conformance.target.embedded import DEFAULT_VERSION, embedded_target
 from conformance.target.profile import AUTO, base_url_from
 from conformance.target.readings import State
 from conformance.target.version import resolved
@@ -38,12 +37,16 @@ def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
 
 def reference_version(options: Options) -> str:
     """Return the version that the embedded reference shall have, which always knows it."""
+    from conformance.target.embedded import DEFAULT_VERSION  # noqa: PLC0415 - brings the server, for no worker
+
     return DEFAULT_VERSION if options.version is None or options.version == AUTO else options.version
 
 
 @contextmanager
 def reference_target(options: Options, judged_by: Version | None) -> Iterator[Profile]:
     """Serve the reference while the context lasts; yield its profile, which names the version to judge it by."""
+    from conformance.target.embedded import DEFAULT_VERSION, embedded_target  # noqa: PLC0415 - see above
+
     wanted = reference_version(options)
     played = DEFAULT_VERSION if Version.parse_known(wanted) is None else wanted
     is_judged_otherwise = judged_by is not None and judged_by != Version.parse(played)

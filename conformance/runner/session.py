@@ -17,7 +17,6 @@ from conformance.contract import Contract, Version
 from conformance.errors import ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
 from conformance.http.client import RequestsSpentError, TargetGoneError
-from conformance.reports import render_all
 from conformance.results.baseline import load_baseline
 from conformance.results.durations import Durations
 from conformance.results.parts import Part, closed, require_same_run
@@ -462,6 +461,8 @@ class Session:
         self.durations.remember(end for end in self.record.tests if end.test not in self.kept)
         if not self.renders:
             return
+        from conformance.reports import render_all  # noqa: PLC0415 - what renders is for no worker
+
         try:
             render_all(self.record, recorder.file.parent)
         except Exception as error:  # noqa: BLE001 - whatever a renderer stumbles over, the record is not lost

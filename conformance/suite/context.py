@@ -23,6 +23,7 @@ from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
 from conformance.suite.history import CallHistory
+from conformance.suite.known_reads import KnownReads
 from conformance.suite.latencies import Latencies
 from conformance.suite.origins import values_behind
 from conformance.suite.version_traces import VersionTraces
@@ -78,6 +79,11 @@ class Run:
         if not writes_anywhere:
             self.client.before_write(self.ownership.check)
         self.client.on_exchange(self.ownership.learn)
+        self.known_reads = KnownReads(keeps=not profile.limits.settle_seconds)
+        """What the running test need not read again."""
+        self.client.on_exchange(self.known_reads.see)
+        self.tells_totals: dict[str, bool] = {}
+        """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
         self.held_back = 0
         """How many drawn calls were not sent, for they may have reached what is not the run's own."""
         self.client.tell_apart(self.validator.place)
@@ -174,6 +180,7 @@ class TestContext:
     @classmethod
     def begin(cls, run: Run, test: str, declared: frozenset[str]) -> TestContext:
         """Return the context of a test that declares to verify these requirements."""
+        run.known_reads.forget()
         return cls(test, run, CheckCollector(test, declared, run.write, run.not_owed))
 
     @property

@@ -62,3 +62,4 @@ def at_once(*acts: Callable[[], T]) -> list[T]:
 def idle(seconds: float) -> None:
     """Call nothing for as long as a window of time lasts that the specification speaks of."""
     let_pass(seconds)
+    current_run().known_reads.forget()

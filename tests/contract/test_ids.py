@@ -77,6 +77,7 @@ def test_number_and_encoded_path_name_the_same(operation: Operation) -> None:
         given(prepared.by_path is not None, "the profile does not give the path of what is called")
         for name in names:
             caller = standing_in(operation, name)
+            prepared.again()
             by_number, changed = sent(prepared, prepared.call, caller)
             prepared.again()
             within = _A_MOMENT if changed else 0
@@ -86,7 +87,6 @@ def test_number_and_encoded_path_name_the_same(operation: Operation) -> None:
                 both_show_the_same(operation, by_number, by_path)
             elif by_path.is_served:
                 what_is_written_is_there(prepared, by_path, is_changed=changed_by_path or not changed)
-            prepared.again()
 
 
 def by_its_path(prepared: Arranged) -> Prepared:

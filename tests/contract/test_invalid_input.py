@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,14 @@ from conformance.suite.derived import (
     served_caller,
     takes_part,
 )
-from conformance.suite.expectations import Answer, Caller, given, must
+from conformance.suite.expectations import Answer, given, must
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.suite import Operation, Parameter
 
+UNKNOWN_VALUE = "conformance-unknown-value"
 REFUSAL = ("errors.refusal.is-client-error", "errors.refusal.changes-nothing", "errors.refusal.code-of-invalid-input")
 
 
@@ -52,8 +54,21 @@ def typed(operation: Operation) -> list[Parameter]:
 )
 def test_a_call_without_a_required_parameter_is_refused(operation: Operation) -> None:
     with arranged(operation) as prepared:
-        for parameter in required(operation):
-            refuse(prepared, prepared.call.without(parameter), parameter.requirement_required, f"no {parameter.name}")
+        refuse(
+            prepared,
+            [
+                Wrong(parameter.requirement_required, f"no {parameter.name}", partial(without, parameter))
+                for parameter in required(operation)
+            ],
+        )
+
+
+def without(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
+    return [prepared.call.without(parameter)]
+
+
+def having(parameter: Parameter, value: Any, prepared: Arranged) -> list[Prepared]:
+    return [prepared.call.having(parameter, value)]
 
 
 @pytest.mark.every_operation(
@@ -63,13 +78,17 @@ def test_a_call_without_a_required_parameter_is_refused(operation: Operation) ->
 def test_a_value_that_nobody_could_take_for_the_right_type_is_not_accepted(operation: Operation) -> None:
     """Values that lenient services convert, such as the text "1" for a number, are never sent."""
     with arranged(operation) as prepared:
-        for parameter in taken(prepared, typed(operation)):
+        owed = taken(prepared, typed(operation))
+        for parameter in filter(may_be_dropped, owed):
             for value in wrong_values(parameter.schema):
-                call = prepared.call.having(parameter, value)
-                if may_be_dropped(parameter):
-                    refuse_or_drop(prepared, call, parameter, value)
-                else:
-                    refuse(prepared, call, parameter.requirement, f"a wrong {parameter.name}")
+                refuse_or_drop(prepared, parameter, value)
+        wrong = [
+            Wrong(parameter.requirement, f"a wrong {parameter.name}", partial(having, parameter, value))
+            for parameter in owed
+            for value in wrong_values(parameter.schema)
+            if not may_be_dropped(parameter)
+        ]
+        refuse(prepared, wrong)
 
 
 def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
@@ -94,33 +113,68 @@ def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
     return found
 
 
-def refuse(prepared: Arranged, call: Prepared, requirement: str | None, what: str) -> None:
-    """Expect that a call is refused and changes nothing, beside the right call, which is served."""
-    caller = served_caller(prepared.operation)
-    (answer,), control = tried(prepared, requirement, lambda: [call.sent_by(caller)])
-    with held_against(shared(requirement, "errors.refusal.is-client-error", [answer]), go_on=True):
-        answer.must_be_refused(beside=control if not answer.is_served else None)
-    note("errors.refusal.code-of-invalid-input", f"{prepared.operation.id} answers {answer.exchange.status} to {what}")
+@dataclass(frozen=True)
+class Wrong:
+    """Something wrong with a call, the requirement that it is refused, and the calls that have it."""
+
+    requirement: str | None
+    what: str
+    calls: Callable[[Arranged], list[Prepared]]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of wrong calls, and of the right one after them."""
+
+    answers: list[list[Answer]]
+    """Of each wrong thing."""
+    before: Any
+    after: Any
+    control: Answer
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether all were refused, and nothing has changed."""
+        return self.after == self.before and all(answer.exchange.is_refusal for each in self.answers for answer in each)
+
+
+def refuse(prepared: Arranged, wrong: list[Wrong], code: str = "errors.refusal.code-of-invalid-input") -> None:
+    """
+    Expect that calls are refused and change nothing, beside the right call, which is served.
+
+    They are sent one after the other; only where that shows something, each is by itself, to tell which of them it was.
+    """
+    found = tried(prepared, wrong) if wrong else None
+    if found is None or found.is_clean or len(wrong) == 1:
+        parts = [(wrong, found)] if found else []
+    else:
+        parts = [([one], tried(prepared, [one])) for one in wrong]
+    for asked, came in parts:
+        for one, answers in zip(asked, came.answers, strict=True):
+            hold(prepared, one, answers, came)
+            note(code, f"{prepared.operation.id} answers {answers[0].exchange.status} to {one.what}")
+
+
+def tried(prepared: Arranged, wrong: list[Wrong]) -> Tried:
+    """Send wrong calls, then the right one, and read the state before and after the wrong ones."""
     prepared.again()
+    caller, before = served_caller(prepared.operation), prepared.state()
+    answers = [[call.sent_by(caller) for call in one.calls(prepared)] for one in wrong]
+    return Tried(answers, before, prepared.state(), prepared.control(caller))
 
 
-def tried(prepared: Arranged, requirement: str | None, send: Callable[[], list[Answer]]) -> tuple[list[Answer], Answer]:
+def hold(prepared: Arranged, wrong: Wrong, answers: list[Answer], came: Tried) -> None:
     """
-    Send calls that must be refused, then the right one, and return their answers.
-
-    The state must be after the calls as it was before them, which shows something only where the right call is served.
+    Expect refusals, and the state after them as before, which shows something only where the right call is served.
     """
-    has_state = prepared.request_example.state is not None
-    before = prepared.state() if has_state else None
-    answers = send()
-    after = prepared.state() if has_state else None
-    control = prepared.control(served_caller(prepared.operation))
-    if has_state:
-        with held_against(shared(requirement, "errors.refusal.changes-nothing", answers), go_on=True):
-            is_served = any(answer.is_served for answer in (control, *answers))
+    if prepared.request_example.state is not None:
+        with held_against(shared(wrong.requirement, "errors.refusal.changes-nothing", answers), go_on=True):
+            is_served = any(answer.is_served for answer in (came.control, *answers))
             given(is_served, "the right call is not served either, so that nothing could have changed")
-            must(after == before, f"the state as before: {before}"[:400], str(after)[:400])
-    return answers, control
+            must(came.after == came.before, f"the state as before: {came.before}"[:400], str(came.after)[:400])
+    for answer in answers:
+        with held_against(shared(wrong.requirement, "errors.refusal.is-client-error", [answer]), go_on=True):
+            answer.must_be_refused(beside=came.control if not answer.is_served else None)
 
 
 def shared(requirement: str | None, general: str, answers: list[Answer]) -> list[str | None]:
@@ -135,8 +189,9 @@ def shared(requirement: str | None, general: str, answers: list[Answer]) -> list
     return [requirement] if is_read_otherwise or is_served else [requirement, general]
 
 
-def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, value: Any) -> None:
+def refuse_or_drop(prepared: Arranged, parameter: Parameter, value: Any) -> None:
     """Expect a refusal, or a served call that does not store the value."""
+    call = prepared.call.having(parameter, value)
     answer = call.sent_by(served_caller(prepared.operation))
     with held_against([parameter.requirement], go_on=True):
         answer.must_not_break()
@@ -149,6 +204,8 @@ def refuse_or_drop(prepared: Arranged, call: Prepared, parameter: Parameter, val
             f"{parameter.name} stored",
             answer.exchange,
         )
+        if answer.exchange.is_refusal:
+            return  # what was right is right still
     prepared.again()
 
 
@@ -226,23 +283,16 @@ def is_removed_thing(operation: Operation, parameter: Parameter) -> bool:
     ),
 )
 def test_a_call_that_names_what_does_not_exist_is_refused(operation: Operation) -> None:
-    caller = served_caller(operation)
     with arranged(operation) as prepared:
-        for parameter, requirement in naming(operation):
-            calls = [prepared.call.having(parameter, number) for number in nobodys(prepared, parameter)]
-            answers, control = tried(prepared, requirement, partial(sent_each, calls, caller))
-            for answer in answers:
-                with held_against(shared(requirement, "errors.refusal.is-client-error", [answer]), go_on=True):
-                    answer.must_be_refused(beside=control if not answer.is_served else None)
-            note(
-                "errors.refusal.code-of-missing-resource",
-                f"{operation.id} answers {answers[0].exchange.status} to an unknown {parameter.name}",
-            )
-            prepared.again()
+        wrong = [
+            Wrong(requirement, f"an unknown {parameter.name}", partial(of_nobody, parameter))
+            for parameter, requirement in naming(operation)
+        ]
+        refuse(prepared, wrong, "errors.refusal.code-of-missing-resource")
 
 
-def sent_each(calls: list[Prepared], caller: Caller) -> list[Answer]:
-    return [call.sent_by(caller) for call in calls]
+def of_nobody(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
+    return [prepared.call.having(parameter, number) for number in nobodys(prepared, parameter)]
 
 
 # -- values that are not on the list -----------------------------------------------------------------------------------
@@ -261,10 +311,8 @@ def chosen(operation: Operation) -> list[Parameter]:
 def test_a_value_that_is_not_among_the_stated_ones_is_not_stored(operation: Operation) -> None:
     with arranged(operation) as prepared:
         for parameter in taken(prepared, chosen(operation)):
-            call = prepared.call.having(parameter, "conformance-unknown-value")
-            handle: Callable[..., None] = refuse_or_drop if may_be_dropped(parameter) else refuse_value
-            handle(prepared, call, parameter, "conformance-unknown-value")
-
-
-def refuse_value(prepared: Arranged, call: Prepared, parameter: Parameter, value: Any) -> None:
-    refuse(prepared, call, parameter.requirement, f"{parameter.name} = {value}")
+            if may_be_dropped(parameter):
+                refuse_or_drop(prepared, parameter, UNKNOWN_VALUE)
+            else:
+                what = f"{parameter.name} = {UNKNOWN_VALUE}"
+                refuse(prepared, [Wrong(parameter.requirement, what, partial(having, parameter, UNKNOWN_VALUE))])

@@ -113,6 +113,10 @@ class Arranged:
     _area: Area
     _remembered: Any = ABSENT
     """What was there before; not read as long as nothing is changed, lest a list that cannot be read hides why."""
+    _right_at: int = -1
+    """How many writes had been sent when the call was made right."""
+    _untouched_at: int = -1
+    """How many had been sent when what was there was read."""
 
     @property
     def request_example(self) -> RequestExample:
@@ -181,22 +185,27 @@ class Arranged:
 
     def again(self) -> None:
         """Undo what was called so far and make the call right once more; after calls that only read, it still is."""
-        if self.operation.is_read:
+        if self.operation.is_read or current_run().known_reads.writes == self._right_at:
             return
         if self._remembered is not ABSENT:
             (self._area.undo or self._area.put_back)(self.keeper, self.place, self._remembered)
-        self.call = prepare(
-            self.operation, self.request_example, self.place, self.request_example.before(self.keeper, self.place)
-        )
+        self.make_right()
+
+    def make_right(self) -> None:
+        """Make the call right, on what is as it was remembered."""
+        known = self.request_example.before(self.keeper, self.place)
+        self.call = prepare(self.operation, self.request_example, self.place, known)
+        self._right_at = current_run().known_reads.writes
 
     def put_back(self) -> None:
         """Undo what was called so far."""
-        if self._remembered is not ABSENT:
+        if self._remembered is not ABSENT and current_run().known_reads.writes != self._untouched_at:
             self._area.put_back(self.keeper, self.place, self._remembered)
 
     def remember(self) -> None:
         """Read what is there, before the first change."""
         if self._remembered is ABSENT:
+            self._untouched_at = current_run().known_reads.writes
             self._remembered = self._area.remember(self.keeper, self.place)
 
 
@@ -259,7 +268,7 @@ def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
         try:
             if not (operation.is_read and request_example.changes_nothing_before):
                 made.remember()
-            made.call = prepare(operation, request_example, place, request_example.before(keeper, place))
+            made.make_right()
         except Unmet as error:
             unmet = unmet or error
             with suppress(Unmet):

@@ -75,7 +75,7 @@ def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
 
 def is_listed(caller: Caller, rules: Path) -> bool:
     """Tell whether a caller may read a list of rules."""
-    return not caller.get(rules, page=1, per_page=1).exchange.is_refusal
+    return not caller.look(rules, page=1, per_page=1).exchange.is_refusal
 
 
 @contextmanager
@@ -292,6 +292,7 @@ def _when(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
     found = read()
     while not holds(found) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
+        current_run().known_reads.forget()
         found = read()
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from conformance.results.record import Reason
@@ -19,6 +20,8 @@ _PAGE_LENGTH = 20
 _LONGEST_PAGE = 100
 _FEW_PAGES = 10
 _MOST_ENTRIES = 50_000
+#: Where services of this kind say how many entries a list has on all of its pages.
+_TOTAL = "x-total"
 
 
 class Reader(Protocol):
@@ -26,6 +29,9 @@ class Reader(Protocol):
 
     def get(self, path: str, **query: str | int | bool | None) -> Answer:
         """Read."""
+
+    def look(self, path: str, **query: str | int | bool | None) -> Answer:
+        """Read what nobody can have changed since this test read it last only once."""
 
 
 class Listing:
@@ -53,7 +59,7 @@ class Listing:
         entries: list[Any] = []
         seen: set[Any] = set()
         for page in range(1, most + 1):
-            answer = self._caller.get(self._path, page=page, per_page=length)
+            answer = self._caller.look(self._path, page=page, per_page=length)
             if page > 1 and answer.exchange.is_refusal:
                 self._require_later_pages(min(length, len(entries)))
                 return entries
@@ -67,7 +73,30 @@ class Listing:
                 return entries
             given(len(entries) <= _MOST_ENTRIES, f"{self._path} has more than {_MOST_ENTRIES} entries")
             seen |= {known_by for _, known_by in fresh}
+            if page == 1 and self._is_all(answer, len(entries)):
+                return entries
         return None
+
+    def _is_all(self, answer: Answer, number: int) -> bool:
+        """
+        Tell whether a first page says that its entries are all, and the target is known to say so truly.
+
+        Nothing is stated of the header. It is believed of a kind of list once a page of one entry told of others.
+        """
+        told, kind = answer.exchange.headers.get(_TOTAL), self._path.rpartition("/")[2]
+        believed = self._run.tells_totals
+        if told != str(number) or (kind not in believed and number == 1):
+            return False
+        if kind not in believed:
+            believed[kind] = self._short_page_tells(told)
+        return believed[kind]
+
+    def _short_page_tells(self, total: str) -> bool:
+        """Tell whether a page of one entry says that there are so many in all; what else it is, others may judge."""
+        page = self._caller.look(self._path, page=1, per_page=1)
+        with suppress(Unmet):
+            return page.is_served and len(_array(page)) == 1 and page.exchange.headers.get(_TOTAL) == total
+        return False
 
     def _require_later_pages(self, entries: int) -> None:
         """
@@ -76,7 +105,7 @@ class Listing:
         A page behind the last one may be refused; where every page but the first is, it hides the rest of the list.
         """
         if entries > 1:
-            second = self._caller.get(self._path, page=2, per_page=entries // 2)
+            second = self._caller.look(self._path, page=2, per_page=entries // 2)
             given(not second.exchange.is_refusal, f"{self._path} has several entries, and its second page is refused")
 
     def ids(self) -> list[Any]:
@@ -145,8 +174,8 @@ class WholeListing(Listing):
     """A list without stated pages, read at once; a service that pages it silently is asked for a long page."""
 
     def _walk(self) -> list[Any]:
-        answer = self._caller.get(self._path, per_page=_LONGEST_PAGE)
-        entries = _array((self._caller.get(self._path) if answer.exchange.is_refusal else answer).given_served())
+        answer = self._caller.look(self._path, per_page=_LONGEST_PAGE)
+        entries = _array((self._caller.look(self._path) if answer.exchange.is_refusal else answer).given_served())
         return entries if len(entries) < _PAGE_LENGTH else super()._walk()
 
 

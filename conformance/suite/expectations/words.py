@@ -186,6 +186,7 @@ def unchanged(read: Callable[[], Any], what: str) -> Iterator[None]:
     before = read()
     yield
     looked()
+    current_run().known_reads.forget()
     after = read()
     if after != before:
         raise Violation(f"{what} as before: {_brief(before)}", _brief(after), *suspects())
@@ -207,7 +208,7 @@ def settles(holds: Callable[[], bool], within: float = 0) -> bool:
     deadline = time.monotonic() + max(within, current_run().profile.limits.settle_seconds)
     pauses = _pauses()
     while time.monotonic() < deadline:
-        time.sleep(next(pauses))
+        _pause(next(pauses))
         if holds():
             return True
     return False
@@ -221,7 +222,12 @@ def eventually(holds: Callable[[], bool], expected: str) -> None:
     while not holds():
         if time.monotonic() >= deadline:
             raise Unmet(Reason.PRECONDITION, f"{expected} did not happen within {limits.deadline_seconds:g} s")
-        time.sleep(next(pauses))
+        _pause(next(pauses))
+
+
+def _pause(seconds: float) -> None:
+    time.sleep(seconds)
+    current_run().known_reads.forget()
 
 
 def _pauses() -> Iterator[float]:
