@@ -10,6 +10,7 @@ asserted: numbers depend on the machine.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -77,12 +78,19 @@ class Result:
         return self.times[0] - self.begun if self.times else float("nan")
 
 
-def measured(name: str, service: Service, command: list[str], cwd: Path) -> Result:
-    """Run a contender, and note meanwhile what reaches the service and how much memory it takes."""
+def measured(name: str, service: Service, command: list[str], cwd: Path, told: Path | None = None) -> Result:
+    """
+    Run a contender, and note meanwhile what reaches the service and how much memory it takes.
+
+    What it prints goes to the file `told`, or nowhere.
+    """
     service.reset()
     result = Result(name, time.perf_counter())
     service.request_log = lambda _: result.times.append(time.perf_counter())
-    with subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with (
+        (told or Path(os.devnull)).open("w", encoding="utf-8") as output,
+        subprocess.Popen(command, cwd=cwd, stdout=output, stderr=subprocess.DEVNULL) as process,
+    ):
         ended = threading.Event()
         threading.Thread(target=_look, args=(process.pid, result, ended), daemon=True).start()
         process.wait(_LONGEST)

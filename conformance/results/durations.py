@@ -63,14 +63,19 @@ class Durations:
                 self._file.write_text(json.dumps({**self.known(), **ran}), encoding="utf-8")
 
 
+def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str, float]:
+    """Return about how much work each test is: the seconds that it took last, or what others of its size took."""
+    per_request = _seconds_per_request(tests, known)
+    return {test: known.get(test, weight_of(test) * per_request) for test in tests}
+
+
 def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> list[str]:
     """
     Return tests in the order in which workers, each of which takes two at first and then one by one, end together.
 
     The longest comes first. With the first of each worker goes one of the shortest, which waits behind it.
     """
-    per_request = _seconds_per_request(tests, known)
-    weights = {test: known.get(test, weight_of(test) * per_request) for test in tests}
+    weights = weights_of(tests, known)
     longest = sorted(tests, key=lambda test: (-weights[test], test))
     if len(longest) < 2 * workers:
         return longest

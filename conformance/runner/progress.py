@@ -18,8 +18,10 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Display
 from rich.text import Text
 
+from conformance.results.durations import weights_of
 from conformance.results.text import plural
 from conformance.runner.collection import id_in
+from conformance.runner.time_left import TimeLeft, alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -34,7 +36,6 @@ SILENCE_SECONDS = 15.0
 #: The outcome of a test that failed and runs once more: a category of our own, as plugins may have.
 TRIED_AGAIN = "tried again"
 _TICK_SECONDS = 0.5
-_ENOUGH_TO_GUESS = 5
 _BAR = 20
 
 
@@ -128,18 +129,20 @@ class Progress:
         screen: Screen,
         *,
         workers: int = 1,
+        weights: Mapping[str, float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take all tests that will run, each with its area; `workers` is how many run side by side."""
+        """
+        Take all tests that will run, each with its area.
+
+        `workers` is how many run side by side, `weights` how much work each test is; without them all are alike.
+        """
         self._tests = tests
         self._screen = screen
-        self._workers = workers
         self._clock = clock
         self._areas = {name: _Area(name, total) for name, total in Counter(tests.values()).items()}
-        # Tests of a kind, such as one for each operation, are taken to last equally long.
-        self._left = Counter(map(_kind, tests))
         self._ended: set[str] = set()
-        self._spent: dict[str, tuple[int, float]] = {}
+        self._time_left = TimeLeft(weights or alike(tests), workers, clock)
         self._now: str | None = None
         self._started = clock()
         self._lock = threading.Lock()
@@ -154,6 +157,8 @@ class Progress:
         """Note that a test runs from now on."""
         with self._lock:
             self._now = self._tests.get(test, self._now)
+            if test in self._tests:
+                self._time_left.began(test)
         self.tick()
 
     def ended(self, test: str, seconds: float, *, failed: bool, skipped: bool) -> None:
@@ -161,15 +166,12 @@ class Progress:
         if test not in self._tests:
             return
         with self._lock:
-            area, kind = self._areas[self._tests[test]], _kind(test)
-            number, spent = self._spent.get(kind, (0, 0.0))
+            area = self._areas[self._tests[test]]
+            self._time_left.ended(test, seconds)
             area.seconds += seconds
             if test in self._ended:  # it ran once more
-                self._spent[kind] = (number, spent + seconds)
                 return
             self._ended.add(test)
-            self._spent[kind] = (number + 1, spent + seconds)
-            self._left[kind] -= 1
             area.done += 1
             area.failed += failed
             area.skipped += skipped and not failed
@@ -208,12 +210,8 @@ class Progress:
 
     def _rest(self) -> str:
         """Guess the time that is left; empty as long as there is nothing to guess by."""
-        number = sum(number for number, _ in self._spent.values())
-        if number < _ENOUGH_TO_GUESS:
-            return ""
-        mean = sum(spent for _, spent in self._spent.values()) / number
-        seconds = sum(left * _mean(self._spent.get(kind), mean) for kind, left in self._left.items())
-        return f", about {_minutes(seconds / self._workers)} left"
+        seconds = self._time_left.seconds()
+        return "" if seconds is None else f", about {_minutes(seconds)} left"
 
 
 class ByArea:
@@ -282,7 +280,8 @@ class ByArea:
         if not tests or self._screen is None or self._progress is not None:
             return
         workers = self._session.options.workers
-        self._progress = Progress(tests, self._screen, workers=workers)
+        weights = weights_of(list(tests), self._session.durations.known())
+        self._progress = Progress(tests, self._screen, workers=workers, weights=weights)
         side_by_side = f", {workers} workers" if workers > 1 else ""
         self._progress.opened(f"{self._session.subject}, seed {self._session.seed}{side_by_side}")
 
@@ -375,14 +374,6 @@ def _screen(config: pytest.Config) -> Iterator[Screen]:
         if stream is not sys.stdout:
             with suppress(OSError):
                 stream.close()
-
-
-def _kind(test: str) -> str:
-    return test.split("[", maxsplit=1)[0]
-
-
-def _mean(spent: tuple[int, float] | None, otherwise: float) -> float:
-    return spent[1] / spent[0] if spent else otherwise
 
 
 def _minutes(seconds: float) -> str:

@@ -11,7 +11,7 @@ from conformance.contract.operations import read_operations
 from conformance.suite.arrange.integrations import values_under
 from conformance.suite.arrange.request_examples import Prepared
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Caller, parsed
+from conformance.suite.expectations import PAGE_LENGTH, Caller, parsed
 from conformance.suite.expectations.words import settles
 from conformance.target.spots import Spot, ordered, spot_of, value_at, where
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from conformance.contract.side_effects import Part, Where
     from conformance.target import Fixture, Profile
 
-_PAGE_LENGTH = 20
 _OURS = "conformance-"
 _ABSENT: Any = object()
 
@@ -107,7 +106,7 @@ def differences(before: Reading, after: Reading) -> list[Difference]:
         for entry, value in before.entries.items()
         if after.entries.get(entry, _ABSENT) != value
     ]
-    was_whole = before.length is None or before.length < min(after.length or 0, _PAGE_LENGTH)
+    was_whole = before.length is None or before.length < min(after.length or 0, PAGE_LENGTH)
     come = [
         Difference(entry, None, value)
         for entry, value in after.entries.items()
@@ -245,7 +244,7 @@ def _reading(part: Part) -> Sequence[Operation]:
 def _read(thing: Thing, reader: Caller, operation: Operation, path: str) -> Reading | None:
     is_list = thing.part.by is not None and thing.part.within is None
     # A list without stated pages may be paged all the same.
-    answer = reader.get(path, page=1, per_page=_PAGE_LENGTH) if is_list else reader.get(path)
+    answer = reader.get(path, page=1, per_page=PAGE_LENGTH) if is_list else reader.get(path)
     if not answer.is_served:
         return None
     try:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from conformance.http.redaction import beginning
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, parsed, project_path
+from conformance.suite.expectations import (
+    PAGE_LENGTH,
+    Caller,
+    Path,
+    given,
+    group_path,
+    must,
+    must_settle,
+    parsed,
+    project_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -74,8 +84,8 @@ def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
 
 
 def is_listed(caller: Caller, rules: Path) -> bool:
-    """Tell whether a caller may read a list of rules."""
-    return not caller.look(rules, page=1, per_page=1).exchange.is_refusal
+    """Tell whether a caller may read a list of rules, by the page that whoever reads the list then begins with."""
+    return not caller.look(rules, page=1, per_page=PAGE_LENGTH).exchange.is_refusal
 
 
 @contextmanager

@@ -9,7 +9,7 @@ verifies nothing.
 from conformance.suite.expectations.answers import Answer
 from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.callers import Caller, Path, group_path, project_path
-from conformance.suite.expectations.listings import Listing, WholeListing
+from conformance.suite.expectations.listings import PAGE_LENGTH, Listing, WholeListing
 from conformance.suite.expectations.words import (
     does_not_apply,
     eventually,
@@ -26,6 +26,7 @@ from conformance.suite.expectations.words import (
 )
 
 __all__ = [
+    "PAGE_LENGTH",
     "Answer",
     "Caller",
     "Listing",

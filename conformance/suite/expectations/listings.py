@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.suite.expectations.answers import Answer
 
-_PAGE_LENGTH = 20
+PAGE_LENGTH = 20
 _LONGEST_PAGE = 100
 _FEW_PAGES = 10
 _MOST_ENTRIES = 50_000
@@ -47,7 +47,7 @@ class Listing:
     def _walk(self) -> list[Any]:
         """Read all pages: short ones, or long ones where the list proves long, such as one that only grows."""
         most = self._run.profile.limits.page_walk
-        found = self._pages(_PAGE_LENGTH, min(_FEW_PAGES, most))
+        found = self._pages(PAGE_LENGTH, min(_FEW_PAGES, most))
         if found is None and most > _FEW_PAGES:
             found = self._pages(_LONGEST_PAGE, most)
         if found is None:
@@ -63,8 +63,8 @@ class Listing:
             if page > 1 and answer.exchange.is_refusal:
                 self._require_later_pages(min(length, len(entries)))
                 return entries
-            if answer.exchange.is_refusal and length > _PAGE_LENGTH:
-                return self._pages(_PAGE_LENGTH, most)
+            if answer.exchange.is_refusal and length > PAGE_LENGTH:
+                return self._pages(PAGE_LENGTH, most)
             answer.given_served()
             # Twice on one page is twice in the list; again on a later page is a list that moved or takes no pages.
             fresh = [(entry, _identity(entry)) for entry in _array(answer)]
@@ -176,7 +176,7 @@ class WholeListing(Listing):
     def _walk(self) -> list[Any]:
         answer = self._caller.look(self._path, per_page=_LONGEST_PAGE)
         entries = _array((self._caller.look(self._path) if answer.exchange.is_refusal else answer).given_served())
-        return entries if len(entries) < _PAGE_LENGTH else super()._walk()
+        return entries if len(entries) < PAGE_LENGTH else super()._walk()
 
 
 def _identity(entry: Any) -> Any:

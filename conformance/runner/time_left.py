@@ -1,0 +1,67 @@
+"""How long a run still takes, guessed from what its tests took so far and what each of them is known to be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_ENOUGH_TO_GUESS = 5
+
+
+class TimeLeft:
+    """
+    The tests of a run that have not ended, with how much work each is.
+
+    Tests of a kind, such as one for each operation, are taken to need equally long for the same work; the others as
+    long as all tests so far.
+    """
+
+    def __init__(self, weights: Mapping[str, float], workers: int, clock: Callable[[], float]) -> None:
+        """Take every test with about how much work it is, and how many run side by side."""
+        self._left = dict(weights)
+        self._workers = workers
+        self._clock = clock
+        self._begun: dict[str, float] = {}
+        self._ended = 0
+        self._seconds: Counter[str] = Counter()
+        self._work: Counter[str] = Counter()
+
+    def began(self, test: str) -> None:
+        """Note that a test runs from now on."""
+        self._begun[test] = self._clock()
+
+    def ended(self, test: str, seconds: float) -> None:
+        """Note how long a test took, or took once more."""
+        self._begun.pop(test, None)
+        self._ended += test in self._left
+        kind = kind_of(test)
+        self._seconds.update({kind: seconds})
+        self._work.update({kind: self._left.pop(test, 0.0)})
+
+    def seconds(self) -> float | None:
+        """Return how many seconds the rest takes; None as long as there is nothing to guess by."""
+        if self._ended < _ENOUGH_TO_GUESS or not self._work.total():
+            return None
+        pace = self._seconds.total() / self._work.total()
+        now = self._clock()
+        each = [max(0.0, self._expected(test, pace) - (now - self._begun.get(test, now))) for test in self._left]
+        # However many work, the longest test is done by one.
+        return max(max(each, default=0.0), sum(each) / self._workers)
+
+    def _expected(self, test: str, pace: float) -> float:
+        kind = kind_of(test)
+        own = self._seconds[kind] / self._work[kind] if self._work[kind] else pace
+        return self._left[test] * own
+
+
+def alike(tests: Iterable[str]) -> Mapping[str, float]:
+    """Return weights that take all tests for equal work."""
+    return dict.fromkeys(tests, 1.0)
+
+
+def kind_of(test: str) -> str:
+    """Return what the tests of one function have in common."""
+    return test.split("[", maxsplit=1)[0]
