@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,15 @@ from conformance.fuzzing.cases import DrawnCase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from conformance.contract import Operation
 
 #: Another process takes about a second to begin, in which some two hundred cases are drawn here.
 _WORTH_A_PROCESS = 400
+#: How long a worker waits for cases, in seconds, before it draws them itself, and how long between two looks.
+_LONGEST_WAIT, _BETWEEN_LOOKS = 30.0, 0.02
+_END = "end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,24 @@ class Ahead:
             found = self._found.pop(wish, None)
         return None if found is None else [DrawnCase.restored(operation, data) for data in found]
 
+    def share(self, folder: Path) -> None:
+        """Put all cases into files of a folder, for workers that take them from there; nothing is kept here."""
+        threading.Thread(target=self._share, args=(folder,), name="drawn for workers", daemon=True).start()
+
+    def _share(self, folder: Path) -> None:
+        with contextlib.suppress(OSError):
+            while (found := self._next()) is not None:
+                wish, cases = found
+                (folder / _END).with_suffix(".part").write_text(json.dumps(cases), encoding="utf-8")
+                (folder / _END).with_suffix(".part").replace(_file_of(folder, wish.operation, wish.phase))
+            share_nothing(folder)
+
+    def _next(self) -> tuple[Wish, list[Any]] | None:
+        with self._news:
+            self._news.wait_for(lambda: self._found or not self._waiting)
+            wish = next(iter(self._found), None)
+            return None if wish is None else (wish, self._found.pop(wish))
+
     def close(self) -> None:
         """End the process."""
         self._process.kill()
@@ -99,6 +122,42 @@ class Ahead:
             self._news.notify_all()
         if self._process.stdout:
             self._process.stdout.close()
+
+
+def share_nothing(folder: Path) -> None:
+    """Say in a folder that no more cases come."""
+    (folder / _END).touch()
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """
+    Cases that one process draws for all workers, in a folder.
+
+    What draws takes half of the memory of a worker, and a second to load. Without it a worker draws by itself.
+    """
+
+    folder: Path
+
+    def take(self, operation: Operation, phase: str) -> list[DrawnCase] | None:
+        """Return the cases of an operation, as soon as they are drawn; None when they have to be drawn here."""
+        file, deadline = _file_of(self.folder, operation.id, phase), time.monotonic() + _LONGEST_WAIT
+        while not file.exists():
+            is_over = (self.folder / _END).exists() or time.monotonic() > deadline
+            if is_over and not file.exists():
+                return None
+            time.sleep(_BETWEEN_LOOKS)
+        try:
+            return [DrawnCase.restored(operation, data) for data in json.loads(file.read_text(encoding="utf-8"))]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def close(self) -> None:
+        """Leave the folder to who draws."""
+
+
+def _file_of(folder: Path, operation: str, phase: str) -> Path:
+    return folder / f"{operation}-{phase}.json"
 
 
 def main(order: Mapping[str, Any]) -> None:

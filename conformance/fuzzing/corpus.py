@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract.bundle import resolve
 from conformance.errors import UsageError
-from conformance.fuzzing.ahead import Ahead, Wish
+from conformance.fuzzing.ahead import Ahead, Elsewhere, Wish, share_nothing
 from conformance.fuzzing.cases import DrawnCase
 from conformance.http.redaction import DOOR
 from conformance.results.text import plural
@@ -128,7 +128,7 @@ class Corpus:
     _unreadable: dict[Path, str] = field(default_factory=dict, repr=False)
     _refused: str | None = field(default=None, repr=False)
     """Why nothing more is stored."""
-    _ahead: Ahead | None = field(default=None, repr=False)
+    _ahead: Ahead | Elsewhere | None = field(default=None, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     """What draws is not made for several threads; neither is Python's own parser, which it uses."""
 
@@ -150,14 +150,22 @@ class Corpus:
             _forget(_draws_in(file.parent.parent)[_KEPT_DRAWS:])
         return drawn
 
-    def draw_ahead(self, wanted: Iterable[tuple[Operation, str]], budget: Budget) -> None:
-        """Begin to draw, in another process, what is not stored of these operations and phases."""
+    def take_from(self, folder: Path) -> None:
+        """Take what is not stored from a folder, where another process draws it."""
+        self._ahead = Elsewhere(folder)
+
+    def draw_ahead(self, wanted: Iterable[tuple[Operation, str]], budget: Budget, into: Path | None = None) -> None:
+        """Begin to draw, in another process, what is not stored of these operations and phases; perhaps for workers."""
         wishes = [
             Wish(operation.id, phase)
             for operation, phase in wanted
             if not (file := self._file_of(operation, phase, budget)) or not file.exists()
         ]
-        self._ahead = Ahead.begin(self.contract, self.version, wishes, asdict(budget))
+        self._ahead = ahead = Ahead.begin(self.contract, self.version, wishes, asdict(budget))
+        if into is not None and ahead is not None:
+            ahead.share(into)
+        elif into is not None:
+            share_nothing(into)
 
     def close(self) -> None:
         """Draw nothing more ahead."""

@@ -79,7 +79,13 @@ def _suite_test(item: pytest.Item, contract: Contract, problems: list[str]) -> S
         features=frozenset(features),
         fixtures=frozenset(_fixtures(item)),
         is_slow=item.get_closest_marker("slow") is not None,
+        draws=_draws(item, operation),
     )
+
+
+def _draws(item: pytest.Item, operation: Any) -> tuple[str, str] | None:
+    marker = item.get_closest_marker("every_operation")
+    return (operation.id, marker.kwargs["draws"]) if marker is not None and "draws" in marker.kwargs else None
 
 
 def _fixtures(item: pytest.Item) -> Iterator[str]:

@@ -24,7 +24,7 @@ from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from xdist.workermanage import WorkerController
 
@@ -255,17 +255,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     _leave_failures_to_the_verdict(config)
     if state.keeps_record and not workers.has_workers(config):
         state.say_deselected([id_of(item) for item in suite], _deselected_by(config))
-        state.draw_ahead(_drawn(suite))
+        state.draw_ahead(id_of(item) for item in suite)
+    elif state.keeps_record:
+        workers.draw_for_all(state)
     return None
-
-
-def _drawn(items: list[pytest.Item]) -> Iterator[tuple[Operation, str]]:
-    """Yield the operation and phase of each test that sends drawn calls."""
-    for item in items:
-        marker = item.get_closest_marker("every_operation")
-        if isinstance(item, pytest.Function) and marker is not None and "draws" in marker.kwargs:
-            operation: Operation = item.callspec.params["operation"]  # type: ignore[assignment]
-            yield operation, marker.kwargs["draws"]
 
 
 def _give_up(session: pytest.Session, error: ConformanceError) -> bool:

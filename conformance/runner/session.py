@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import secrets
+import shutil
 import sys
+import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from conformance.contract import Operation
     from conformance.results.plan import SuiteTest
     from conformance.results.record import KnownFailure
     from conformance.results.recorder import Line
@@ -132,6 +133,8 @@ class Session:
     """How long the target took to answer other processes."""
     ended: set[str] = field(default_factory=set)
     """The tests that have a line in the record."""
+    drawn_for_workers: Path | None = None
+    """The folder through which one process gives workers drawn cases."""
     lines: list[Line] = field(default_factory=list)
     """What a process that keeps no record has to say, until somebody takes it."""
     left: tuple[str, ...] = ()
@@ -215,6 +218,8 @@ class Session:
         """Return the drawn cases for targets of a version."""
         if version not in self.corpora:
             self.corpora[version] = Corpus(self.contract, version, self.corpus_folder)
+            if self.drawn_for_workers is not None and not self.keeps_record:
+                self.corpora[version].take_from(self.drawn_for_workers)
         return self.corpora[version]
 
     @property
@@ -258,10 +263,21 @@ class Session:
         """What could not be read or stored of the cases that are kept from run to run."""
         return tuple(corpus.warning for corpus in self.corpora.values() if corpus.warning)
 
-    def draw_ahead(self, wanted: Iterable[tuple[Operation, str]]) -> None:
-        """Begin to draw the cases of these operations and phases, which tests of this run will ask for."""
-        if self.run is not None:
-            self.corpus(self.run.profile.version).draw_ahead(wanted, self.budget)
+    def draw_ahead(self, tests: Iterable[str], into: Path | None = None) -> None:
+        """Begin to draw the cases that these tests of the run will ask for; perhaps for workers, into a folder."""
+        if self.run is None or self.plan is None:
+            return
+        version = self.run.profile.version
+        operations = {operation.id: operation for operation in self.contract.operations(version)}
+        drawn = filter(None, (self.plan.tests[name].draws for name in tests))
+        self.corpus(version).draw_ahead([(operations[name], phase) for name, phase in drawn], self.budget, into)
+
+    def folder_for_workers(self) -> Path:
+        """Return the folder through which workers are given drawn cases; it lasts as long as the run."""
+        if self.drawn_for_workers is None:
+            self.drawn_for_workers = Path(tempfile.mkdtemp(prefix="conformance-drawn-"))
+            self._stack.callback(shutil.rmtree, self.drawn_for_workers, ignore_errors=True)
+        return self.drawn_for_workers
 
     @property
     def budget(self) -> Budget:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import UsageError
+from conformance.results.durations import weight_of
 from conformance.results.record import NetworkUse, Notice
 from conformance.results.recorder import encoded
 from conformance.runner.location import SUITE_FOLDER
@@ -30,6 +31,7 @@ _RUN = "conformance_run"
 _FOLDER = "conformance_folder"
 _ORDER = "conformance_order"
 _KEPT = "conformance_kept"
+_CASES = "conformance_cases"
 #: The name of what a report takes along, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
@@ -75,6 +77,7 @@ def told_to_worker(session: Session, number: int) -> dict[str, Any]:
         _FOLDER: str(session.folder.absolute()),
         _ORDER: order,
         _KEPT: sorted(session.kept),
+        _CASES: str(session.folder_for_workers()),
     }
 
 
@@ -86,6 +89,15 @@ def become_worker(session: Session, told: Mapping[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     session.beside, session.seconds_known = told[_ORDER]["beside"], told[_ORDER]["seconds"]
     session.kept = frozenset(told[_KEPT])
+    session.drawn_for_workers = Path(told[_CASES])
+
+
+def draw_for_all(session: Session) -> None:
+    """Begin to draw, in one process, the cases that workers will ask for; in about the order in which they do."""
+    if session.plan is not None:
+        wanted = session.plan.tests.keys() - session.plan.left_out.keys() - session.kept
+        in_turn = sorted(wanted, key=lambda name: (-weight_of(name), name))
+        session.draw_ahead(in_turn, session.folder_for_workers())
 
 
 def hand_over(session: Session, report: pytest.TestReport) -> None:
