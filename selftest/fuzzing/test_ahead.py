@@ -11,6 +11,7 @@ from conformance.fuzzing import Budget, Corpus, ahead, drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 VERSION = Version.parse("17.7")
 BUDGET = Budget(seed=5, max_examples=6, seconds=60)
@@ -73,3 +74,25 @@ def test_a_few_cases_are_worth_no_process(contract: Contract, wanted: list[tuple
     wishes = [ahead.Wish(operation.id, phase) for operation, phase in wanted]
     budget = {"seed": 5, "max_examples": 6, "seconds": 60}
     assert ahead.Ahead.begin(contract, VERSION, wishes, budget) is None
+
+
+def test_workers_take_from_a_folder_what_one_process_draws(
+    contract: Contract, corpus: Corpus, wanted: list[tuple[Operation, str]], tmp_path: Path
+) -> None:
+    corpus.draw_ahead(wanted[:1], BUDGET, tmp_path)
+    worker = ahead.Elsewhere(tmp_path)
+    (operation, phase), (other, other_phase) = wanted
+    found = worker.take(operation, phase)
+    assert found is not None
+    assert [case.wire for case in found] == wires(contract, operation, phase)
+    assert worker.take(other, other_phase) is None
+
+
+def test_a_worker_draws_by_itself_where_no_process_does(
+    contract: Contract, wanted: list[tuple[Operation, str]], tmp_path: Path
+) -> None:
+    one, worker = Corpus(contract, VERSION, None), Corpus(contract, VERSION, None)
+    one.draw_ahead(wanted, BUDGET, tmp_path)
+    worker.take_from(tmp_path)
+    operation, phase = wanted[0]
+    assert [case.wire for case in worker.cases(operation, phase, BUDGET)] == wires(contract, operation, phase)

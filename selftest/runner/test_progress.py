@@ -248,3 +248,14 @@ def test_more_words_from_pytest_are_its_own(conformance: Callable[..., Any]) -> 
     outcome = conformance("run", *ONE_TEST, "--", "-v")
     assert "PASSED" in outcome.out, outcome.text
     assert "1 test of 1 area" not in outcome.out
+
+
+def test_what_is_left_is_at_least_what_the_longest_test_still_needs() -> None:
+    tests = {f"small[{number}]": "scope" for number in range(6)} | {"large": "rules"}
+    screen, clock = Screen(), Clock()
+    weights = {**dict.fromkeys(tests, 1.0), "large": 20.0}
+    progress = Progress(tests, screen, workers=4, weights=weights, clock=clock)
+    progress.began("large")
+    run_through(progress, clock, list(tests)[:6])
+    progress.tick()
+    assert screen.state.endswith("0:12, about 0:28 left")

@@ -1,0 +1,113 @@
+"""What a test reads again only where it may be another by now, and when a list is known to end."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.reference.choices import Choices
+from conformance.suite.context import Run
+from conformance.suite.expectations import Caller, unchanged
+from conformance.suite.expectations import Path as ApiPath
+from conformance.suite.expectations.words import settles
+from conformance.target.embedded import prepared_service, profile_data
+from conformance.target.profile import profile_from
+from selftest.conftest import VERSION, in_a_test, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.reference.service import Service
+
+
+@pytest.fixture
+def begin() -> Iterator[Callable[..., Caller]]:
+    """Begin a test against a service and return its maintainer."""
+    with ExitStack() as stack:
+
+        def maintainer(service: Service | None = None, **limits: float) -> Caller:
+            served, base_url = stack.enter_context(serving(service))
+            data = profile_data(served.world, base_url, VERSION)
+            profile = profile_from({**data, "limits": {**data["limits"], **limits}}, "test")
+            run = stack.enter_context(in_a_test(profile)).run
+            return Caller(run, profile.actors["maintainer"])
+
+        yield maintainer
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
+    """Count the calls that something takes."""
+    calls: list[object] = []
+    see = Run.__init__
+
+    def counted(run: Run, *given: object, **named: object) -> None:
+        see(run, *given, **named)  # type: ignore[arg-type]
+        run.client.on_exchange(calls.append)
+
+    monkeypatch.setattr(Run, "__init__", counted)
+
+    def number(act: Callable[[], object]) -> int:
+        before = len(calls)
+        act()
+        return len(calls) - before
+
+    return number
+
+
+def settings_of(caller: Caller) -> ApiPath:
+    assert caller.actor is not None
+    return ApiPath("/projects/1/job_token_scope")
+
+
+def test_what_was_read_is_read_again_after_a_write_only(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
+    caller = begin()
+    path = settings_of(caller)
+    assert sent(lambda: [caller.read(path), caller.read(path)]) == 1
+    assert sent(lambda: caller.get(path)) == 1
+    caller.patch(path, {"enabled": "maybe"})
+    assert sent(lambda: caller.read(path)) == 1
+
+
+def test_what_may_have_moved_meanwhile_is_read_again(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
+    caller = begin()
+    path = settings_of(caller)
+    caller.read(path)
+    assert sent(lambda: settles(lambda: bool(caller.read(path)), 1)) == 1
+
+    def nothing() -> None:
+        with unchanged(lambda: caller.read(path), "the settings"):
+            pass
+
+    assert sent(nothing) == 1
+
+
+def test_of_a_target_that_takes_time_nothing_is_kept(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
+    caller = begin(settle_seconds=0.01)
+    assert sent(lambda: [caller.read(settings_of(caller)), caller.read(settings_of(caller))]) == 2
+
+
+@pytest.mark.parametrize(
+    ("choices", "calls"),
+    [
+        (Choices(), [2, 1]),
+        (Choices(pagination_totals=False), [2, 2]),
+        (Choices(max_per_page=2), [3, 3]),
+    ],
+    ids=["with totals", "without", "of short pages"],
+)
+def test_a_list_ends_where_a_true_total_says_so_and_else_with_an_empty_page(
+    sent: Callable[..., int], begin: Callable[..., Caller], choices: Choices, calls: list[int]
+) -> None:
+    service = prepared_service(version=VERSION, choices=choices)
+    caller = begin(service)
+    path = settings_of(caller) / "allowlist"
+    found = []
+    for _ in calls:
+        for fixture in service.world.many("allowlist_projects")[:2]:
+            caller.post(path, {"target_project_id": fixture.id})
+        found.append(sent(lambda: caller.list(path)))
+        assert len(caller.list(path).entries) == 3  # the project itself is among them
+    assert found == calls
