@@ -304,15 +304,24 @@ def chosen(operation: Operation) -> list[Parameter]:
     )
 
 
+def unknown(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
+    return having(parameter, UNKNOWN_VALUE, prepared)
+
+
 @pytest.mark.every_operation(
     where=lambda operation: takes_part(operation) and bool(chosen(operation)),
     requirements=lambda operation: claims_of(*requirements_of(chosen(operation), "requirement")),
 )
 def test_a_value_that_is_not_among_the_stated_ones_is_not_stored(operation: Operation) -> None:
     with arranged(operation) as prepared:
-        for parameter in taken(prepared, chosen(operation)):
-            if may_be_dropped(parameter):
-                refuse_or_drop(prepared, parameter, UNKNOWN_VALUE)
-            else:
-                what = f"{parameter.name} = {UNKNOWN_VALUE}"
-                refuse(prepared, [Wrong(parameter.requirement, what, partial(having, parameter, UNKNOWN_VALUE))])
+        owed = taken(prepared, chosen(operation))
+        for parameter in filter(may_be_dropped, owed):
+            refuse_or_drop(prepared, parameter, UNKNOWN_VALUE)
+        wrong = [
+            Wrong(
+                parameter.requirement, f"{parameter.name} = {UNKNOWN_VALUE}", partial(having, parameter, UNKNOWN_VALUE)
+            )
+            for parameter in owed
+            if not may_be_dropped(parameter)
+        ]
+        refuse(prepared, wrong)
