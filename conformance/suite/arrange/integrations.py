@@ -307,16 +307,15 @@ def _remember(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
     """
     Read the list; it must show an integration that is set up, or nothing that is answered proves anything.
 
-    That it does is seen once in a run. A service that breaks when one is set up is for the tests to find.
+    A service that breaks when one is set up is for the tests to find.
     """
     path, integration = _where(caller, place)
-    before, seen = entries(caller, path), _SEEN_LISTED.setdefault(current_run(), set())
-    if slug_of(integration) not in before and path not in seen:
+    before = entries(caller, path)
+    if slug_of(integration) not in before:
         try:
             answer = set_up(caller, path, integration)
             if answer.is_served:
                 caller.whole_list(path).the(slug=slug_of(integration))
-                seen.add(path)
             elif answer.exchange.is_refusal:
                 answer.given_served()
         finally:
@@ -331,9 +330,6 @@ def _put_back(caller: Caller, place: Place, before: dict[str, dict[str, Any]]) -
     else:
         caller.delete(path / slug_of(integration))
 
-
-#: By run: the lists that were seen to show what is set up.
-_SEEN_LISTED: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
 _READING = RequestExample(before=_with_it)
 _SETTING_UP = RequestExample(before=_without_it, state=_state)
