@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -38,6 +37,7 @@ from conformance.suite.expectations import (
     must_settle,
     observe,
     project_path,
+    unchanged,
     verifies,
 )
 
@@ -45,14 +45,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.suite import Fixture, Operation
-    from conformance.suite.context import Run
 
 
 #: Some services do in the background what they have answered.
 CHANGE_SECONDS = 5
 #: Who makes once more a call that somebody else has just made.
 UNCHANGING = "developer"
-_LONGEST = 400  # characters of a state that are shown
 
 
 @pytest.mark.every_operation(
@@ -140,80 +138,42 @@ def test_who_lacks_the_role_is_refused_and_changes_nothing(operation: Operation)
         shows_change = prepared.state() != before
         refuse_what_is_so(prepared, control)
         prepared.again()
-        table = cells(operation.refused)
-        together = refused_together(prepared, [name for actors in table.values() for name in actors])
-        for requirement, actors in table.items():
+        for requirement, actors in cells(operation.refused).items():
             for name in actors:
-                refuse(prepared, name, requirement, control, shows_change=shows_change, asked=together.get(name))
+                refuse(prepared, name, requirement, control, shows_change=shows_change)
 
 
-def refused_together(prepared: Arranged, names: list[str]) -> Mapping[str, list[Answer]]:
-    """
-    Let all call one after the other, and return what each was answered.
-
-    Return nothing where one was not refused or something has changed: which of them did it shows only when each calls
-    by itself. So it is where nothing can change, and thus nothing is read.
-    """
-    if prepared.request_example.state is None:
-        return {}
-    with suppress(Unmet, NotTested, Violation):
-        before = prepared.state()
-        found = {name: asked_by(prepared, caller_named(name)) for name in names}
-        if all(is_refused(answer) for answers in found.values() for answer in answers) and prepared.state() == before:
-            return found
-    prepared.again()
-    return {}
-
-
-def is_refused(answer: Answer) -> bool:
-    """Tell whether a call was answered, and not served; who has no token may be sent elsewhere."""
-    status = answer.exchange.status
-    return status is not None and 300 <= status < 500
-
-
-def asked_by(prepared: Arranged, caller: Caller) -> list[Answer]:
-    """Let somebody make the call in all of its forms, and return the answers."""
-    found = [prepared.sent_by(caller)]
-    return found + [call.sent_by(caller) for call in [*in_other_forms(prepared), *elsewhere(prepared, caller)]]
-
-
-def refuse(
-    prepared: Arranged,
-    name: str,
-    requirement: str,
-    control: Answer,
-    *,
-    shows_change: bool,
-    asked: list[Answer] | None,
-) -> None:
+def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, shows_change: bool) -> None:
     """
     Let one actor call; whatever was changed all the same is undone before the next one calls.
 
     That nothing changed proves something only where the same call, served, does change what is looked at. Where nothing
-    can be changed, as by switching on what the instance keeps on, being refused is all there is to see. `asked` are the
-    answers of somebody who was refused among others, after whom nothing had changed.
+    can be changed, as by switching on what the instance keeps on, being refused is all there is to see.
     """
     operation = prepared.operation
     is_anonymous = name == ANONYMOUS
     general = "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"
     untouched = ["errors.refusal.changes-nothing", *(["authentication.anonymous-changes-nothing"] * is_anonymous)]
+    caller = caller_named(name)
     found: list[Answer] = []
+    states: list[object] = []
     with held_against([requirement], go_on=True):
-        before = prepared.state()
-        found += asked or asked_by(prepared, caller_named(name))
-        after = prepared.state()
+        states.append(prepared.state())
+        found.append(prepared.sent_by(caller))
+        found += [call.sent_by(caller) for call in [*in_other_forms(prepared), *elsewhere(prepared, caller)]]
         is_served = any(called.is_served for called in found)
         # Who is served has a right too many: what the text says of refusals is only to blame where one was meant.
-        is_refusal = not is_served or (shows_change and after == before)
+        is_refusal = not is_served or (shows_change and prepared.state() == states[0])
         with held_against([requirement, *([general] if is_refusal else [])], go_on=True):
             found[0].must_be_refused(beside=control)
             for other in found[1:]:
                 wanted = "a refusal, in whatever form the call is made"
                 must(not other.is_served, wanted, f"status {other.status}", other.exchange)
         if prepared.request_example.state is not None:
+            states.append(prepared.state())
             as_refused = untouched if shows_change and not is_served else []
-            with held_against([requirement, *as_refused], go_on=True):
-                must(after == before, f"the state as before: {before}"[:_LONGEST], str(after)[:_LONGEST])
+            with held_against([requirement, *as_refused], go_on=True), unchanged(partial(states.pop, 0), "the state"):
+                pass
     if not found:
         return  # the state could not be read, so nobody called
     answer = found[0]
@@ -274,20 +234,8 @@ def elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
         if place is None or not place.get("path") or not in_question:
             continue
         path = Path(f"/{kind}/{place.id}") / below
-        if is_kept_out(caller, served_caller(operation), path):
+        if caller.get(path).exchange.is_refusal and served_caller(operation).get(path).is_served:
             yield prepared.call.having(owner, place["path"])
-
-
-#: By run: whether one actor is refused something that another one is served; who has which role does not change.
-_KEPT_OUT: WeakKeyDictionary[Run, dict[tuple[str, str, str], bool]] = WeakKeyDictionary()
-
-
-def is_kept_out(caller: Caller, other: Caller, path: Path) -> bool:
-    """Tell whether a caller is refused a path that another one is served."""
-    known, key = _KEPT_OUT.setdefault(current_run(), {}), (caller.name, other.name, path)
-    if key not in known:
-        known[key] = caller.get(path).exchange.is_refusal and other.get(path).is_served
-    return known[key]
 
 
 def shape(answer: Answer) -> str:
