@@ -41,15 +41,20 @@ def test_a_reset_by_somebody_who_is_no_bot_answers_401(
 
 
 @pytest.mark.calls_area("code-completion")
-def test_the_enabled_check_tells_switched_off_from_unknown(
+def test_the_enabled_check_answers_403_where_it_is_switched_off(
     maintainer: Caller,
     enabled_project: Fixture,
     disabled_project: Fixture,
 ) -> None:
     """A check that knows no project at all would tell nothing apart: the enabled one comes first."""
     maintainer.post(CHECK, {"project_path": given_field(enabled_project, "path", str)}).given_served()
-    with verifies("errors.completion-switched-off", go_on=True):
+    with verifies("errors.completion-switched-off"):
         maintainer.post(CHECK, {"project_path": given_field(disabled_project, "path", str)}).must_be(403)
+
+
+@pytest.mark.calls_area("code-completion")
+def test_the_enabled_check_answers_404_without_a_project(maintainer: Caller, enabled_project: Fixture) -> None:
+    maintainer.post(CHECK, {"project_path": given_field(enabled_project, "path", str)}).given_served()
     with verifies("errors.empty-project-path", go_on=True):
         maintainer.post(CHECK, {"project_path": ""}).must_be(404)
     with verifies("errors.unknown-project-path"):
