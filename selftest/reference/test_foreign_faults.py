@@ -19,6 +19,7 @@ from conformance.reference.server import ask
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
 from selftest.reference.crossing_chapters import crossings
+from selftest.reference.tired_chapters import slips
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,6 +116,7 @@ class Story:
         self._completions()
         self._tokens()
         crossings(self)
+        slips(self)
         self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):

@@ -6,7 +6,18 @@ that nobody tuned it to: `faults` returns them.
 
 from __future__ import annotations
 
-from conformance.proof.foreign import callers, content, counts, crossings, levels, neighbours, races, writes
+from conformance.proof.foreign import (
+    callers,
+    content,
+    counts,
+    crossings,
+    levels,
+    neighbours,
+    races,
+    tired_access,
+    tired_effects,
+    writes,
+)
 from conformance.proof.foreign.registry import FOREIGN, ForeignFault
 
 __all__ = [
@@ -19,6 +30,8 @@ __all__ = [
     "levels",
     "neighbours",
     "races",
+    "tired_access",
+    "tired_effects",
     "writes",
 ]
 
