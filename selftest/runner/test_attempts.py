@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from conformance import reports
 from conformance.cli.run import run_suite
 from conformance.contract import Contract
 from conformance.proof import all_faults
-from conformance.reports import render
-from conformance.runner import session as runner_session
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
 from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import VERSION, serving
@@ -164,9 +163,9 @@ def attempt_with(
     """Run the suite in this process with few cases and one report."""
 
     def one_report(record: RunRecord, folder: Path) -> tuple[Path, ...]:
-        return render(record, ("markdown",), folder)
+        return reports.render(record, ("markdown",), folder)
 
-    monkeypatch.setattr(runner_session, "render_all", one_report)
+    monkeypatch.setattr(reports, "render_all", one_report)
 
     def attempt(
         *given: str, faulty: bool = False, plugins: tuple[object, ...] = (), worlds: int = 1, **changes: Any

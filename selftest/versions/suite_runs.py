@@ -13,9 +13,9 @@ from unittest import mock
 
 import pytest
 
+from conformance import reports
 from conformance.contract import NEWEST, OLDEST, Contract, Version
 from conformance.runner import plugin as pytest_plugin
-from conformance.runner import session
 from conformance.runner.location import suite_arguments
 from conformance.target import embedded
 from conformance.target.embedded import prepared_service
@@ -58,7 +58,7 @@ def described(runs: list[SuiteRun]) -> str:
 
 def main() -> None:
     # The records are enough, and rendering them takes as long as the runs.
-    mock.patch.object(session, "render_all", return_value=()).start()
+    mock.patch.object(reports, "render_all", return_value=()).start()
     folder = Path(sys.argv[1])
     called: set[tuple[str, str]] = set()
 
