@@ -185,6 +185,7 @@ class Ledger:
         """Forget what was done, on both sides: the run would wait for exports that the service knows nothing of."""
         self.service.reset()
         self.run.served_writes.clear()
+        self.run.known_reads.forget()
 
     def answered(self, operation: Operation, answer: Answer) -> None:
         self.answers.setdefault(operation.id, set()).add(answer.status)

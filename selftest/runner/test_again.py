@@ -41,7 +41,7 @@ def test_what_stayed_open_says_what_to_paste_and_is_all_that_runs_again(
     before, after = (rows_of(tmp_path / name) for name in ("first", "again"))
     left = {name for name, row in before.items() if row["area"] == AREA and row["verdict"] == "not tested"}
     assert left == {name for name, row in after.items() if row["verdict"] in ("passed", "noted")}
-    nothing = conformance("run", "--failed", "again", "--out", "third")
+    nothing = conformance("run", "--target", "target.yaml", "--failed", "again", "--out", "third")
     assert nothing.code == ExitCode.USAGE
     assert "there is nothing to repeat" in nothing.text
 
