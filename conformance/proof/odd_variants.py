@@ -257,7 +257,7 @@ def sends_files_in_pieces(service: Service) -> None:
     def change(route: Route, request: Request, answer: Response) -> None:
         if route.key == _DOWNLOAD and answer.raw[:2] == b"\x1f\x8b":
             lines = gzip.decompress(answer.raw).splitlines()
-            answer.raw = b"".join(gzip.compress(line + b"\r\n") for line in lines) or gzip.compress(b"")
+            answer.raw = b"".join(gzip.compress(line + b"\r\n") for line in lines)  # of no line, no byte
             name = exports.file_name(str(request.parameters.string("relation")))
             answer.headers["content-disposition"] = f"inline; filename*=UTF-8''{name.replace('.', '%2E')}"
 
@@ -410,7 +410,7 @@ VARIANTS = (
     ),
     Variant(
         "files-in-pieces",
-        "Files come in several compressed pieces, under a name in the newer form.",
+        "Files come in several compressed pieces, under a name in the newer form; that of an empty relation has no byte.",
         alterations=(sends_files_in_pieces,),
         basis="I6",
     ),
