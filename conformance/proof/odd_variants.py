@@ -410,7 +410,7 @@ VARIANTS = (
     ),
     Variant(
         "files-in-pieces",
-        "Files come in several compressed pieces, under a name in the newer form; that of an empty relation has no byte.",
+        "Files come in several compressed pieces, in a newer form of name; that of no object has no byte.",
         alterations=(sends_files_in_pieces,),
         basis="I6",
     ),
