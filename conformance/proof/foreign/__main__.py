@@ -33,6 +33,8 @@ def main(file: Path, *, names: tuple[str, ...], seconds: float | None, workers: 
     found: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["results"] if seconds and file.is_file() else []
     known = {one["fault"] for one in found}
     chosen = [one for one in faults() if not names or {one.name, one.dimension} & {*names}]
+    if not chosen:
+        raise click.BadParameter(f"No fault and no dimension is called {' or '.join(names)}.", param_hint="--only")
     wanted = [one for one in chosen if one.name not in known]
     started = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
