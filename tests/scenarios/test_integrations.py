@@ -478,12 +478,20 @@ def test_an_issue_tracker_is_not_set_up_with_two_of_its_three_addresses(
 
 
 def must_be_required(caller: Caller, path: Path, integration: Fixture, parameter: str) -> None:
-    """Expect that an integration is set up with a parameter, and neither served nor listed without it."""
+    """
+    Expect that an integration is set up with a parameter, and neither served nor listed without it.
+
+    A change that is refused for it changes nothing: what was set up before stays listed.
+    """
     slug, settings = slug_of(integration), settings_of(integration)
     if parameter not in settings:
         raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile gives no '{parameter}' in the settings of {slug}")
     control = caller.put(path / slug, settings)
     listed = caller.whole_list(path)
+    if caller.put(path / slug, {**settings, parameter: ""}).exchange.is_refusal and listed.having(slug=slug):
+        caller.whole_list(path).must_contain(slug=slug)
+    else:  # what a blank value does where it is taken is not stated
+        caller.put(path / slug, settings)
     given_disabled(caller, path, integration)
     lacking = {name: value for name, value in settings.items() if name != parameter}
     caller.put(path / slug, lacking).must_be_refused(beside=control)

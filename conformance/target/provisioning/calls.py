@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Body = Mapping[str, Any]
 Entry = dict[str, Any]
 
+_INVALID = (400, 422)
 _PAGE_LENGTH = 100
 _MOST_PAGES = 500
 #: How often more a call is sent that may be done twice, where no answer comes.
@@ -137,7 +138,11 @@ class Calls:
         whatever page it names as the next; where it names none, the next number, until a page is empty, refused, or
         brings nothing new. Raise RefusedError when not even the first page is served.
         """
-        answer = self.get(token, path, **query, per_page=_PAGE_LENGTH)
+        query["per_page"] = _PAGE_LENGTH
+        answer = self.get(token, path, **query)
+        if answer.status in _INVALID:  # some refuse to be asked for more than their own longest page
+            del query["per_page"]
+            answer = self.get(token, path, **query)
         if not answer.is_served or not isinstance(answer.body, list):
             raise RefusedError(f"GET {path}: {answer}")
         seen: set[str] = set()
@@ -154,7 +159,7 @@ class Calls:
             answer = (
                 self.get(token, following)
                 if following is not None
-                else self.get(token, path, **query, per_page=_PAGE_LENGTH, page=number)
+                else self.get(token, path, **query, page=number)
             )
 
     def ensure(self, wanted: Wanted) -> Entry:
