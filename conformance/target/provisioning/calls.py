@@ -157,9 +157,7 @@ class Calls:
             if following is None and "link" in answer.headers:
                 return
             answer = (
-                self.get(token, following)
-                if following is not None
-                else self.get(token, path, **query, page=number)
+                self.get(token, following) if following is not None else self.get(token, path, **query, page=number)
             )
 
     def ensure(self, wanted: Wanted) -> Entry:
