@@ -206,11 +206,7 @@ def _row(proof: RoleProof, width: int) -> str:
     show_default=True,
     help="Complete sets of actors and fixtures: so many workers can run tests side by side.",
 )
-@click.option(
-    "--profile-out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the target profile of this service here.",
-)
+@click.option("--profile-out", type=_FILE, help="Write the target profile of this service here.")
 @click.option("--admin-token-out", type=_FILE, help="Write an administrator's token here.")
 def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     version: str,

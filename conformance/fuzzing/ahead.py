@@ -89,12 +89,15 @@ class Ahead:
         threading.Thread(target=self._share, args=(folder,), name="drawn for workers", daemon=True).start()
 
     def _share(self, folder: Path) -> None:
+        part = (folder / _END).with_suffix(".part")
         with contextlib.suppress(OSError):
-            while (found := self._next()) is not None:
-                wish, cases = found
-                (folder / _END).with_suffix(".part").write_text(json.dumps(cases), encoding="utf-8")
-                (folder / _END).with_suffix(".part").replace(_file_of(folder, wish.operation, wish.phase))
-            share_nothing(folder)
+            try:
+                while (found := self._next()) is not None:
+                    wish, cases = found
+                    part.write_text(json.dumps(cases), encoding="utf-8")
+                    part.replace(_file_of(folder, wish.operation, wish.phase))
+            finally:  # whatever broke, as a full disk: nobody waits for what will not come
+                share_nothing(folder)
 
     def _next(self) -> tuple[Wish, list[Any]] | None:
         with self._news:

@@ -122,13 +122,8 @@ def exports_once_at_a_time(service: Service) -> None:
     schedule, status_of = exports.schedule, exports.status_of
 
     def status_in_turn(export: RelationExport) -> Status:
-        place = [
-            each.relation
-            for each in sorted(
-                (each for each in exports.exports.values() if each.group_id == export.group_id),
-                key=lambda each: each.relation,
-            )
-        ].index(export.relation)
+        relations = sorted(each.relation for each in exports.exports.values() if each.group_id == export.group_id)
+        place = relations.index(export.relation)
         turn = replace(export, started=export.started + place * service.choices.export_delay_seconds)
         return Status(status_of(turn))
 

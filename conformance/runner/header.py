@@ -60,13 +60,10 @@ def header_of(beginning: Beginning, contract: Contract, profile: Profile, option
 def _undeclared(profile: Profile, contract: Contract) -> tuple[str, ...]:
     """Return the features that are not declared and that keep some requirement of the scope from being judged."""
     claimed = [entry for entry in contract.requirements.values() if profile.claims(entry.area)]
-    stated = {entry.feature for entry in claimed} | {name for name in PRESUMED if profile.claims(_area_of(name))}
+    stated = {entry.feature for entry in claimed} | {
+        name for name, row in PRESUMED.items() if profile.claims(row.presumed_in)
+    }
     return tuple(name for name in profile.undeclared if name in stated)
-
-
-def _area_of(feature: str) -> str:
-    """Return the area of what services have unless they say otherwise."""
-    return "project-approval-configuration" if feature == "approval_configuration" else "integrations"
 
 
 def _allowed(profile: Profile, options: Options) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance.contract import Version
 from conformance.errors import TargetError, UsageError
+from conformance.results.parts import EMBEDDED
 from conformance.target import Profile, load_profile
 from conformance.target.check import as_table, check_profile
 from conformance.target.profile import AUTO, base_url_from
@@ -50,7 +51,7 @@ def reference_target(options: Options, judged_by: Version | None) -> Iterator[Pr
     wanted = reference_version(options)
     played = DEFAULT_VERSION if Version.parse_known(wanted) is None else wanted
     is_judged_otherwise = judged_by is not None and judged_by != Version.parse(played)
-    source = f"--as-of, of a reference of version {played}" if is_judged_otherwise else "the embedded reference"
+    source = f"--as-of, of {EMBEDDED} of version {played}" if is_judged_otherwise else EMBEDDED
     with embedded_target(played) as profile:
         # The reference keeps the rate; whether that is to be seen, at the cost of minutes, is for the operator to say.
         features = {**profile.features, "completion_rate_limit": "slow" in options.include}

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import OLDEST, Version
+from conformance.contract.versions import holds
 from conformance.contract.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
@@ -44,7 +45,15 @@ class Named:
     """Of a fixture: the sorts of things of which no two may be the same."""
     roles: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Of a fixture: the least and the highest level that each actor may have in it."""
+    presumed_in: str = ""
+    """Of a feature that a target has unless its profile says false: the area of what needs it."""
+    dispensable_from: str = str(OLDEST)
+    """Of such a feature: the version before which every target has it."""
     fields: tuple[Field, ...] = field(default=())
+
+    def is_dispensable(self, version: Version | None) -> bool:
+        """Tell whether a target of a version may say of this feature that it is not there."""
+        return holds(version, Version.parse(self.dispensable_from), None)
 
 
 def _rows() -> Mapping[str, tuple[Named, ...]]:
@@ -80,14 +89,8 @@ FIXTURES = _what("fixtures")
 #: The features a profile may declare, and what the target has that declares one.
 FEATURES = _what("features")
 
-#: Features that a target has unless its profile says false, each with the version before which it cannot say so.
-PRESUMED: Mapping[str, Version] = MappingProxyType(
-    {
-        "approval_configuration": Version.parse("16.0"),
-        "group_mention_events": OLDEST,
-        **{name: OLDEST for name in FEATURES if name.endswith("_integration")},
-    },
-)
+#: Features that a target has unless its profile says false.
+PRESUMED: Mapping[str, Named] = MappingProxyType({row.name: row for row in TABLE["features"] if row.presumed_in})
 
 #: Plural names of fixtures, each of which holds a list of at least three.
 PLURALS: Mapping[str, str] = MappingProxyType({row.name: row.each for row in TABLE["fixtures"] if row.each})

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from conformance.contract import Contract, Version
-from conformance.contract.versions import holds
 from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
 from conformance.http.redaction import keep_in
@@ -226,7 +225,7 @@ class Profile:
         """
         implied = {"enterprise_edition": self.edition == "enterprise", "https": self.base_url.startswith("https://")}
         if feature in PRESUMED:
-            return self.features.get(feature, True) or not holds(self.version, PRESUMED[feature], None)
+            return self.features.get(feature, True) or not PRESUMED[feature].is_dispensable(self.version)
         return bool(self.features.get(feature, implied.get(feature, False)))
 
     def has_given_up(self, fixture: str) -> bool:

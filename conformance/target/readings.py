@@ -98,6 +98,15 @@ class Readings:
         return self._read[name, path].status
 
 
+def flat(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all values of a record, at whatever depth: where an answer holds settings is open."""
+    found = dict(shown)
+    for value in shown.values():
+        if isinstance(value, dict):
+            found |= flat(value)
+    return found
+
+
 def parsed(answer: Exchange | None) -> Any:
     """Return the body of an answer that was served as plain data; None of any other."""
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.target.names import FEATURES
 from conformance.target.preflight import READ_OF, READ_WITH
-from conformance.target.readings import Finding, Readings, State, parsed
+from conformance.target.readings import Finding, Readings, State, flat, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,9 +114,7 @@ def _try(target: Readings, entry: Fixture, path: str) -> _Tried:
         body = parsed(client.send(who, "GET", path)) if put.is_success else {}
     finally:
         client.send(who, "DELETE", path)
-    shown = body if isinstance(body, dict) else {}
-    nested = shown.get("properties")
-    return _Tried(entry, put, {**shown, **(nested if isinstance(nested, dict) else {})})
+    return _Tried(entry, put, flat(body if isinstance(body, dict) else {}))
 
 
 def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:

@@ -194,7 +194,11 @@ def test_a_group_is_named_whole(
                 f"group {group['id']} as {path}",
                 f"full_path = {group.get('full_path')}",
             )
-            must((group.get("parent_id") is None) == ("/" not in path), f"a parent_id as {path} has", str(group))
+            parent = group.get("parent_id", "nothing")
+            if "/" not in path:
+                must(parent is None, f"parent_id = null, as {path} is at the top level", f"parent_id = {parent}")
+            elif group["id"] in inside:
+                must(parent is not None, f"the id of the parent of {path}", f"parent_id = {parent}")
 
 
 # -- protected branches ------------------------------------------------------------------------------------------------

@@ -92,8 +92,13 @@ def is_as_promised(result: CellResult, found: Sequence[CellResult] = ()) -> bool
 
 def left_beyond_calm(result: CellResult, found: Sequence[CellResult]) -> set[str]:
     """Return what a run left that the same service on a calm network is without; nothing where that was not run."""
-    calm = next((one for one in found if one.kind == CALM and one.subject == result.subject), None)
+    calm = calm_twin(result, found)
     return set(result.leftovers) - set(calm.leftovers) if calm is not None and not is_fault(result) else set()
+
+
+def calm_twin(result: CellResult, found: Sequence[CellResult]) -> CellResult | None:
+    """Return what became of the same service on a calm network; None where that was not run."""
+    return next((one for one in found if one.kind == CALM and one.subject == result.subject), None)
 
 
 def run_all(keys: Sequence[Key], workers: int, seconds: float | None, tell: Callable[[CellResult], None]) -> None:
@@ -125,6 +130,7 @@ def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
         "rare_cells_conformant": sum(one.rate == _RARELY and one.verdict == RunVerdict.CONFORMANT for one in cells),
         "leftovers": sum(len(left_beyond_calm(one, found)) for one in cells),
         "left_by_a_calm_run": len(calm),
+        "without_a_calm_run_of_the_same_service": sum(calm_twin(one, found) is None for one in cells),
         "faults": {
             "killed": sum(is_as_promised(one) for one in faults),
             "tried": len(faults),

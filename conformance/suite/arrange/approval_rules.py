@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from conformance.http.redaction import beginning
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import current_run
-from conformance.suite.expectations import (
-    Caller,
-    Path,
-    given,
-    group_path,
-    must,
-    must_settle,
-    parsed,
-    project_path,
-)
+from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, parsed, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

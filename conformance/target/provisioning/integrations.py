@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import data_file
+from conformance.target.readings import flat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -99,16 +100,7 @@ class Trial:
             for name, value in tried.items():
                 self._put(kind, {name: value})
         body = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
-        return _flat(body)
-
-
-def _flat(shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that is shown, at whatever depth: where the settings stand in the answer is open."""
-    found = dict(shown)
-    for value in shown.values():
-        if isinstance(value, dict):
-            found |= _flat(value)
-    return found
+        return flat(body)
 
 
 def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
