@@ -41,7 +41,7 @@ SHORT_RETRIES = {"call_seconds": 1, "run_seconds": 20}
 #: Folders and files whose tests have all they need, each for itself.
 _INDEPENDENT = frozenset({"cli", "http", "proof", "runner", "suite", "target", "test_ci_files", "test_foreign_faults"})
 #: Files whose tests share runs.
-_SHARING = frozenset({"test_attempts_on_records", "test_every_version", "test_parts"})
+_SHARING = frozenset({"test_attempts_on_records", "test_parts"})
 #: What takes longest is begun first, so that no worker is busy long after the others.
 _LONGEST_FIRST = (
     *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_legal_targets"),
@@ -55,7 +55,7 @@ def pytest_xdist_auto_num_workers() -> int:
     """
     Take two workers for each processor, for many tests wait for servers that are slow on purpose.
 
-    More than eight would end no earlier: the versions take as long, one after the other.
+    More than eight would end no earlier: single tests and files take as long.
     """
     return min(2 * (os.cpu_count() or 1), 8)
 
@@ -69,7 +69,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     items.sort(key=lambda item: [*_LONGEST_FIRST, item.path.stem].index(item.path.stem))
     for item in items:
-        if item.path.stem in _SHARING or not _INDEPENDENT & {item.path.stem, item.path.parent.name}:
+        is_shared = item.path.stem in _SHARING or not _INDEPENDENT & {item.path.stem, item.path.parent.name}
+        if is_shared and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -24,6 +24,7 @@ from conformance.versions.timeline import TimelineState, timeline
 from selftest.versions.suite_runs import SuiteRun, described
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 CONTRACT = Contract.load()
@@ -72,6 +73,21 @@ TOO_OLD = [SuiteRun(str(old), str(new), str(old), str(new)) for old, new in BOUN
 TOO_NEW = [SuiteRun(str(new), str(old), str(old), str(new)) for old, new in BOUNDARIES]
 #: Of a service whose version nobody tells, whatever any version allows is right.
 UNTOLD = [SuiteRun(version, "unknown") for version in ("12.3", "15.0", "15.2", "15.9", "16.0", "17.0", "19.0")]
+#: What one process runs after the other; several processes share all of it.
+PARTS = [[*SAME, *UNTOLD], NEIGHBOURS, TOO_OLD, TOO_NEW]
+
+
+def each(runs: list[SuiteRun]) -> pytest.MarkDecorator:
+    """Run a test with each of some runs, in the worker that makes their records."""
+    return pytest.mark.parametrize("run", [pytest.param(run, id=run.name, marks=in_part(part_of(run))) for run in runs])
+
+
+def in_part(part: int) -> pytest.MarkDecorator:
+    return pytest.mark.xdist_group(f"versions {part}")
+
+
+def part_of(run: SuiteRun) -> int:
+    return next(part for part, runs in enumerate(PARTS) if run in runs)
 
 
 @dataclass(frozen=True)
@@ -107,29 +123,31 @@ class Seen:
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The records of all runs, made in one process."""
-    made = tmp_path_factory.mktemp("versions")
-    finished = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "selftest.versions.suite_runs",
-            str(made),
-            described([*SAME, *NEIGHBOURS, *TOO_OLD, *TOO_NEW, *UNTOLD]),
-        ],
-        cwd=HOME,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=4 * 3600 if os.environ.get("WHOLE_SUITE") else 1800,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """Return the records of a part, whose runs are made in one process when they are first asked for."""
+
+    @cache
+    def made(part: int) -> Path:
+        folder = tmp_path_factory.mktemp("versions")
+        finished = subprocess.run(
+            [sys.executable, "-m", "selftest.versions.suite_runs", str(folder), described(PARTS[part])],
+            cwd=HOME,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=4 * 3600 if os.environ.get("WHOLE_SUITE") else 1800,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stderr
+        return folder
+
     return made
 
 
-def seen(folder: Path, run: SuiteRun) -> Seen:
+@pytest.fixture
+def found(run: SuiteRun, folder_of: Callable[[int], Path]) -> Seen:
+    """What a run left."""
+    folder = folder_of(part_of(run))
     file = folder / run.name / "results.jsonl"
     assert file.is_file(), (folder / f"{run.name}.txt").read_text(encoding="utf-8")
     return Seen(read_record(file))
@@ -144,9 +162,8 @@ def rows_of(version: str) -> list[Change]:
     ]
 
 
-@pytest.mark.parametrize("run", [*SAME, *NEIGHBOURS], ids=lambda run: run.name)
-def test_the_reference_passes_at_every_version_and_at_the_one_before(folder: Path, run: SuiteRun) -> None:
-    found = seen(folder, run)
+@each([*SAME, *NEIGHBOURS])
+def test_the_reference_passes_at_every_version_and_at_the_one_before(found: Seen) -> None:
     assert found.ids(Verdict.FAILED, Verdict.INCONCLUSIVE) == set()
     owed = {test for entry in found.record.plan if entry.status == "applicable" for test in entry.tests}
     ends = {end.test: end.outcome for end in found.record.tests if end.test in owed}
@@ -155,9 +172,8 @@ def test_the_reference_passes_at_every_version_and_at_the_one_before(folder: Pat
     assert found.ids(Verdict.PASSED)
 
 
-@pytest.mark.parametrize("run", UNTOLD, ids=lambda run: run.played)
-def test_a_service_that_does_not_tell_its_version_violates_no_row(folder: Path, run: SuiteRun) -> None:
-    found = seen(folder, run)
+@each(UNTOLD)
+def test_a_service_that_does_not_tell_its_version_violates_no_row(found: Seen) -> None:
     assert found.ids(Verdict.FAILED) == set()
     assert {end.outcome for end in found.record.tests} <= {"passed", "inconclusive", "not tested", "deselected"}
     assert found.ids(Verdict.PASSED)
@@ -167,8 +183,9 @@ def test_a_service_that_does_not_tell_its_version_violates_no_row(folder: Path, 
 NEVER = re.compile(r"runners|registration_token|credit_card|minutes|purchase|subscription", re.IGNORECASE)
 
 
-def test_what_must_never_be_called_is_called_at_no_version(folder: Path) -> None:
-    called = [tuple(entry) for entry in json.loads((folder / "called.json").read_text(encoding="utf-8"))]
+@pytest.mark.parametrize("part", [pytest.param(part, marks=in_part(part)) for part in range(len(PARTS))])
+def test_what_must_never_be_called_is_called_at_no_version(folder_of: Callable[[int], Path], part: int) -> None:
+    called = [tuple(entry) for entry in json.loads((folder_of(part) / "called.json").read_text(encoding="utf-8"))]
     judge = ResponseValidator.of(CONTRACT, None)
     operations = [judge.operation_of(method, path.removeprefix("/api/v4")) for method, path in called]
     assert {operation.id for operation in operations if operation} > {"listIntegrations", "updateJobTokenScope"}
@@ -176,9 +193,9 @@ def test_what_must_never_be_called_is_called_at_no_version(folder: Path) -> None
     assert [entry for entry in called if NEVER.search(entry[1])] == []
 
 
-@pytest.mark.parametrize("run", SAME, ids=lambda run: run.played)
-def test_every_owed_item_of_the_table_is_verified_at_its_version(folder: Path, run: SuiteRun) -> None:
-    passed = seen(folder, run).ids(Verdict.PASSED)
+@each(SAME)
+def test_every_owed_item_of_the_table_is_verified_at_its_version(found: Seen, run: SuiteRun) -> None:
+    passed = found.ids(Verdict.PASSED)
     owed = {
         change.requirement
         for change in CONTRACT.changes
@@ -190,9 +207,8 @@ def test_every_owed_item_of_the_table_is_verified_at_its_version(folder: Path, r
     assert owed <= passed
 
 
-@pytest.mark.parametrize("run", TOO_OLD, ids=lambda run: run.name)
-def test_a_service_of_the_version_before_is_told_apart(folder: Path, run: SuiteRun) -> None:
-    found = seen(folder, run)
+@each(TOO_OLD)
+def test_a_service_of_the_version_before_is_told_apart(found: Seen, run: SuiteRun) -> None:
     expected = {
         change.id
         for change in rows_of(run.judged)
@@ -212,9 +228,8 @@ def test_a_service_of_the_version_before_is_told_apart(folder: Path, run: SuiteR
     assert bool(failed) == bool(owed)
 
 
-@pytest.mark.parametrize("run", TOO_NEW, ids=lambda run: run.name)
-def test_a_service_of_the_version_after_fails_only_by_what_was_removed(folder: Path, run: SuiteRun) -> None:
-    found = seen(folder, run)
+@each(TOO_NEW)
+def test_a_service_of_the_version_after_fails_only_by_what_was_removed(found: Seen, run: SuiteRun) -> None:
     removed = [change for change in rows_of(run.played) if change.kind is ChangeKind.REMOVED and change.described]
     assert found.beyond(removed) == set()
     assert bool(found.ids(Verdict.FAILED)) == bool(removed)
