@@ -64,7 +64,9 @@ class Ledger:
         client.on_exchange(self._heard)
         self._written: set[str] = set()
         self._lock = threading.RLock()
-        self._file: BinaryIO = file.open("ab")
+        self._path = file
+        self._file: BinaryIO | None = None
+        self._is_closed = False
 
     def before(self, call: Call) -> None:
         """Write down what a call may change or make, unless that stands there already."""
@@ -100,9 +102,11 @@ class Ledger:
     def close(self) -> None:
         """Write everything to the disk; whether all was put back is for `Content.settled` to say."""
         with self._lock:
-            if not self._file.closed:
+            self._is_closed = True
+            if self._file is not None:
                 self._sync()
                 self._file.close()
+                self._file = None
 
     def _heard(self, exchange: Exchange) -> None:
         self._unanswered += exchange.status is None
@@ -144,16 +148,19 @@ class Ledger:
 
     def _write(self, line: Mapping[str, Any], *, sync: bool = False) -> None:
         with self._lock:
-            if self._file.closed or self._tells(line):
+            if self._is_closed or self._tells(line):
                 return
+            if self._file is None:  # a worker may be up before the file has been begun; it writes only after that
+                self._file = self._path.open("ab")
             self._file.write(json.dumps(_masked(line, self._secrets), default=str).encode() + b"\n")
             self._file.flush()  # what stays in a buffer is gone with a process that is killed
             if sync:
                 self._sync()
 
     def _sync(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
 
 def begun(file: Path, header: Mapping[str, Any]) -> Path:

@@ -116,8 +116,8 @@ def everything_changed(profile: Profile, folder: Path) -> tuple[str, ...]:
     """Call every operation that writes, leave it at that, and put back by the ledger; return what is left."""
     precautions = Precautions.of(profile, None, folder, folder.name)
     with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)  # first, for a worker may be up before the run has begun the ledgers
         assert list(precautions.begin([0], restores=True)) == []
-        precautions.keep_ledger(test.run, 0)
         for operation in test.run.validator.operations:
             if not operation.is_read and has_request_example(operation):
                 with arranged(operation) as prepared:
@@ -154,8 +154,8 @@ def test_what_a_service_takes_away_itself_is_not_brought_back_where_it_would_sta
 
         paths = [f"/groups/{spot.number}/approval_rules" for spot in Spots(profile).all if spot.level == "group"]
         path = next(path for path in paths if rules(path) == ["any_approver"])
+        precautions.keep_ledger(test.run, 0)  # first, for a worker may be up before the run has begun the ledgers
         assert list(precautions.begin([0], restores=True)) == []
-        precautions.keep_ledger(test.run, 0)
         body = {"name": "conformance-1", "approvals_required": 1, "rule_type": "any_approver"}
         test.run.client.send(owner, "POST", path, json_body=body)
         left = precautions.put_back()
@@ -238,8 +238,8 @@ def test_a_former_value_that_holds_a_secret_is_put_back_by_reference(
     with in_a_test(profile) as test, Client(profile.client_settings()) as beside:
         created = beside.send(admin, "POST", path, json_body={"name": name(token), "approvals_required": 1})
         path = f"{path}/{json.loads(created.body)['id']}"
+        precautions.keep_ledger(test.run, 0)  # first, for a worker may be up before the run has begun the ledgers
         assert list(precautions.begin([0], restores=True)) == []
-        precautions.keep_ledger(test.run, 0)
         test.run.client.send(admin, "PUT", path, json_body={"name": "changed", "approvals_required": 1})
         left = precautions.put_back()
         precautions.release()
