@@ -26,9 +26,10 @@ from conformance.suite.context import Run, TestContext, testing
 from conformance.target.embedded import prepared_service, profile_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
+    from conformance.reference.routing import Match
     from conformance.results.recorder import Line
     from conformance.target import Profile
 
@@ -150,6 +151,20 @@ def serving(service: Service | None = None, latency_ms: float = 0) -> Iterator[t
     served = service or prepared_service(version=VERSION)
     with EmbeddedServer(served, latency_ms=latency_ms) as server:
         yield served, server.base_url
+
+
+def lacking(keys: Collection[str], error: Callable[[], Exception], service: Service) -> Service:
+    """Let a service know nothing of some operations."""
+    find = service.routes.find
+
+    def found(method: str, raw_path: bytes) -> Match:
+        match = find(method, raw_path)
+        if match.route.key in keys:
+            raise error()
+        return match
+
+    service.routes.find = found  # type: ignore[method-assign]
+    return service
 
 
 @contextmanager

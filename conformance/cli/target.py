@@ -25,7 +25,7 @@ from conformance.target.example import as_yaml, example_profile
 from conformance.target.machine import is_confirmed
 from conformance.target.mending import mend
 from conformance.target.names import TABLE
-from conformance.target.preflight import RoleProof, overstated, preflight, prove_roles, undeclared
+from conformance.target.preflight import NO_PROOF, RoleProof, overstated, preflight, prove_roles, undeclared
 from conformance.target.profile import profile_from_yaml
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
@@ -173,6 +173,12 @@ def _show(
         click.echo(f"\n{text}")
     for place in mended:
         click.echo(f"written: {place}")
+    if any(proof.detail.endswith(NO_PROOF) for proof in proofs):
+        click.echo(
+            "\nRoles stay open where a refusal is a 404, which may also say that nothing is there. Lists of members "
+            "would settle them (GET /projects/:id/members/all and /groups/:id/members/all): let `owner` or "
+            "`maintainer` read these, or add the actor `admin` with an administrator's token."
+        )
     contradicted = [proof for proof in proofs if proof.shown == "contradicted"]
     if contradicted:
         names = ", ".join(dict.fromkeys(proof.actor for proof in contradicted))

@@ -153,13 +153,10 @@ def _roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[
     """Yield actors who have another role in a fixture than they need."""
     sort = "projects" if FIXTURE_ROWS[name].kind == "project" else "groups"
     path = f"/{sort}/{entry.get('id')}"
-    members = target.entries(f"{path}/members/all", "admin")
-    if members is None or not all(isinstance(one.get("access_level"), int) for one in members):
+    levels = target.levels(path)
+    if levels is None:
         yield Finding(place, State.NOTE, "its members cannot be read, so that no role in it was checked")
         return
-    levels: dict[Any, int] = {}
-    for one in members:
-        levels[one.get("id")] = max(levels.get(one.get("id"), 0), one["access_level"])
     for who, (low, high) in FIXTURE_ROWS[name].roles.items():
         number = target.user(who).get("id") if who in target.profile.actors else None
         level = levels.get(number, 0)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
-from conformance.target.readings import parsed
+from conformance.target.readings import Readings, parsed
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _UNAUTHORIZED = 401
 _NOT_FOUND = (404, 405, 501)
+_MAINTAINER, _OWNER = 40, 50
+#: What stands behind a refusal that leaves a role open.
+NO_PROOF = " proves no role"
 
 
 def preflight(profile: Profile, client: Client) -> None:
@@ -149,8 +152,15 @@ class _Trial:
     path: str
     served: bool
     """Whether the role must be served by the specification, or refused."""
+    least: int
+    """The level from which on it is served, as services of this kind count them."""
     instead: str = ""
     """Another path that the same roles are served, for a target that does not have the first one."""
+
+    @property
+    def place(self) -> str:
+        """The path of the project or group."""
+        return self.path.rpartition("/")[0]
 
 
 def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
@@ -159,10 +169,9 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
 
     A contradiction may be the profile's fault or the target's; the run will tell, the table only warns.
     """
+    target = Readings(profile, client)
     proofs = [
-        _proof(profile, client, name, trial)
-        for name in profile.actors
-        for trial in _TRIALS.get(name, _no_trials)(profile)
+        _proof(target, name, trial) for name in profile.actors for trial in _TRIALS.get(name, _no_trials)(profile)
     ]
     silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
     return (
@@ -171,16 +180,15 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
     )
 
 
-def _proof(profile: Profile, client: Client, name: str, trial: _Trial) -> RoleProof:
-    exchange = client.send(profile.actors[name], "GET", trial.path)
+def _proof(target: Readings, name: str, trial: _Trial) -> RoleProof:
+    exchange = target.client.send(target.profile.actors[name], "GET", trial.path)
     if exchange.status in _NOT_FOUND and trial.instead:
-        return _proof(profile, client, name, _Trial(trial.claim, trial.instead, trial.served))
+        return _proof(target, name, replace(trial, path=trial.instead, instead=""))
     if exchange.status is None or exchange.status >= 500:  # noqa: PLR2004 - HTTP's own number
         return RoleProof(name, trial.claim, "open", exchange.problem or f"status {exchange.status}")
     proven = exchange.is_success if trial.served else exchange.is_refusal
     if exchange.status in _NOT_FOUND:
-        # What is not there, or what this one may not see, is answered alike.
-        return RoleProof(name, trial.claim, "open", f"GET {trial.path}: status {exchange.status} proves no role")
+        return _proof_by_list(target, name, trial, exchange)
     if not trial.served and exchange.status == _UNAUTHORIZED:
         return RoleProof(name, trial.claim, "contradicted", "status 401: the token itself is refused")
     return RoleProof(
@@ -189,6 +197,18 @@ def _proof(profile: Profile, client: Client, name: str, trial: _Trial) -> RolePr
         "proven" if proven else "contradicted",
         f"GET {trial.path}: status {exchange.status}, expected {'200' if trial.served else 'a refusal'}",
     )
+
+
+def _proof_by_list(target: Readings, name: str, trial: _Trial, refusal: Exchange) -> RoleProof:
+    """Let the list of members tell, since what is not there, and what this one may not see, is answered alike."""
+    levels, number = target.levels(trial.place), target.user(name).get("id") or target.profile.actors[name].id
+    refused = f"GET {trial.path}: status {refusal.status}"
+    if levels is None or number is None:
+        return RoleProof(name, trial.claim, "open", f"{refused}{NO_PROOF}")
+    level = levels.get(number, 0)
+    shown = "proven" if (level >= trial.least) is trial.served else "contradicted"
+    has = f"level {level} in" if level else "not in"
+    return RoleProof(name, trial.claim, shown, f"{refused}, and {has} GET {trial.place}/members/all")
 
 
 def _token_is_known(profile: Profile, client: Client, name: str) -> tuple[str, str]:
@@ -209,13 +229,14 @@ def _project_settings(profile: Profile, *, served: bool) -> list[_Trial]:
     projects = profile.fixtures.get("project", ())
     claim = "is at least maintainer of project" if served else "is below maintainer in project"
     paths = [f"/projects/{projects[0].id}/{name}" for name in _FOR_MAINTAINERS] if projects else []
-    return [_Trial(claim, paths[0], served, paths[1])] if paths else []
+    return [_Trial(claim, paths[0], served, _MAINTAINER, paths[1])] if paths else []
 
 
 def _group_settings(profile: Profile, *, served: bool) -> list[_Trial]:
     groups = profile.fixtures.get("group", ())
     claim = "is owner of group" if served else "is not owner of group"
-    return [_Trial(claim, f"/groups/{groups[0].id}/merge_request_approval_setting", served)] if groups else []
+    path = f"/groups/{groups[0].id}/merge_request_approval_setting" if groups else ""
+    return [_Trial(claim, path, served, _OWNER)] if path else []
 
 
 def _below_maintainer(profile: Profile) -> list[_Trial]:

@@ -81,6 +81,16 @@ class Readings:
         goes_on = answer.headers.get("x-next-page") or 'rel="next"' in answer.headers.get("link", "")
         return None if goes_on else [entry for entry in found if isinstance(entry, dict)]
 
+    def levels(self, path: str) -> dict[Any, int] | None:
+        """Return the level of each member of a project or group; None when its list is not shown whole."""
+        members = self.entries(f"{path}/members/all", "admin")
+        if members is None or not all(isinstance(one.get("access_level"), int) for one in members):
+            return None
+        levels: dict[Any, int] = {}
+        for one in members:
+            levels[one.get("id")] = max(levels.get(one.get("id"), 0), one["access_level"])
+        return levels
+
     def user(self, name: str) -> Mapping[str, Any]:
         """Return who an actor is, as far as the target says so."""
         return self.record_of(name, "/user")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _BY_HAND = frozenset({"chat_app_integration", "installed_chat_app_integration"})
 _COMPLETING = ("enabled_project", "disabled_project", "group_enabled_project")
 _NOT_THERE = frozenset({404, 405, 501})
+_HIDDEN = 404
 _ERROR = 500
 #: Features that these calls tell of.
 _TOLD = frozenset({"code_completion"})
@@ -42,7 +43,9 @@ def try_writes(profile: Profile, client: Client) -> Iterator[Finding]:
         answer = client.send(None, "POST", str(entry.get("url")), json_body={"grant_type": "conformance-none"})
         if answer.status is None or answer.status in _NOT_THERE:
             detail = f"nothing issues tokens there (POST: {_said(answer)})"
-            yield Finding(f"{entry.place}.url", State.CONTRADICTED, detail)
+            # There are services that refuse whatever they refuse by a 404.
+            state = State.NOTE if answer.status == _HIDDEN else State.CONTRADICTED
+            yield Finding(f"{entry.place}.url", state, detail)
 
 
 def not_probed(profile: Profile, *, tried: bool) -> tuple[str, ...]:

@@ -12,6 +12,10 @@ import yaml
 from conformance.contract import Contract
 from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
+from conformance.proof.variants import VARIANTS
+from conformance.reference.errors import NoRouteError
+from conformance.target.embedded import prepared_service
+from selftest.conftest import VERSION, lacking, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +120,23 @@ def test_each_actor_proves_its_role(
     assert re.search(r"^owner +is owner of group +proven", outcome.out, re.MULTILINE)
     assert re.search(r"^developer +is below maintainer in project +proven", outcome.out, re.MULTILINE)
     assert "contradicted" not in outcome.out
+
+
+@pytest.mark.parametrize("lists", [True, False], ids=["with lists of members", "without"])
+def test_where_refusals_are_404_the_lists_of_members_tell_the_roles(
+    conformance: Callable[..., Any], write_profile: Callable[..., Path], *, lists: bool
+) -> None:
+    hiding = next(variant.choices for variant in VARIANTS if variant.name == "hides-what-it-refuses")
+    with serving(prepared_service(VERSION, hiding)) as (service, base_url):
+        if not lists:
+            lacking([f"GET /{kind}/:id/members/all" for kind in ("projects", "groups")], NoRouteError, service)
+        write_profile(service, base_url)
+        outcome = conformance("target", "--check", "target.yaml")
+    assert outcome.code == 0, outcome.text
+    shown = "proven" if lists else "open"
+    assert re.search(rf"^developer +is below maintainer in project +{shown}", outcome.out, re.MULTILINE)
+    assert re.search(r"^maintainer +is at least maintainer of project +proven", outcome.out, re.MULTILINE)
+    assert ("add the actor `admin`" in outcome.out) is not lists
 
 
 def test_an_actor_with_the_token_of_another_is_found_out(

@@ -13,13 +13,14 @@ from conformance.reference.errors import NoRouteError, WrongMethodError
 from conformance.reference.http import no_content
 from conformance.reference.identity import Role
 from conformance.target.embedded import prepared_service
+from selftest.conftest import lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from conformance.reference.http import Request, Response
-    from conformance.reference.routing import Match, Route
+    from conformance.reference.routing import Route
 
     Judge = Callable[..., tuple[int, str, Mapping[str, Any]]]
 
@@ -55,20 +56,6 @@ LACKING = {
 }
 #: What draws many cases holds of a service that lacks something as of any other.
 _DRAWS = ("--", "-k", "not model and not test_fuzz and not test_coverage")
-
-
-def lacking(keys: Collection[str], error: Callable[[], Exception], service: Service) -> Service:
-    """Let a service know nothing of some operations."""
-    find = service.routes.find
-
-    def found(method: str, raw_path: bytes) -> Match:
-        match = find(method, raw_path)
-        if match.route.key in keys:
-            raise error()
-        return match
-
-    service.routes.find = found  # type: ignore[method-assign]
-    return service
 
 
 @pytest.fixture

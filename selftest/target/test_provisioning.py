@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from selftest.conftest import Outcome
 
-_PATIENCE = 3
-
 
 @dataclass
 class Bench:
@@ -55,6 +53,7 @@ class Bench:
     alter: Callable[[Way], Way] = lambda way: way
     secrets: Secrets = field(default_factory=Secrets)
     made: Made = field(default_factory=Made)
+    patience: float = 3
 
     @property
     def administrator(self) -> str:
@@ -62,7 +61,7 @@ class Bench:
 
     @property
     def calls(self) -> Calls:
-        return Calls(self.alter(directly(self.service)), self.made, _PATIENCE)
+        return Calls(self.alter(directly(self.service)), self.made, self.patience)
 
     def provision(self, worlds: int = 1) -> Provisioned:
         return provision(self.order(worlds), self.calls, self.secrets)
@@ -267,6 +266,21 @@ def test_where_no_users_can_be_made_nothing_else_is_tried() -> None:
     with pytest.raises(UsersRefusedError, match="403"):
         bench.provision()
     assert bench.counts() == before
+
+
+def test_a_name_is_not_waited_for_long_that_nothing_is_shown_to_have() -> None:
+    sent: list[Body | None] = []
+
+    def taken(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if (method, path) != ("POST", "/users"):
+            return way(token, method, path, query, body)
+        sent.append(body)
+        return refused(409, "has already been taken")
+
+    bench = Bench(alter=changed(taken), patience=30)
+    with pytest.raises(UsersRefusedError, match=r"already been taken.*nothing is shown that has this name"):
+        bench.provision()
+    assert 2 < len(sent) < 20  # it is tried again, and not for half a minute
 
 
 def test_what_a_service_refuses_is_named_and_all_else_is_made(whole: tuple[Bench, Provisioned]) -> None:

@@ -70,6 +70,7 @@ class Accounts:
             bodies=[{**needed, "skip_confirmation": True}, needed],
             look_up=partial(self._find_user, username),
             waits_after=MOMENTARY - ABSENT,
+            has_name=True,
         )
         user = self.calls.ensure(wanted)
         token = self._token(name, int(user["id"]))

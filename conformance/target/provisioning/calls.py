@@ -26,8 +26,12 @@ _MOST_PAGES = 500
 #: How often more a call is sent that may be done twice, where no answer comes.
 _AGAIN = 4
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+#: How long a name is tried that is refused although nothing is shown to have it.
+_FOR_A_NAME = 2.0
 #: What a target answers for a moment only: a repository or a path that is not ready yet, or no longer.
 MOMENTARY = frozenset({None, 400, 404, 409, 422})
+#: What says that a name is taken, perhaps for a moment only, by something that is just going.
+TAKEN = frozenset({400, 409, 422})
 ABSENT = frozenset({403, 404, 405, 501})
 
 
@@ -89,6 +93,8 @@ class Wanted:
     """Finds it, if it exists; raises NotOursError where something else has its place."""
     waits_after: frozenset[int | None] = MOMENTARY
     """After which refusals to try again for a while."""
+    has_name: bool = False
+    """Whether no two of its kind may have one name, so that another's may be what is refused."""
 
 
 class Calls:
@@ -172,7 +178,7 @@ class Calls:
         nobody may make it.
         """
         self._made.note("POST", wanted.path, wanted.what)
-        give_up, pause = time.monotonic() + self._patience, _FIRST_PAUSE
+        began, pause = time.monotonic(), _FIRST_PAUSE
         while True:
             answers: list[Answer] = []
             for token, body in product(wanted.tokens, wanted.bodies):
@@ -181,9 +187,12 @@ class Calls:
                 if found:
                     return found
                 answers.append(answer)
-            is_momentary = any(answer.status in wanted.waits_after for answer in answers)
-            if not is_momentary or time.monotonic() + pause > give_up:
-                raise RefusedError(f"POST {wanted.path} ({wanted.what}): {answers[-1]}")
+            momentary = {answer.status for answer in answers} & wanted.waits_after
+            is_taken = wanted.has_name and momentary <= TAKEN
+            patience = min(self._patience, _FOR_A_NAME) if is_taken else self._patience
+            if not momentary or time.monotonic() + pause > began + patience:
+                hidden = "; nothing is shown that has this name" if momentary and is_taken else ""
+                raise RefusedError(f"POST {wanted.path} ({wanted.what}): {answers[-1]}{hidden}")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

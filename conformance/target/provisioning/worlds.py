@@ -158,6 +158,7 @@ class World:
             tokens=[self.people[place.by].token, self.administrator],
             bodies=bodies,
             look_up=partial(self._find_place, kind, full_path),
+            has_name=True,
         )
         if place.within not in self._new and (found := wanted.look_up()) is not None:
             return found
