@@ -168,7 +168,7 @@ def _read(text: str) -> Iterator[Any]:
     if text.isascii():
         try:
             yield json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
 
 

@@ -129,7 +129,7 @@ class Marker:
     def _read(self, client: Client) -> Mapping[str, Any]:
         if self._variables is None:
             return {}
-        with suppress(ValueError, TypeError, AttributeError):
+        with suppress(ValueError, RecursionError, TypeError, AttributeError):
             answer = json.loads(self._send(client, "GET", f"{self._variables}/{KEY}").body)
             found = json.loads(answer["value"]) if answer.get("key") == KEY else {}
             return found if isinstance(found, dict) and "run" in found else {}

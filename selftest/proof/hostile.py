@@ -142,6 +142,7 @@ GOOD = b'{"inbound_enabled":true,"outbound_enabled":true}'
 
 _CHUNKED = b"HTTP/1.1 200 OK\r\n" + _JSON + b"Transfer-Encoding: chunked\r\n\r\n"
 _PACKED = _JSON + b"Content-Encoding: gzip\r\n"
+_LAST = b"Connection: close\r\n"
 _PACKED_THRICE = _JSON + b"Content-Encoding: gzip, gzip, gzip\r\n"
 _BOMB = gzip.compress(b"[" + b" " * (100 * MEGABYTE))
 _STUFF = b" " * (64 * 1024)
@@ -164,8 +165,8 @@ BROKEN: Mapping[str, Answer] = {
     "chunks without end": floods(_CHUNKED, _chunk(_STUFF)),
     "a hundred megabytes": floods(_of_length(b"%d" % (100 * MEGABYTE), b""), _STUFF),
     "a body without end": floods(b"HTTP/1.0 200 OK\r\n\r\n", _STUFF),
-    "a decompression bomb": says(whole(_BOMB, headers=_PACKED)),
-    "a bomb in a bomb in a bomb": says(whole(gzip.compress(gzip.compress(_BOMB)), headers=_PACKED_THRICE)),
+    "a decompression bomb": says(whole(_BOMB, headers=_PACKED + _LAST)),
+    "a bomb in a bomb in a bomb": says(whole(gzip.compress(gzip.compress(_BOMB)), headers=_PACKED_THRICE + _LAST)),
     "hanging up at once": says(),
     "a reset": resets,
     "hanging up in the middle of the headers": says(b"HTTP/1.1 200 OK\r\nContent-"),

@@ -253,7 +253,7 @@ def shows_text(answer: Answer, text: str) -> bool:
     body = answer.exchange.body.decode("utf-8", "replace")
     try:
         return holds_text(text, json.loads(body))
-    except ValueError:
+    except (ValueError, RecursionError):
         return text in body
 
 
