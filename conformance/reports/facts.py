@@ -138,7 +138,7 @@ class Facts:
         if header.undeclared:
             found["not declared"] = f"{', '.join(header.undeclared)}: what belongs to these was not judged"
         if header.selection:
-            found["selected"] = " ".join(header.selection)
+            found["selected"] = header.selected_in_brief
         found |= self._about_target
         for outcome in (TestOutcome.DESELECTED, TestOutcome.NOT_BEGUN):
             causes = Counter(end.detail or "" for end in self.record.tests if end.outcome is outcome)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from conformance.contract import Level
 from conformance.errors import UsageError
 from conformance.results.durations import part_of
-from conformance.results.record import AccessRule, PlannedRequirement, Reason, TableItem
+from conformance.results.record import AccessRule, PlannedRequirement, Reason, TableItem, in_brief
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -109,7 +109,7 @@ class Selection:
             return "it takes minutes, and --include slow was not given"
         if any(self.has(contract.requirements[name]) for name in test.requirements):
             return None
-        return f"not selected by {' '.join(self.words)}"
+        return f"not selected by {in_brief(self.words)}"
 
 
 @dataclass(frozen=True)

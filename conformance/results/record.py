@@ -8,10 +8,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 #: Raised whenever a line changes its form, so that an old record is never misread.
 RECORD_FORM = 2
+_SHOWN_OF_SELECTION = 3
+
+
+def in_brief(selection: Sequence[str]) -> str:
+    """Return the options that selected a part of a run, in a line; of many, the first and how many more there are."""
+    more = len(selection) - _SHOWN_OF_SELECTION
+    return ", ".join(selection[:_SHOWN_OF_SELECTION]) + (f" and {more} more" if more > 0 else "")
 
 
 class Outcome(StrEnum):
@@ -313,6 +320,11 @@ class Header:
     """How long the run may wait and how often it may begin a test anew, and what the command bounds it by."""
     shard: str = ""
     """Which part of the plan it runs, as `2/8`; empty for all of it."""
+
+    @property
+    def selected_in_brief(self) -> str:
+        """What the operator selected; of a long list, how it begins."""
+        return in_brief(self.selection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
         open_ = f"{_count(len(gaps), 'requirement')} not verified ({listed})"
         return RunVerdict.INCOMPLETE, f"Nothing failed, but {open_}.{stale}"
     if record.header.selection:
-        chosen = ", ".join(record.header.selection)
+        chosen = record.header.selected_in_brief
         return RunVerdict.SELECTION_HOLDS, (
             f"All {verified} requirements that were selected ({chosen}) were verified; the others were not looked at."
             + stale
