@@ -38,7 +38,7 @@ class Retries:
     call_seconds: float
     run_seconds: float
     counts: Counter[str] = field(default_factory=Counter)
-    """How often a call was sent again, by the reason."""
+    """How often a call was sent again, by the reason: plain text, which workers can send to who keeps the record."""
     unanswered: Counter[str] = field(default_factory=Counter)
     """How many calls came to nothing in the end, by what kept them from being answered."""
     waited: float = 0.0
@@ -59,7 +59,7 @@ class Retries:
         if pause is None or not self._may(pause, begun, exchange.trouble):
             return False
         with self._lock:
-            self.counts[exchange.trouble or f"status {exchange.status}"] += 1
+            self.counts[str(exchange.trouble or f"status {exchange.status}")] += 1
         time.sleep(pause)
         return True
 
@@ -90,7 +90,7 @@ class Retries:
     def miss(self, trouble: Trouble | None) -> None:
         """Count a call without an answer."""
         with self._lock:
-            self.unanswered[trouble or Trouble.OTHER] += 1
+            self.unanswered[str(trouble or Trouble.OTHER)] += 1
 
 
 def _asked_for(exchange: Exchange) -> float:

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from conformance.errors import ExitCode
+from conformance.proof.chaos.kinds import Disturbed
+from conformance.proof.chaos.proxy import Proxy
 from conformance.reference import EmbeddedServer
 from conformance.results.reading import read_record
 from conformance.results.verdicts import add_up
@@ -61,6 +63,21 @@ def test_workers_come_to_the_verdicts_of_one_process(
         ends[workers] = {end.test: end.outcome for end in record.tests}
     assert [number for number in numbers if verdicts[number] != verdicts["1"]] == []
     assert [number for number in numbers if ends[number] != ends["1"]] == []
+
+
+def test_what_a_network_did_to_every_worker_is_in_the_record(tmp_path: Path) -> None:
+    service = prepared_service(version=VERSION, worlds=2)
+    with EmbeddedServer(service) as server, Proxy(server.port, Disturbed("reset-before", 1 / 10)) as proxy:
+        profile = {**profile_of(service, proxy.base_url, VERSION), "retries": {"call_seconds": 20, "run_seconds": 60}}
+        (tmp_path / "target.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+        options = ("--target", "target.yaml", *FEW, "--out", "out", "--workers", "2")
+        outcome = run_conformance("run", *options, cwd=tmp_path)
+    footer = read_record(tmp_path / "out" / "results.jsonl").footer
+    assert footer, outcome.text
+    assert footer.network, outcome.text
+    found = Counter(footer.network.retries) + Counter(footer.network.unanswered)
+    # What reads beside the tests, as the ledger does, counts for itself.
+    assert 0 < found["connection broken"] <= proxy.done["reset-before"]
 
 
 def test_workers_share_the_requests_that_a_run_may_send(tmp_path: Path) -> None:
