@@ -76,8 +76,8 @@ def test_what_a_network_did_to_every_worker_is_in_the_record(tmp_path: Path) -> 
     assert footer, outcome.text
     assert footer.network, outcome.text
     found = Counter(footer.network.retries) + Counter(footer.network.unanswered)
-    # What reads beside the tests, as the ledger does, counts for itself.
-    assert 0 < found["connection broken"] <= proxy.done["reset-before"]
+    # The rest is what reads beside the tests, as the ledger does.
+    assert proxy.done["reset-before"] / 2 < found["connection broken"] <= proxy.done["reset-before"]
 
 
 def test_workers_share_the_requests_that_a_run_may_send(tmp_path: Path) -> None:
