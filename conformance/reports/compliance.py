@@ -120,10 +120,14 @@ def sentence(facts: Facts) -> str:
     )
     ended = facts.record.footer
     cut = "The run was cut off before its end; what would have followed was not seen."
-    stopped = cut if ended is None else f"The run stopped early: {ended.detail.rstrip('.')}." if ended.detail else ""
+    stopped = cut if ended is None else f"The run stopped early: {_sentence(ended.detail)}" if ended.detail else ""
     if facts.result.verdict is RunVerdict.INCOMPLETE and not total.open:
         words = _NOTHING_OPEN if total.owed else _NOTHING_PLANNED
     return f"{words} {stopped}".rstrip()
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _were(number: int) -> str:

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from conformance.errors import UsageError
 from conformance.http.settings import AT_ONCE
@@ -203,42 +203,39 @@ def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
     return tuple(arguments[len(own) :] if arguments[: len(own)] == own else arguments)
 
 
-_OF_THE_SUITE = (
-    "base-url",
-    "target",
-    "target-version",
-    "as-of",
-    "area",
-    "requirement",
-    "include",
-    "seed",
-    "out",
-    "corpus",
-    "max-examples",
-    "fuzz-seconds",
-    "concurrency",
-    "minutes",
-    "max-requests",
-    "max-rps",
-    "baseline",
-    "fail-on",
-    "failed",
-    "subject",
-    "shard",
-    "resume",
-)
+class _Names:
+    """Stands for a parser of pytest where only the names of options are wanted."""
+
+    def __init__(self) -> None:
+        self.flags: set[str] = {"-q", "-v"}
+        self.with_value: set[str] = set()
+
+    def getgroup(self, *_: str) -> _Names:
+        """Be the group as well."""
+        return self
+
+    def addoption(self, name: str, **settings: Any) -> None:
+        """Keep the name of an option."""
+        (self.flags if settings.get("action") == "store_true" else self.with_value).add(name)
+
+
+@cache
+def _of_the_suite() -> _Names:
+    names = _Names()
+    add_options(cast("pytest.Parser", names))
+    return names
+
+
 #: What the command makes of --workers.
 _WORKERS = re.compile(r"-n\d+")
-_FLAGS = ("--by-area", "--force", "--read-only", "--no-restore", "-q", "-v")
 
 
 def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Return those arguments that are pytest's own, whatever the suite's options are among them."""
-    found, is_value = [], False
+    found, is_value, own = [], False, _of_the_suite()
     for argument in arguments:
-        name = argument.removeprefix("--").partition("=")[0]
-        is_ours = argument.startswith("--") and name in _OF_THE_SUITE
-        if not is_value and not is_ours and argument not in _FLAGS and not _WORKERS.fullmatch(argument):
+        is_ours = argument.partition("=")[0] in own.with_value
+        if not is_value and not is_ours and argument not in own.flags and not _WORKERS.fullmatch(argument):
             found.append(argument)
         is_value = is_ours and "=" not in argument
     return tuple(found)
