@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -15,16 +15,22 @@ from conformance.runner.profiles import DEFAULT_PROFILE
 from conformance.target.ledger import Content, Ledger, begun
 from conformance.target.machine import forget_ledgers, open_ledgers, remember_ledgers
 from conformance.target.marker import Marker
+from conformance.target.provisioning.calls import Calls, by_http
+from conformance.target.provisioning.files import Made
+from conformance.target.provisioning.own_groups import AREA, make_groups
 from conformance.target.restoring import put_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
+    from conformance.results.plan import Plan
     from conformance.suite.context import Run
     from conformance.target import Profile
 
 _NAME = "ledger"
+#: How long what was just made may take to be as it will be.
+_PATIENCE_SECONDS = 5
 
 
 def ledgers_in(folder: Path) -> list[Path]:
@@ -91,13 +97,21 @@ class Precautions:
                 yield f"Run {run} did not end. What it changed has been put back first{but}."
         remember_ledgers(self.profile.base_url, self.told["run"], self.folder)
 
-    def keep_ledger(self, run: Run, world: int) -> None:
-        """Write down from now on what the calls of a run change in a world."""
+    def keep_ledger(self, run: Run, world: int, plan: Plan | None = None) -> None:
+        """
+        Write down from now on what the calls of a run change in a world.
+
+        Where its plan has tests that make what nothing takes away, it first gets groups for that, which go in the end.
+        """
         self._client = Client(run.profile.client_settings(1, run=self.told["run"]), beside=True)
         self._client.test = "ledger"
         self._ledger = Ledger(self._file(world), run.profile, self._client, run.validator.operation_of)
         run.client.before_write(self._ledger.before)
         run.client.on_exchange(self._ledger.after)
+        if plan is not None and any(AREA in plan.tests[name].areas for name in plan.selected):
+            calls = Calls(by_http(self._client), Made(), _PATIENCE_SECONDS)
+            more = make_groups(run.profile, calls, self.told["run"], self._ledger.makes_group)
+            run.include(replace(run.profile, fixtures={**run.profile.fixtures, **more}))
 
     def _file(self, world: int) -> Path:
         return self.folder / (f"{_NAME}-{world}.jsonl" if world else f"{_NAME}.jsonl")

@@ -402,7 +402,7 @@ class Session:
                 self.write(Notice(text))
         self.precautions = precautions
         if self.options.workers == 1:
-            precautions.keep_ledger(self.run, self.world)
+            precautions.keep_ledger(self.run, self.world, self.plan)
 
     @property
     def _changes_what_stays(self) -> bool:

@@ -104,6 +104,11 @@ class Run:
         if self.traces is not None:
             self.client.on_exchange(self.traces.see)
 
+    def include(self, profile: Profile) -> None:
+        """Go on with a profile that names more of the target: what the run has made for itself."""
+        self.profile = profile
+        self.ownership.include(profile)
+
     def close(self) -> None:
         """Close all connections to the target."""
         self.client.close()

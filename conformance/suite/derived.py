@@ -106,7 +106,7 @@ def drawn_caller(operation: Operation) -> Caller:
 
 def standing_in(operation: Operation, name: str) -> Caller:
     """Return an actor who must be served, or who stands in for that one; raise NotTested when there is none."""
-    return area_of(operation).stand_in(caller_named(name), Place(current_run().profile))
+    return area_of(operation).stand_in(caller_named(name), Place(current_run().profile, area=operation.area))
 
 
 def token_in(caller: Caller, header: str, prefix: str = "") -> dict[str, str]:

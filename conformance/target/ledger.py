@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.contract import Contract
 from conformance.errors import UsageError
 from conformance.http.redaction import DOOR
+from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot
 from conformance.target.states import State, States
 
@@ -98,6 +99,10 @@ class Ledger:
             self._write({"made": added.part, **_place(spot), "entry": _number(exchange)})
         elif removed is not None and removed.named:
             self._write({"gone": removed.part, **_place(spot), "entry": _last_number(call.path)})
+
+    def makes_group(self, group: OwnGroup) -> None:
+        """Write down a group that the run makes for itself: before that by its path, and after it by its number."""
+        self._once({"group": group.path, "name": group.name, "id": group.number})
 
     def close(self) -> None:
         """Write everything to the disk; whether all was put back is for `Content.settled` to say."""
@@ -185,6 +190,8 @@ class Content:
     """What was or may have been made: part, where, and its number or name."""
     stays: tuple[str, ...] = ()
     """What was done that nothing undoes."""
+    groups: tuple[OwnGroup, ...] = ()
+    """The groups that the run made, or was about to make, for itself."""
     is_settled: bool = False
     """Whether everything in it has been dealt with."""
 
@@ -212,6 +219,8 @@ class Content:
             was=tuple(line for line in lines if "was" in line),
             makes=frozenset(made - gone),
             stays=tuple(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),
+            # The line with the number is the later one.
+            groups=tuple({line["group"]: _own_group(line) for line in lines if "group" in line}.values()),
             is_settled="settled" in lines[-1],
         )
 
@@ -226,6 +235,10 @@ class Content:
     def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:
         """Return where something stood, and how."""
         return _spot(line), {key: dict(values) for key, values in line["state"]}
+
+
+def _own_group(line: Mapping[str, Any]) -> OwnGroup:
+    return OwnGroup(line["group"], line["name"], line["id"])
 
 
 def _names(operation: str | None) -> tuple[str, ...]:

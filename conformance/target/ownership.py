@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -50,9 +49,14 @@ class Ownership:
 
     def __init__(self, profile: Profile, operation_of: Callable[[str, str], Operation | None]) -> None:
         """Guard the world of a profile; `operation_of` finds the operation of a method and path."""
-        self._profile, self._operation_of = profile, operation_of
-        self._spots = Spots(profile)
+        self._operation_of = operation_of
         self._listed: set[tuple[str, Any]] = set()
+        self.include(profile)
+
+    def include(self, profile: Profile) -> None:
+        """Guard what a profile names from now on."""
+        self._profile, self._spots = profile, Spots(profile)
+        self._known = self._names()
 
     def check(self, call: Call) -> None:
         """Raise NotSentError when a call would write outside the world of the run."""
@@ -118,9 +122,8 @@ class Ownership:
         number = _number(value)
         return number is not None and _exists(number) and number not in known and (kind, number) not in self._listed
 
-    @cached_property
-    def _known(self) -> Mapping[str, set[Any]]:
-        """By kind: numbers and names of the world."""
+    def _names(self) -> Mapping[str, set[Any]]:
+        """Return numbers and names of the world, by kind."""
         profile, found = self._profile, {"project": set[Any](), "group": set[Any](), "user": set[Any]()}
         for spot in self._spots.all:
             if spot.level in found:

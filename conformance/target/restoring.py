@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
+from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
+from conformance.target.provisioning.calls import Calls, by_http
+from conformance.target.provisioning.files import Made
+from conformance.target.provisioning.own_groups import removed
 from conformance.target.states import RECORD, States, Thing
 
 if TYPE_CHECKING:
@@ -40,11 +44,24 @@ def put_back(content: Content, profile: Profile) -> tuple[str, ...]:
             if not restoring.round() and not unanswered:
                 break
         left = (*restoring.left(), *dict.fromkeys(content.stays))
-    if unanswered:
-        call = unanswered[0].call
-        raise TargetGoneError(f"{call.method} {call.path} has no answer: {unanswered[0].problem}")
+        if unanswered:
+            call = unanswered[0].call
+            raise TargetGoneError(f"{call.method} {call.path} has no answer: {unanswered[0].problem}")
+        left += tuple(_without_groups(content, profile, client))
     content.settle(left)
     return left
+
+
+def _without_groups(content: Content, profile: Profile, client: Client) -> Iterator[str]:
+    """Remove the groups that the run made for itself, and all that lies in them; yield what is still there, and why."""
+    calls = Calls(by_http(client), Made())
+    for group in reversed(content.groups):  # what lies in another one was made later
+        try:
+            problem = removed(calls, profile, group)
+        except TargetError as error:
+            raise TargetGoneError(str(error)) from error
+        if problem:
+            yield f"group {group.path}, which this run made: {problem}"
 
 
 class _Restoring:

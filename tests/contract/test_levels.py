@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite.arrange import Arranged, arranged
+from conformance.suite.arrange import Arranged, Place, arranged
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
 from conformance.suite.expectations import given, must
@@ -80,7 +80,7 @@ def calls_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[tuple[Rule
         yield rule, prepared.call.having(parameters[RULE], rule.number)
     if prepared.operation.path.startswith("/groups/"):
         own = Rule(prepared)
-        for nested in current_run().profile.fixtures.get("subgroup", ())[:1]:
+        for nested in Place(current_run().profile, area=prepared.operation.area).entries("subgroup")[:1]:
             with suppress(NotTested, Unmet):
                 if own.number not in prepared.keeper.list(f"/groups/{nested.id}/approval_rules").ids():
                     yield own, prepared.call.having(parameters["id"], nested.id)

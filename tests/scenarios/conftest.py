@@ -14,6 +14,7 @@ from conformance.suite.arrange.approval_rules import (
     administrator_of,
     given_declared,
     group_rules_path,
+    own_group,
     own_rule,
     own_rule_put_back,
     project_rules_path,
@@ -62,13 +63,13 @@ def spare_project_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[P
 def group_rules(owner: Caller, group: Fixture) -> Path:
     """The rules of the group, of a target that says it has such."""
     given_declared(owner, "group_approval_rules")
-    return group_rules_path(group)
+    return group_rules_path(own_group(group))
 
 
 @pytest.fixture
 def admin_of_group(owner: Caller, group: Fixture) -> Caller:
     """Who administrates the group."""
-    return administrator_of(owner, group)
+    return administrator_of(owner, own_group(group))
 
 
 @pytest.fixture
@@ -82,13 +83,13 @@ def group_rule(admin_of_group: Caller, group_rules: Path) -> Iterator[Rule]:
 def admin_of_spare_group(owner: Caller, fuzz_group: Fixture) -> Caller:
     """Who administrates the group that is set aside."""
     given_declared(owner, "group_approval_rules")
-    return administrator_of(owner, fuzz_group)
+    return administrator_of(owner, own_group(fuzz_group))
 
 
 @pytest.fixture
 def spare_group_rules(admin_of_spare_group: Caller, fuzz_group: Fixture) -> Path:
     """The rules of the group that is set aside, one of which the suite made."""
-    path = group_rules_path(fuzz_group)
+    path = group_rules_path(own_group(fuzz_group))
     own_rule(admin_of_spare_group, path)
     given(bool(admin_of_spare_group.list(path).entries), "the list does not show the rules of the group")
     return path

@@ -81,8 +81,8 @@ def area_of(operation: Operation) -> Area:
 def place_for(run: Run, operation: Operation, *, aside: bool) -> Place:
     """Return the things of the target that an operation is to be called on."""
     if not aside or _is_at_home(run, operation):
-        return Place(run.profile)
-    return Place.aside(run.profile, _references(run, operation))
+        return Place(run.profile, area=operation.area)
+    return Place.aside(run.profile, _references(run, operation), operation.area)
 
 
 def _is_at_home(run: Run, operation: Operation) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.results.record import Reason
 from conformance.suite.context import NotTested
 from conformance.target import ACTORS, Fixture
+from conformance.target.provisioning.own_groups import in_place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -28,16 +29,19 @@ class Place:
 
     profile: Profile
     is_aside: bool = False
+    area: str = ""
+    """The area of the operation that is called: some have groups that the run made for itself."""
 
     @classmethod
-    def aside(cls, profile: Profile, references: Collection[str]) -> Place:
+    def aside(cls, profile: Profile, references: Collection[str], area: str = "") -> Place:
         """Return what is set aside if the profile has all that is referred to, and otherwise the plain things."""
         wanted = _spares(references)
-        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted))
+        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted), area=area)
 
     def entries(self, name: str) -> tuple[Fixture, ...]:
         """Return all fixtures of a name; raise NotTested when the profile has none."""
         found = SET_ASIDE.get(name, name) if self.is_aside else name
+        found = in_place_of(self.profile, found, self.area)
         missing = self.profile.missing((found,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)

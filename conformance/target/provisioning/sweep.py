@@ -40,6 +40,22 @@ def sweep(calls: Calls, administrator: str, prefix: str, tell: Callable[[Removal
     return done
 
 
+def delete_group(calls: Calls, token: str, group: Entry) -> Answer:
+    """Ask for the deletion of a group; once more, and for good, where the target only marked it."""
+    place = f"/groups/{group['id']}"
+    answer = calls.remove(token, place)
+    left = calls.find(token, place)  # under another path by then
+    if left and is_marked(left):
+        query = {"permanently_remove": True, "full_path": left.get("full_path", group.get("full_path"))}
+        answer = calls.send(token, "DELETE", place, query)
+    return answer
+
+
+def is_marked(group: Entry) -> bool:
+    """Tell whether a target will delete a group by itself."""
+    return bool(group.get("marked_for_deletion_on") or group.get("marked_for_deletion"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Sweeper:
     calls: Calls
@@ -76,15 +92,8 @@ class _Sweeper:
         return steps
 
     def _remove_group(self, group: Entry, path: str) -> Removal:
-        place = f"/groups/{group['id']}"
-        answer = self.calls.remove(self.administrator, place)
-        # Some only mark a group at first, under another path, and want to be told once more.
-        left = self.calls.find(self.administrator, place)
-        if left and (left.get("marked_for_deletion_on") or left.get("marked_for_deletion")):
-            full_path = left.get("full_path", path)
-            query = {"permanently_remove": True, "full_path": full_path}
-            answer = self.calls.send(self.administrator, "DELETE", place, query)
-        return self._result(f"group {path}", place, answer)
+        answer = delete_group(self.calls, self.administrator, group)
+        return self._result(f"group {path}", f"/groups/{group['id']}", answer)
 
     def users(self) -> list[Callable[[], Removal]]:
         """Return steps that remove users and bots; to be asked for when the groups are known."""

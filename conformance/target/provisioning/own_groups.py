@@ -1,0 +1,219 @@
+"""
+Groups that a run makes for itself, for what no operation takes away again: it goes with the group.
+
+Only on a target that is there to be tested. They lie in the group of the profile that they take the place of, or at the
+top where a target has rules of such groups only, and are used where everybody is answered there as in that group.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from conformance.errors import TargetError
+from conformance.target.profile import Fixture
+from conformance.target.provisioning import PREFIX
+from conformance.target.provisioning.blueprint import MARK, is_ours
+from conformance.target.provisioning.calls import Calls, Entry, RefusedError, Wanted, segment
+from conformance.target.provisioning.sweep import delete_group, is_marked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.target.profile import Actor, Profile
+
+#: The area of the operations that leave something for good.
+AREA = "group-approval-rules"
+#: By fixture of the profile, the group of the run that takes its place in that area.
+_OWN = {"group": "rules_group", "subgroup": "inner_rules_group", "fuzz_group": "spare_rules_group"}
+_APPROVERS = {"user_ids": ("approver", "second_approver"), "group_ids": ("approver_group", "second_approver_group")}
+_SHOWN_AS = {"user_ids": "users", "group_ids": "groups"}
+#: What a service may answer about a group that is not there, or not for the caller.
+_NOT_THERE = frozenset(range(400, 500)) - {401, 408, 425, 429}
+_ACCEPTED = 202
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGroup:
+    """A group that a run makes for itself."""
+
+    path: str
+    """Its full path."""
+    name: str
+    number: int | None = None
+    """Its id; None until it is known."""
+
+
+def in_place_of(profile: Profile, fixture: str, area: str) -> str:
+    """Return the name of the fixture that calls of an area go to: the run's own, if the profile has it."""
+    own = _OWN.get(fixture, "") if area == AREA else ""
+    return own if own in profile.fixtures else fixture
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+def make_groups(
+    profile: Profile, calls: Calls, run: str, note: Callable[[OwnGroup], None]
+) -> Mapping[str, tuple[Fixture, ...]]:
+    """
+    Make the groups of a run, and return them as fixtures; none where the target is not disposable, or none will do.
+
+    `note` is told of each before it is made, and again once its number is known. Whatever was made is for `removed`.
+    """
+    group = next(iter(profile.fixtures.get("group", ())), None)
+    if not profile.disposable or not profile.declares("group_approval_rules") or group is None:
+        return {}
+    for is_nested in (True, False):
+        try:
+            made = _Groups(profile, calls, run, note, group, is_nested=is_nested).made()
+        except (RefusedError, TargetError):
+            continue
+        if made:
+            return {name: (Fixture(name, values, "a group that the run made"),) for name, values in made.items()}
+    return {}
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of a run, at one of the two places where they may lie."""
+
+    profile: Profile
+    calls: Calls
+    run: str
+    note: Callable[[OwnGroup], None]
+    group: Fixture
+    """That of the profile."""
+    is_nested: bool
+
+    def made(self) -> Mapping[str, Entry]:
+        """Make them, and return what is known of each by name; nothing where they are not as good as the profile's."""
+        if not self._keepers:
+            return {}
+        outer = self.around if self.is_nested else {}
+        first = self._group("rules_group", outer)
+        if not self._is_as_good(first):
+            return {}
+        groups = {"rules_group": first, "spare_rules_group": self._group("spare_rules_group", outer)}
+        with suppress(RefusedError):  # only one test looks into it, which has another one besides
+            groups["inner_rules_group"] = self._group("inner_rules_group", first)
+        return {name: {"id": one["id"], "path": one["full_path"], "name": one["name"]} for name, one in groups.items()}
+
+    @cached_property
+    def around(self) -> Entry:
+        """The group of the profile as the target shows it."""
+        return self.calls.find(self._keepers[0].token, f"/groups/{self.group.id}") or {}
+
+    @cached_property
+    def _keepers(self) -> list[Actor]:
+        """Return who administrates the group of the profile, the owner first."""
+        actors = [self.profile.actors[name] for name in ("owner", "admin") if name in self.profile.actors]
+        return [actor for actor in actors if self._access(self.group.id)[actor.name]]
+
+    def _group(self, name: str, outer: Entry) -> Entry:
+        prefix = str(self.around.get("name", "")).partition(" ")[0] if is_ours(self.around) else PREFIX
+        what = name.replace("_", " ")
+        path = f"{prefix}-{what.replace(' ', '-')}-{self.run.lower()}-{self.group.id}"
+        own = OwnGroup(f"{outer['full_path']}/{path}" if outer else path, f"{prefix} {what} of run {self.run} ({MARK})")
+        self.note(own)
+        body = {"name": own.name, "path": path, "visibility": "private"}
+        wanted = Wanted(
+            what=f"group {own.path}",
+            path="/groups",
+            tokens=[actor.token for actor in self._keepers],
+            bodies=[{**body, **({"parent_id": outer["id"]} if outer else {})}],
+            look_up=partial(self.calls.find, self._keepers[0].token, f"/groups/{segment(own.path)}"),
+            waits_after=frozenset(),
+        )
+        made = self.calls.make(wanted)
+        if made.get("full_path") != own.path or not isinstance(made.get("id"), int):
+            raise RefusedError(f"POST /groups: the answer is not about {own.path}")
+        self.note(replace(own, number=made["id"]))
+        if not outer:
+            self._let_in(made)
+        return made
+
+    def _let_in(self, made: Entry) -> None:
+        """Give the actors the roles that they have in the group of the profile."""
+        known = {actor.id for actor in self.profile.actors.values()}
+        token, path = self._keepers[0].token, f"/groups/{made['id']}/members"
+        present = {entry.get("id") for entry in self.calls.walk(token, path)}
+        for entry in self.calls.walk(token, f"/groups/{self.group.id}/members"):
+            if entry.get("id") in known - present:
+                body = {"user_id": entry["id"], "access_level": entry.get("access_level")}
+                self.calls.send(token, "POST", path, body)
+
+    # -- whether they will do ------------------------------------------------------------------------------------------
+
+    def _is_as_good(self, made: Entry) -> bool:
+        """Tell whether everybody is answered as in the group of the profile, and rules can name whom tests let them."""
+        expected, path = self._access(self.group.id), f"/groups/{made['id']}/approval_rules"
+        same = self.calls.until(lambda: made if self._access(made["id"]) == expected else None)
+        token = self._keepers[0].token
+        if same is None or any(rule.get("rule_type") != "any_approver" for rule in self.calls.walk(token, path)):
+            return False
+        sent = {kind: list(self._ids(kind, names)) for kind, names in _APPROVERS.items()}
+        body = {"name": f"conformance-{self.run}", "approvals_required": 1, "rule_type": "regular", **sent}
+        if not self.calls.send(token, "POST", path, body).is_served:
+            return False
+        return self.calls.until(lambda: next(self._naming(path, body["name"], sent), None)) is not None
+
+    def _access(self, number: int) -> Mapping[str, bool]:
+        """Return by actor who may list the rules of a group."""
+        path = f"/groups/{number}/approval_rules"
+        return {name: self.calls.get(actor.token, path).is_served for name, actor in self.profile.actors.items()}
+
+    def _ids(self, kind: str, names: tuple[str, ...]) -> Iterator[int]:
+        for name in names:
+            if kind == "user_ids":
+                numbers = [self.profile.actors[name].id] if name in self.profile.actors else []
+            else:
+                numbers = [one.id for one in self.profile.fixtures.get(name, ())]
+            yield from (number for number in numbers if number is not None)
+
+    def _naming(self, path: str, name: object, sent: Mapping[str, list[int]]) -> Iterator[Entry]:
+        for rule in self.calls.walk(self._keepers[0].token, path):
+            shown = {kind: {one.get("id") for one in rule.get(_SHOWN_AS[kind]) or ()} for kind in sent}
+            if rule.get("name") == name and all(shown[kind].issuperset(ids) for kind, ids in sent.items()):
+                yield rule
+
+
+# -- removing ----------------------------------------------------------------------------------------------------------
+
+
+def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
+    """
+    Remove a group that a run made, if it still is there; return why that could not be done.
+
+    What a target will delete by itself, later, counts as removed. Raise TargetError when the target does not answer.
+    """
+    problem: str | None = "the profile has nobody who could remove it"
+    for actor in (profile.actors[name] for name in ("owner", "admin") if name in profile.actors):
+        place = f"/groups/{group.number or segment(group.path)}"
+        answer = calls.get(actor.token, place)
+        if answer.status is None:
+            raise TargetError(f"GET {place} has no answer: {answer.problem}")
+        if answer.status in _NOT_THERE or is_marked(answer.entry):
+            problem = None
+            continue
+        if not answer.is_served:
+            return f"GET {place} has {answer}"
+        if (answer.entry.get("full_path"), answer.entry.get("name")) != (group.path, group.name):
+            return "something else has its place by now"
+        deletion = delete_group(calls, actor.token, answer.entry)
+        if deletion.status == _ACCEPTED or (deletion.is_served and _is_gone(calls, actor.token, answer.entry)):
+            return None
+        problem = f"still there after DELETE {place}: {deletion}"
+    return problem
+
+
+def _is_gone(calls: Calls, token: str, group: Entry) -> bool:
+    """Wait until a group is gone, or will be; tell whether it is."""
+
+    def goes() -> Entry | None:
+        found = calls.find(token, f"/groups/{group['id']}")
+        return group if found is None or is_marked(found) else None
+
+    return calls.until(goes) is not None

@@ -1,0 +1,201 @@
+"""What no operation takes away is made in groups that the run makes for itself, and removes."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from conformance.errors import ExitCode
+from conformance.reference import EmbeddedServer
+from conformance.target import Profile, load_profile
+from conformance.target.embedded import directly, prepared_service, profile_of
+from conformance.target.profile import profile_from
+from conformance.target.provisioning.calls import Answer, Body, Calls, Way
+from conformance.target.provisioning.files import Made
+from conformance.target.provisioning.own_groups import OwnGroup, make_groups, removed
+from selftest.conftest import VERSION, serving
+from selftest.runner.test_precautions import everything_read
+from selftest.target.services import changed, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
+_OPTIONS = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
+_CREATION = ("--requirement", "group-approval-rules.create.answers-with-rule")
+_PATIENCE = 0.5
+_NAMES = {"rules_group", "spare_rules_group", "inner_rules_group"}
+
+
+# -- services as they come ---------------------------------------------------------------------------------------------
+
+
+def no_groups(status: int | None) -> Callable[..., Answer]:
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        return refused(status) if (method, path) == ("POST", "/groups") else way(token, method, path, query, body)  # type: ignore[arg-type]
+
+    return change
+
+
+def top_level_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    is_nested = (method, path) == ("POST", "/groups") and "parent_id" in (body or {})
+    return refused(403) if is_nested else way(token, method, path, query, body)
+
+
+def by_admins_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    is_admin = way(token, "GET", "/user", {}, None).entry.get("is_admin")
+    is_theirs = method in {"POST", "DELETE"} and path.startswith("/groups") and path.count("/") < 3
+    return refused(403) if is_theirs and not is_admin else way(token, method, path, query, body)
+
+
+def new_groups_name_nobody(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """In a group that was made just now, a rule names no approvers."""
+    answer = way(token, method, path, query, body)
+    if method == "GET" and path.endswith("approval_rules") and isinstance(answer.body, list):
+        return replace(answer, body=[{**rule, "users": []} for rule in answer.body])
+    return answer
+
+
+def inherited(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """Every group shows a rule of the group around it."""
+    answer = way(token, method, path, query, body)
+    if method == "GET" and path.endswith("approval_rules") and isinstance(answer.body, list):
+        return replace(answer, body=[{"id": 5, "name": "of the parent", "rule_type": "regular"}, *answer.body])
+    return answer
+
+
+def deletion_takes_days() -> Callable[..., Answer]:
+    """A deleted group is marked, and stays."""
+    marked: set[str] = set()
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if method == "DELETE" and path.startswith("/groups/"):
+            marked.add(path)
+            return refused(403) if body else Answer(202)
+        answer = way(token, method, path, query, body)
+        if path in marked and answer.is_served:
+            return replace(answer, body={**answer.entry, "marked_for_deletion_on": "2026-01-01", "full_path": "x-gone"})
+        return answer
+
+    return change
+
+
+#: By the behaviour of a service: whether the groups of a run lie inside that of the profile; None where it gets none.
+SERVICES: Mapping[str, tuple[Callable[..., Answer], bool | None]] = {
+    "groups may be made": (lambda way, *call: way(*call), True),
+    "groups are made by administrators": (by_admins_only, True),
+    "a group in a group is refused": (top_level_only, False),
+    "deletion takes days": (deletion_takes_days(), True),
+    "groups are refused": (no_groups(403), None),
+    "groups are not there": (no_groups(404), None),
+    "groups break": (no_groups(500), None),
+    "no answer comes": (no_groups(None), None),
+    "rules of a new group name nobody": (new_groups_name_nobody, None),
+    "a new group has rules already": (inherited, None),
+}
+
+
+def made_on(
+    change: Callable[..., Answer], **features: Any
+) -> tuple[Service, Profile, Calls, list[OwnGroup], Mapping[str, Any]]:
+    service = prepared_service(version=VERSION)
+    data = profile_of(service, "http://127.0.0.1:1", VERSION)
+    profile, told = replace(profile_from(data, "selftest"), **features), list[OwnGroup]()
+    calls = Calls(changed(change)(directly(service)), Made(), _PATIENCE)
+    return service, profile, calls, told, make_groups(profile, calls, "20260101T000000Z-abc", told.append)
+
+
+@pytest.mark.parametrize("behaviour", SERVICES)
+def test_a_run_gets_groups_where_they_can_be_had_and_nothing_stays(behaviour: str) -> None:
+    change, is_nested = SERVICES[behaviour]
+    service, profile, calls, told, made = made_on(change)
+    assert made.keys() == {None: set(), True: _NAMES, False: _NAMES - {"inner_rules_group"}}[is_nested]
+    around = profile.fixtures["group"][0]["path"]
+    assert [entries[0]["path"].startswith(f"{around}/") for entries in made.values()] == [is_nested] * len(made)
+    known = {group.path: group for group in told}
+    assert all(group.number is None for group in told[:1])
+    assert [removed(calls, profile, group) for group in known.values()] == [None] * len(known)
+    if "days" not in behaviour:
+        assert not [group for group in service.identities.groups.values() if group.full_path in known]
+
+
+def test_a_target_that_is_not_disposable_is_given_no_groups() -> None:
+    *_, told, made = made_on(SERVICES["groups may be made"][0], disposable=False)
+    assert (told, made) == ([], {})
+
+
+@pytest.mark.parametrize("other", [{"name": "another"}, {"path": "another"}], ids=["name", "path"])
+def test_a_group_that_is_another_by_now_is_never_deleted(other: dict[str, Any]) -> None:
+    service, profile, calls, told, _ = made_on(SERVICES["groups may be made"][0])
+    group = replace(told[1], **other)
+    assert removed(calls, profile, group) == "something else has its place by now"
+    assert told[1].number in service.identities.groups
+
+
+def test_a_group_that_was_never_made_is_no_leftover() -> None:
+    _, profile, calls, *_ = made_on(SERVICES["groups are refused"][0])
+    assert removed(calls, profile, OwnGroup("never/made", "never made")) is None
+
+
+# -- whole runs --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def target(tmp_path: Path, worlds: int = 1) -> Iterator[tuple[Service, list[Profile]]]:
+    service = prepared_service(version=VERSION, worlds=worlds)
+    with EmbeddedServer(service) as server:
+        (tmp_path / "target.yaml").write_text(yaml.safe_dump(profile_of(service, server.base_url, VERSION)))
+        profile = load_profile(tmp_path / "target.yaml")
+        yield service, [profile.in_world(number) for number in range(worlds)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_leaves_every_rule_of_groups_as_it_was(
+    conformance: Callable[..., Any], tmp_path: Path, workers: int
+) -> None:
+    with target(tmp_path, workers) as (service, worlds):
+        made: list[int] = []
+        service.transformers.append(lambda route, request, response: noted(route, request, response, made))
+        before, groups = [everything_read(world) for world in worlds], set(service.identities.groups)
+        outcome = conformance("run", *_OPTIONS, *_CREATION, "--workers", str(workers))
+        assert outcome.code == ExitCode.CONFORMANT, outcome.text
+        assert "left on the target" not in outcome.out
+        assert made
+        assert [everything_read(world) for world in worlds] == before
+        assert set(service.identities.groups) == groups
+
+
+def noted(route: Route, request: Request, response: Response, made: list[int]) -> Response:
+    if (request.method, route.path) == ("POST", "/groups/:id/approval_rules") and response.status == 201:
+        made.append(request.group.id)
+    return response
+
+
+def test_a_run_that_needs_no_such_group_makes_none(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    with target(tmp_path) as (service, _):
+        paths: list[str] = []
+        service.request_log = lambda entry: paths.append(f"{entry.method} {entry.path}")
+        outcome = conformance("run", *_OPTIONS, "--requirement", "job-token-scope.settings.read")
+        assert outcome.code == ExitCode.CONFORMANT, outcome.text
+        assert not [path for path in paths if path.startswith("POST") and path.endswith("/groups")]
+
+
+def test_what_stays_for_want_of_such_a_group_stands_in_every_report(
+    conformance: Callable[..., Any], tmp_path: Path, write_profile: Callable[..., Path]
+) -> None:
+    with serving() as (service, base_url):
+        write_profile(service, base_url, disposable=False)
+        outcome = conformance("run", *_OPTIONS, *_CREATION, "--confirm", base_url.removeprefix("http://"))
+    said = "made by this run, and no operation takes it away"
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
+    assert said in " ".join(outcome.out.split())
+    for name in ("index.html", "summary.md", "report.json"):
+        assert said in (tmp_path / "out" / name).read_text(encoding="utf-8")
