@@ -2,21 +2,25 @@
 A test that failed runs once more: what comes again is a failure, and what does not is unstable.
 
 One that the network spoiled begins anew, for it shows nothing: a call was not answered, and what it did is not known.
+One that could not be brought to what it verifies is tried with other fixtures of the world.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Check, Outcome, TestEnd, TestOutcome
+from conformance.target.stand_ins import Elsewhere, StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.results.recorder import Line
-    from conformance.suite.context import TestContext
+    from conformance.suite.context import Run, TestContext
 
 #: How often the same call may be the first without an answer, until that is no accident.
 _ACCIDENTS = 3
@@ -31,6 +35,11 @@ class Attempts:
     """How often at most it begins anew because the network spoiled it."""
     confirms: bool
     """Whether it runs once more when it failed."""
+    area: str = ""
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
+    """What it may be tried with."""
+    stand_in: StandIn | None = None
+    """What it is tried with now, in the place of what the profile names; None for that itself."""
     is_wanted: bool = False
     """Whether it is to run again."""
     anew: int = 0
@@ -41,12 +50,32 @@ class Attempts:
     """How often which call was the first one without an answer."""
     _requests: int = 0
     _seconds: float = 0.0
+    _best: Sequence[Line] | None = None
+    """What it wrote where it saw most, of the places where it was tried."""
+    _left: list[StandIn] | None = None
+
+    @classmethod
+    def of(cls, run: Run, area: str, *, confirms: bool) -> Attempts:
+        """Return those of a test of an area; where nothing is confirmed, it runs once."""
+        most, elsewhere = (run.profile.retries.tests, run.elsewhere) if confirms else (0, Elsewhere())
+        return cls(most, confirms, area, elsewhere)
+
+    def hand_out(self, run: Run) -> None:
+        """Let the test have what takes the place of what; of a target that is gone by now it has what there is."""
+        profile = None
+        if self.stand_in is not None:
+            with suppress(TargetGoneError, RequestsSpentError):
+                profile = self.stand_in.profile(run.client)
+        run.take(profile)
 
     def counts(self, test: TestContext, outcome: TestOutcome) -> bool:
         """Tell whether what a test came to in this attempt is its last word, as far as that is known by now."""
         if outcome in _SPOILED and self._is_spoiled(test):
             return False
-        return outcome is not TestOutcome.FAILED or self._first is not None or not self.confirms
+        if self._goes_on(test):
+            return False
+        is_last = self._first is not None or self.stand_in is not None or not self.confirms
+        return is_last or outcome is not TestOutcome.FAILED
 
     def lines_of(self, lines: Sequence[Line], test: TestContext) -> Sequence[Line] | None:
         """Return the lines that count when an attempt has ended; None where the test is to run again."""
@@ -56,14 +85,39 @@ class Attempts:
             self._requests += sum(line.requests for line in lines if isinstance(line, TestEnd))
             self._seconds += sum(line.seconds for line in lines if isinstance(line, TestEnd))
             return None
-        if self._first is None and self.confirms and has_failed(lines):
+        if self.stand_in is None and self._first is None and self.confirms and has_failed(lines):
             self._first, self.is_wanted = lines, True
             return None
-        return self.all_of(lines)
+        found = self.all_of(lines)
+        if self.stand_in is not None and self._best is not None and not _is_untested(lines):
+            self.elsewhere.learn(self.area, self.stand_in, is_better=_unseen(found) < _unseen(self._best))
+        if not self._goes_on(test):
+            return found
+        self._best, self.stand_in, self.is_wanted = found, self._places.pop(0), True
+        self._requests, self._seconds = 0, 0.0
+        return None
+
+    @property
+    def _places(self) -> list[StandIn]:
+        """What is left to try it with."""
+        if self._left is None:
+            self._left = self.elsewhere.of(self.area)
+        return self._left
+
+    def _goes_on(self, test: TestContext) -> bool:
+        """Tell whether the test is to be tried with other fixtures: what it saw violated needs no others."""
+        if self._first is not None or not self._places:
+            return False
+        if self.stand_in is None:
+            return test.results.is_unmet and not test.results.failures
+        return test.results.is_unmet or bool(test.results.failures)
 
     def all_of(self, lines: Sequence[Line]) -> list[Line]:
         """Return what counts when these are the lines of the last attempt."""
-        found = list(lines) if self._first is None else list(confirmed(self._first, lines))
+        if self._best is not None and self.stand_in is not None:
+            found = _better(self._best, lines, self.stand_in.what)
+        else:
+            found = list(lines) if self._first is None else list(confirmed(self._first, lines))
         return [_with(line, self._requests, self._seconds) if isinstance(line, TestEnd) else line for line in found]
 
     def _is_spoiled(self, test: TestContext) -> bool:
@@ -74,6 +128,42 @@ class Attempts:
 
 def _with(end: TestEnd, requests: int, seconds: float) -> TestEnd:
     return replace(end, requests=end.requests + requests, seconds=round(end.seconds + seconds, 3))
+
+
+def _better(known: Sequence[Line], lines: Sequence[Line], what: str) -> list[Line]:
+    """
+    Return what counts of a test that was tried with other fixtures as well: that time by which more was seen.
+
+    What these show as violated is told, and fails nothing: nobody said that all which is owed is owed there.
+    """
+    failed = {line.requirement: line for line in lines if isinstance(line, Check) and line.outcome is Outcome.FAILED}
+    is_whole = not failed and all(line.outcome is not TestOutcome.BROKEN for line in lines if isinstance(line, TestEnd))
+    found, others = (lines, known) if is_whole and _unseen(lines) < _unseen(known) else (known, lines)
+    spent = [line for line in others if isinstance(line, TestEnd)]
+    requests, seconds = sum(line.requests for line in spent), sum(line.seconds for line in spent)
+    told: list[Line] = []
+    for line in found:
+        if isinstance(line, TestEnd):
+            detail = f"tried with {what}, for: {spent[0].detail}" if found is lines and spent else line.detail
+            told.append(_with(replace(line, detail=detail), requests, seconds))
+        elif isinstance(line, Check) and line.requirement in failed and found is known:
+            there = failed[line.requirement]
+            said = f"{line.detail}; tried with {what}: expected {there.expected}, got {there.actual}"
+            told.append(replace(line, detail=said))
+        else:
+            told.append(line)
+    return told
+
+
+def _is_untested(lines: Iterable[Line]) -> bool:
+    """Tell whether a test did not begin, for want of something in the profile."""
+    return any(isinstance(line, TestEnd) and line.outcome is TestOutcome.NOT_TESTED for line in lines)
+
+
+def _unseen(lines: Iterable[Line]) -> int:
+    """Return how much of what a test is there to verify it did not see."""
+    open_ = (Outcome.INCONCLUSIVE, Outcome.NOT_TESTED)
+    return sum(isinstance(line, Check) and line.claimed and line.outcome in open_ for line in lines)
 
 
 def _is_open(line: Line) -> bool:

@@ -52,6 +52,12 @@ class Running:
         self.told = exception
         return exception
 
+    def failure(self, text: str) -> BaseException:
+        """Return what pytest is told of a failure; with other fixtures than those that were promised there is none."""
+        if self.test.run.is_elsewhere:
+            return self.tell(pytest.skip.Exception(text))
+        return self.tell(pytest.fail.Exception(text, pytrace=False))
+
     def end(self) -> None:
         """Write how the test went."""
         self.test.end(self.outcome, self.detail, self.phase)
@@ -69,7 +75,7 @@ def call_phase(running: Running, session: Session) -> Generator[None, object, ob
     failures = running.test.soft_failures
     running.say(TestOutcome.FAILED if failures else TestOutcome.PASSED, failures[0] if failures else None)
     if failures:
-        raise running.tell(pytest.fail.Exception("\n".join(failures), pytrace=False))
+        raise running.failure("\n".join(failures))
     return result
 
 
@@ -121,7 +127,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
     except Violation as violation:
         running.say(TestOutcome.FAILED, str(violation))
         test.results.leave_open(Reason.PRECONDITION, f"an earlier step of the same test failed: {violation}")
-        raise running.tell(pytest.fail.Exception(_in_words(test, violation), pytrace=False)) from None
+        raise running.failure(_in_words(test, violation)) from None
     except BaseException as error:  # noqa: BLE001 - told apart below, and raised again
         unmet = test.unmet_by(error)
         if unmet is None:

@@ -377,11 +377,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     session = item.config.stash[SESSION]
     if not is_suite(item) or session.run is None or session.plan is None:
         return (yield)
-    requirements = session.plan.tests[id_of(item)].requirements
-    item.stash[_RUNNING] = Running(TestContext.begin(session.run, id_of(item), requirements))
-    enter(item.stash[_RUNNING].test)
+    planned = session.plan.tests[id_of(item)]
     is_first = _ATTEMPTS not in item.stash
-    attempts = item.stash.setdefault(_ATTEMPTS, session.attempts())
+    attempts = item.stash.setdefault(_ATTEMPTS, Attempts.of(session.run, planned.area, confirms=session.confirms))
+    attempts.hand_out(session.run)
+    item.stash[_RUNNING] = Running(TestContext.begin(session.run, id_of(item), planned.requirements))
+    enter(item.stash[_RUNNING].test)
     session.hold()
     # When the run is interrupted the test stays the one of this thread: its fixtures still have to put things back.
     result = yield

@@ -34,7 +34,6 @@ from conformance.results.record import (
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import look_for_absent
-from conformance.runner.confirmation import Attempts
 from conformance.runner.header import Beginning, header_of
 from conformance.runner.precautions import Precautions, when_terminated
 from conformance.runner.profiles import contradictions, profile_of, reference_target, reference_version
@@ -240,11 +239,6 @@ class Session:
     def _share(self, number: float | None) -> float | None:
         """Return what of a number for the whole run falls to this process."""
         return None if number is None else number / self.beside
-
-    def attempts(self) -> Attempts:
-        """Return how often one test may run, and why it would run again."""
-        most = self.run.profile.retries.tests if self.run is not None and self.confirms else 0
-        return Attempts(most, self.confirms)
 
     def await_answers(self) -> None:
         """Wait until the target answers again, as far as the budget for it goes."""

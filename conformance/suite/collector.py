@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _FAILURES_PER_EXPECTATION = 3
 
 
+def is_unmet(outcome: Outcome, reason: Reason | None) -> bool:
+    """Tell whether something was not seen because a step before it did not succeed."""
+    return outcome is Outcome.INCONCLUSIVE and reason is Reason.PRECONDITION
+
+
 class CheckCollector:
     """What one test came to, requirement by requirement. Safe to use from several threads."""
 
@@ -38,6 +43,8 @@ class CheckCollector:
         """The first answer of the test that was not the documented record at all: nothing after it is believed."""
         self.failures = 0
         """How many violations it recorded."""
+        self.is_unmet = False
+        """Whether something that it is there to verify was not seen, for a step before did not succeed."""
         self._test = test
         self._write = write
         self._not_owed = not_owed
@@ -96,6 +103,7 @@ class CheckCollector:
         with self._lock:
             self._settled.add(requirement)
             claimed = requirement in self.declared
+            self.is_unmet |= claimed and is_unmet(outcome, reason)
             self._write(Check(requirement, outcome, self._test, reason=reason, detail=detail, claimed=claimed))
 
     def observed(self, requirement: str, what: str) -> None:

@@ -28,6 +28,7 @@ from conformance.suite.latencies import Latencies
 from conformance.suite.origins import values_behind
 from conformance.suite.version_traces import VersionTraces
 from conformance.target.ownership import Ownership
+from conformance.target.stand_ins import Elsewhere, stand_ins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -69,8 +70,10 @@ class Run:
         """
         settings = settings or profile.client_settings()
         self.contract = contract
-        self.profile = profile
+        self.profile = self._own = profile
         self.write = write
+        self.elsewhere = Elsewhere(stand_ins(profile))
+        """The fixtures with which a test is tried that cannot be brought to what it verifies."""
         self.only_reads = settings.only_reads
         self.validator = ResponseValidator.of(contract, profile.version)
         self._areas = {operation.area for operation in self.validator.operations}
@@ -99,15 +102,25 @@ class Run:
         self.absences = Absences(profile, self.validator, self.client)
         """Which operations the target does not have."""
         self.client.on_exchange(self.absences.see)
-        self.made_for_good: dict[tuple[str, str], Exchange] = {}
-        """By operation and actor, a served call of those whose product no operation takes away."""
+        self.made_for_good: dict[tuple[str, str, str], Exchange] = {}
+        """By operation, path and actor, a served call of those whose product no operation takes away."""
         if self.traces is not None:
             self.client.on_exchange(self.traces.see)
 
     def include(self, profile: Profile) -> None:
         """Go on with a profile that names more of the target: what the run has made for itself."""
-        self.profile = profile
+        self.profile = self._own = profile
+        self.elsewhere = Elsewhere(stand_ins(profile))
         self.ownership.include(profile)
+
+    def take(self, profile: Profile | None) -> None:
+        """Hand out the actors and fixtures of a profile from now on; with None those of the run itself."""
+        self.profile = profile or self._own
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether other fixtures are handed out than those that the profile names first."""
+        return self.profile is not self._own
 
     def close(self) -> None:
         """Close all connections to the target."""

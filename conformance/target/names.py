@@ -98,6 +98,11 @@ PLURALS: Mapping[str, str] = MappingProxyType({row.name: row.each for row in TAB
 #: Fixtures by name, with the values that they have.
 FIXTURE_ROWS: Mapping[str, Named] = MappingProxyType({row.name: row for row in TABLE["fixtures"]})
 
+#: What is set aside for random calls, by what it is like.
+SET_ASIDE: Mapping[str, str] = MappingProxyType(
+    {"project": "fuzz_project", "group": "fuzz_group", "merge_request": "fuzz_merge_request"}
+)
+
 
 @cache
 def fixtures_schema() -> Mapping[str, Any]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.reference import EmbeddedServer, Service
-from conformance.reference.errors import NoRouteError, WrongMethodError
+from conformance.reference.errors import ForbiddenError, NoRouteError, WrongMethodError
 from conformance.reference.http import no_content
-from conformance.reference.identity import Role
+from conformance.reference.identity import Group, Role
 from conformance.target.embedded import prepared_service
 from selftest.conftest import lacking
 
@@ -126,6 +126,51 @@ def test_of_a_service_of_one_area_three_bugs_fail_and_all_else_is_verified(judge
         "precondition not met"
     }, text[-3000:]
     assert sum(row["verdict"] == "passed" for row in of_area) > 0.9 * len(of_area)
+
+
+def test_where_a_group_is_locked_another_one_is_taken(judged: Judge) -> None:
+    service = prepared_service(version="17.7")
+    _lock(service, "group")
+    _, text, rows = judged(service, "--area", "approval-settings", *_DRAWS)
+    owed = {name: row for name, row in rows.items() if row["level"] == "must"}
+    assert precondition_not_met(owed) == [], text[-3000:]
+    assert owed["approval-settings.group.update.allow-author-approval.is-boolean"]["verdict"] == "passed"
+
+
+def test_another_fixture_verifies_and_never_condemns(judged: Judge) -> None:
+    service = prepared_service(version="17.7")
+    _lock(service, "group")
+    spare = service.world.fixtures["fuzz_group"].id  # type: ignore[union-attr]
+    change = service.approval_settings.change
+
+    def refusing(subject: Any, wanted: Any) -> None:
+        if isinstance(subject, Group) and subject.id == spare:
+            raise ForbiddenError("not here")
+        change(subject, wanted)
+
+    service.approval_settings.change = refusing  # type: ignore[method-assign]
+    _, text, rows = judged(service, "--area", "approval-settings", *_DRAWS)
+    assert [name for name, row in rows.items() if row["verdict"] in ("failed", "unstable")] == [], text[-3000:]
+    assert any("tried with what is set aside: expected" in detail for detail in precondition_not_met(rows))
+
+
+def _lock(service: Service, name: str) -> None:
+    """Let all approval settings of a group be locked, as by an administrator of the installation."""
+    number, settings = service.world.fixtures[name].id, service.approval_settings  # type: ignore[union-attr]
+    present, change = settings.present, settings.change
+
+    def is_meant(subject: Any) -> bool:
+        return isinstance(subject, Group) and subject.id == number
+
+    def locked(subject: Any, setting: Any) -> Any:
+        lock = {"locked": True, "inherited_from": "instance"} if is_meant(subject) else {}
+        return {**present(subject, setting), **lock}  # type: ignore[dict-item]
+
+    def unless_locked(subject: Any, wanted: Any) -> None:
+        if not is_meant(subject):
+            change(subject, wanted)
+
+    settings.present, settings.change = locked, unless_locked  # type: ignore[method-assign]
 
 
 def precondition_not_met(rows: Mapping[str, Any]) -> list[str]:

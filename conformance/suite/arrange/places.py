@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING, Any
 from conformance.results.record import Reason
 from conformance.suite.context import NotTested
 from conformance.target import ACTORS, Fixture
+from conformance.target.names import SET_ASIDE
 from conformance.target.provisioning.own_groups import in_place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from conformance.target import Profile
-
-#: What is set aside for random calls, in place of what the stories use.
-SET_ASIDE: Mapping[str, str] = {
-    "project": "fuzz_project",
-    "group": "fuzz_group",
-    "merge_request": "fuzz_merge_request",
-}
 
 
 @dataclass(frozen=True)
