@@ -230,6 +230,6 @@ def _say_what_is_left(left: Sequence[ByHand], refused: dict[str, str]) -> None:
     if left:
         click.echo("\nNo call makes these. Make them by hand where the service has them, and add them to the profile:")
     for each in left:
-        click.echo(f"  {each.title} (unlocks {each.unlocks} requirements)")
+        click.echo(f"  {each.title} (unlocks {each.unlocks} requirement{'s' * (each.unlocks != 1)})")
         click.echo(f"      {each.how}" + (f" Feature: {each.feature}." if each.feature else ""))
     sys.stdout.flush()

@@ -49,7 +49,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Fill this profile, which needs base_url and tokens only, with what the tokens may read, and print it. "
-    "Nothing is made or changed, and what the profile says already stays.",
+    "Nothing is made or changed, but for integrations, which are tried and disabled again where the profile says "
+    "`disposable: true`. What the profile says already stays.",
 )
 @click.option(
     "--check",
@@ -86,7 +87,8 @@ def _discover(file: Path) -> int:
     profile = profile_from_yaml(data, file)
     tokens = {name: actor.token for name, actor in profile.actors.items()}
     with Client(profile.client_settings()) as client:
-        discovery = Discovery(Calls(by_http(client), Made()), tokens, data)
+        calls, may_write = Calls(by_http(client), Made()), is_confirmed(profile)
+        discovery = Discovery(calls, tokens, data, base_url=profile.base_url, may_write=may_write)
         try:
             found = discovery.fill()
         except RefusedError as error:
@@ -96,7 +98,7 @@ def _discover(file: Path) -> int:
     if "secrets" in shown and "secrets" not in data:
         click.echo(f"The tokens went to {file.with_name(shown['secrets'])}: save the profile beside it.", err=True)
     if discovery.perhaps:
-        click.echo("# These have no rules. Move below `fixtures:` what nobody has ever changed a setting of:")
+        click.echo("# These show no rules. Move below `fixtures:` what nobody has ever given a rule or changed:")
         click.echo("\n".join(f"# {line}" for name, value in discovery.perhaps.items() for line in as_yaml(name, value)))
     click.echo(f"{len(found)} found out: {', '.join(each.place for each in found) or 'nothing'}.", err=True)
     lacking = [row.name for row in TABLE["fixtures"] if row.is_core and row.name not in data["fixtures"]]
@@ -106,6 +108,8 @@ def _discover(file: Path) -> int:
             "is in: conformance target --example",
             err=True,
         )
+    if "integrations" in lacking and not may_write:
+        click.echo("Integrations show themselves only when tried: say `disposable: true` and discover again.", err=True)
     click.echo(
         "Look at each: the suite changes settings and lists of these places. Save it, then: conformance target --check "
         "FILE",

@@ -164,7 +164,7 @@ def _lock(service: Service, name: str) -> None:
 
     def locked(subject: Any, setting: Any) -> Any:
         lock = {"locked": True, "inherited_from": "instance"} if is_meant(subject) else {}
-        return {**present(subject, setting), **lock}  # type: ignore[dict-item]
+        return {**present(subject, setting), **lock}
 
     def unless_locked(subject: Any, wanted: Any) -> None:
         if not is_meant(subject):

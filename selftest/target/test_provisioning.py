@@ -378,10 +378,19 @@ def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
     with serving(bench.service) as (_, base_url):
         world = done.worlds[0]
         tokens = {name: {"token": person.token} for name, person in world.people.items() if name != "foreign_bot"}
-        (tmp_path / "bare.yaml").write_text(yaml.safe_dump({"base_url": base_url, "version": "auto", "actors": tokens}))
+        bare = {"base_url": base_url, "actors": tokens}
+        (tmp_path / "bare.yaml").write_text(yaml.safe_dump(bare))
+        assert "say `disposable: true`" in conformance("target", "--discover", "bare.yaml").err
+        (tmp_path / "bare.yaml").write_text(yaml.safe_dump({**bare, "disposable": True}))
         filled = conformance("target", "--discover", "bare.yaml")
         assert filled.code == 0, filled.text
         data = yaml.safe_load(filled.out)
+        assert not any(each.active for each in bench.service.integrations.known.values())  # tried, and disabled again
+        assert data["fixtures"]["integrations"] == bench.profile(done)["fixtures"]["integrations"]
+        assert {"enabled_project", "disabled_project", "oauth_token_endpoint"} <= data["fixtures"].keys()
+        assert {"code_owner_merge_request", "password_merge_request"} <= data["fixtures"].keys()
+        assert (data["version"], data["edition"]) == ("auto", "enterprise")
+        assert data["features"].items() <= bench.profile(done)["features"].items()
         wanted = bench.profile(done)["fixtures"]
         for name in ("group", "project", "subgroup", "subgroup_project", "public_project"):
             assert (name, data["fixtures"][name]["id"]) == (name, wanted[name]["id"])
@@ -389,9 +398,9 @@ def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
         assert {"sibling_project", "fuzz_project", "allowlist_projects", "allowlist_groups"} <= data["fixtures"].keys()
         assert {"hidden_group", "approver_group", "protected_branch", "export_group"} <= data["fixtures"].keys()
         assert data["actors"]["author"]["id"] == world.people["author"].id
-        perhaps = [line for line in filled.out.splitlines() if line.startswith("#   fresh_")]
-        assert [line.partition(":")[0] for line in perhaps] == ["#   fresh_project", "#   fresh_group"]
-        assert not {"fresh_project", "fresh_group"} & data["fixtures"].keys()
+        perhaps = {"untouched_merge_request", "fresh_project", "fresh_group"}
+        assert {name for name in perhaps if f"#   {name}:" in filled.out} == perhaps
+        assert not perhaps & data["fixtures"].keys()
         (tmp_path / "filled.yaml").write_text(filled.out, encoding="utf-8")
         checked = conformance("target", "--check", "filled.yaml")
         assert checked.code == 0, checked.text

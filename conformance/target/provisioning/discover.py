@@ -1,4 +1,8 @@
-"""Fills a profile from what its actors' tokens may read: nothing is made or changed, and no administrator is needed."""
+"""
+Fills a profile from what its actors' tokens may read, without an administrator.
+
+Nothing is made or changed, but for integrations where the operator lets them be tried.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.names import PLURALS
+from conformance.target.provisioning import inquiry
 from conformance.target.provisioning.calls import RefusedError, segment
 
 if TYPE_CHECKING:
@@ -24,6 +29,8 @@ _LEVELS = {"owner": 50, "maintainer": 40, "developer": 30, "approver": 30, "seco
     "outsider": 0,
 }
 _LISTED = 5
+#: How many places are asked for what any of them may have.
+_MOST_ASKED = 20
 _MERGE_REQUESTS = ("merge_request", "second_merge_request", "reset_merge_request")
 _PROTECTED = ("protected_branch", "second_protected_branch")
 _PATHS = {"group": "full_path", "project": "path_with_namespace"}
@@ -51,6 +58,9 @@ class Discovery:
     """By actor."""
     data: Data
     """The profile as its file holds it, without its secrets; it is filled."""
+    base_url: str = ""
+    may_write: bool = False
+    """Whether integrations may be tried on the project that is set aside."""
     found: list[Found] = field(default_factory=list)
     perhaps: Data = field(default_factory=dict)
     """Fixtures that look unchanged. Whether they are cannot be seen, so they are not filled in."""
@@ -66,7 +76,9 @@ class Discovery:
         self._complete_entries()
         self._merge_requests()
         self._protected_branches()
+        self._special_merge_requests()
         self._untouched()
+        self._ask()
         return self.found
 
     # -- who -----------------------------------------------------------------------------------------------------------
@@ -262,18 +274,70 @@ class Discovery:
             for name, branch in zip(_PROTECTED, self._protected(project["id"]), strict=False):
                 self._name(name, {"id": branch["id"], "name": branch["name"]})
 
+    def _special_merge_requests(self) -> None:
+        """Name merge requests that the rules of code owners, a password, or no rule of their own sets apart."""
+        token, project = self._as("maintainer"), self._fixtures.get("project", {}).get("id")
+        taken = {entry.get("iid") for name, entry in self._fixtures.items() if name in _MERGE_REQUESTS}
+        for entry in self._opened(project) if project else ():
+            if entry["iid"] in taken:
+                continue
+            state = self.calls.get(token, f"/projects/{project}/merge_requests/{entry['iid']}/approval_state").entry
+            named = {key: entry[key] for key in ("iid", "id", "sha") if key in entry}
+            if "code_owner" in {rule.get("rule_type") for rule in state.get("rules") or () if isinstance(rule, dict)}:
+                self._name("code_owner_merge_request", named)
+            elif state.get("approval_rules_overwritten") is False:
+                self.perhaps.setdefault("untouched_merge_request", named)
+        for other in self._projects if "password_merge_request" not in self._fixtures else ():
+            opened = self._opened(other["id"]) if other["id"] != project else []
+            if opened and inquiry.asks_for_password(self.calls, token, other["id"]):
+                self._name("password_merge_request", {"iid": opened[0]["iid"], "project_id": other["id"]})
+                self._declare("password_approval", value=True)
+                break
+
+    def _rules(self, kind: str, entry: Entry, who: str) -> list[Any] | None:
+        """Return the approval rules of a project or group; None where they are not shown."""
+        answer = self.calls.get(self._as(who), f"/{kind}s/{entry['id']}/approval_rules")
+        return answer.body if answer.is_served and isinstance(answer.body, list) else None
+
+    def _ask(self) -> None:
+        """Ask for what shows itself by other calls, and try integrations where that is allowed."""
+        owner, maintainer, fixtures = self._as("owner"), self._as("maintainer"), self._fixtures
+        for name, value in inquiry.of_service(self.calls, owner, self.base_url):
+            if name.startswith("fixtures."):
+                self._name(name.partition(".")[2], value)
+            elif name not in self.data:
+                self._keep(name, self.data, name, value)
+        for name, value in inquiry.completions(self.calls, owner, self._projects).items():
+            self._name(name, value)
+        has_rules = "group" in fixtures and self._rules("group", fixtures["group"], "owner") is not None
+        self._declare("group_approval_rules", value=has_rules)
+        self._declare("hidden_groups", value="hidden_group" in fixtures)
+        self._declare("code_completion", value="enabled_project" in fixtures)
+        if self.may_write and "integrations" not in fixtures and "fuzz_project" in fixtures:
+            place = fixtures["fuzz_project"]
+            number = (place[0] if isinstance(place, list) else place)["id"]
+            found, features = inquiry.integrations(self.calls, maintainer, number)
+            for name, value in found.items():
+                self._name(name, value)
+            for name, there in features.items():
+                self._declare(name, value=there)
+
+    def _declare(self, feature: str, *, value: bool) -> None:
+        features = self.data.setdefault("features", {})
+        if feature not in features and (value or feature.endswith(("_integration", "_events"))):
+            self._keep(f"features.{feature}", features, feature, value)
+
     def _untouched(self) -> None:
-        """Name a project and a group that nothing was done with which lists show."""
+        """Find a project and a group that nothing was done with which lists show, and a group whose rules do."""
         for kind, who, entries in (("project", "maintainer", self._projects), ("group", "owner", self._groups)):
             taken = {entry.get("id") for _, entry in self._entries(kind)}
-            for entry in entries if f"fresh_{kind}" not in self._fixtures else ():
-                listed = entry["id"] not in taken and self.calls.get(
-                    self._as(who), f"/{kind}s/{entry['id']}/approval_rules"
-                )
-                rules = listed.body if listed and listed.is_served else None
-                if isinstance(rules, list) and all(_is_default(rule) for rule in rules):
-                    self.perhaps[f"fresh_{kind}"] = _place(kind, entry)
-                    break
+            for entry in [entry for entry in entries if entry["id"] not in taken][:_MOST_ASKED]:
+                rules = self._rules(kind, entry, who)
+                if kind == "group" and any(_lists_branches(rule) for rule in rules or ()):
+                    self._name("branch_rule_group", _place(kind, entry))
+                elif rules is not None and all(_is_default(rule) for rule in rules):
+                    self.perhaps.setdefault(f"fresh_{kind}", _place(kind, entry))
+        self.perhaps = {name: value for name, value in self.perhaps.items() if name not in self._fixtures}
 
     def _labels(self) -> None:
         """Find a group that has labels, whose titles show in its export."""
@@ -290,6 +354,10 @@ class Discovery:
 
 def _is_default(rule: Any) -> bool:
     return isinstance(rule, dict) and rule.get("rule_type") == "any_approver"
+
+
+def _lists_branches(rule: Any) -> bool:
+    return isinstance(rule, dict) and bool(rule.get("protected_branches"))
 
 
 def _is_open(entry: Entry) -> bool:

@@ -1,0 +1,76 @@
+"""Asks a target what of a profile shows itself: features, completions, passwords, and by trying the integrations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.target.provisioning.integrations import Trial, catalogue, fixtures_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from conformance.target.provisioning.calls import Calls, Entry
+
+Told = tuple[str, Any]
+#: How many projects are asked for what any of them may have.
+_MOST_ASKED = 20
+_FORBIDDEN = 403
+_NO_ENDPOINT = frozenset({None, 404, 405, 501})
+#: Names under which projects show that they ask for a password, below the path of each.
+_ASKING = {"approvals": "require_password_to_approve", "merge_request_approval_setting": "require_password_to_approve"}
+
+
+def of_service(calls: Calls, token: str, base_url: str) -> Iterator[Told]:
+    """Yield keys of a profile with their values: whether the version can be asked for, and the edition."""
+    if calls.get(token, "/version").entry.get("version"):
+        yield "version", "auto"
+    enterprise = calls.get(token, "/metadata").entry.get("enterprise")
+    if isinstance(enterprise, bool):
+        yield "edition", "enterprise" if enterprise else "community"
+    endpoint = f"{base_url}/oauth/token"
+    if calls.ask("", endpoint, {"grant_type": "password"}).status not in _NO_ENDPOINT:
+        yield "fixtures.oauth_token_endpoint", {"url": endpoint}
+
+
+def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str, Any]:
+    """Return projects for which code completion is on and off, as far as the target says so of one of them."""
+    found: dict[str, Any] = {}
+    for project in [*projects][:_MOST_ASKED]:
+        path = project["path_with_namespace"]
+        answer = calls.ask(token, "/code_suggestions/enabled", {"project_path": path})
+        name = "enabled_project" if answer.is_served else "disabled_project" if answer.status == _FORBIDDEN else ""
+        if name:
+            found.setdefault(name, {"path": path})
+        if len(found) > 1:
+            break
+    return found if "enabled_project" in found else {}
+
+
+def asks_for_password(calls: Calls, token: str, project: int) -> bool:
+    """Tell whether a project shows that it asks for the password of who approves."""
+    for place, name in _ASKING.items():
+        value = calls.get(token, f"/projects/{project}/{place}").entry.get(name)
+        if value is True or (isinstance(value, dict) and value.get("value") is True):
+            return True
+    return False
+
+
+def integrations(calls: Calls, token: str, project: int) -> tuple[dict[str, Any], Mapping[str, bool]]:
+    """
+    Try each kind of integration that is not set up on a project, and disable it again.
+
+    Return the fixtures that the kinds make, and the features that a target does not have by that.
+    """
+    trial = Trial.on(calls, token, project)
+    listed = calls.get(token, trial.path).body
+    known = {entry.get("slug") for entry in listed if isinstance(entry, dict)} if isinstance(listed, list) else set()
+    tried = [(kind, trial.described(kind)) for kind in catalogue() if kind.slug not in known]
+    found = {kind.slug: described for kind, described in tried if described is not None}
+    fixtures = fixtures_from(found)
+    if not fixtures:
+        return {}, {}
+    natures = {kind.nature for kind in catalogue() if kind.nature}
+    features = dict.fromkeys(sorted(natures - fixtures.keys()), False)
+    features["chat_app_integration"] = False  # until somebody installs it
+    features["group_mention_events"] = any("group_mentions_events" in entry["events"] for entry in found.values())
+    return fixtures, features
