@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.proof import alterations, approval_alterations, odd_variants, silent_variants
+from conformance.proof import (
+    alterations,
+    approval_alterations,
+    odd_variants,
+    service_variants,
+    silent_variants,
+    traffic_variants,
+)
 from conformance.proof.personality import Variant
 from conformance.proof.variant_runs import UNKNOWN, VariantRun
 from conformance.reference.choices import (
@@ -411,6 +418,8 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     *silent_variants.VARIANTS,
     *odd_variants.VARIANTS,
+    *service_variants.VARIANTS,
+    *traffic_variants.VARIANTS,
 )
 
 

@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.contract.folders import HOME
 from conformance.http.client import Client
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.absences import Absences
+from conformance.suite.accepted import Accepted
 from conformance.suite.collector import CheckCollector
 from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from conformance.contract import Contract
-    from conformance.http.exchange import Exchange
+    from conformance.http.exchange import Call, Credentials, Exchange
     from conformance.http.settings import ClientSettings
     from conformance.results.recorder import Line
     from conformance.schema.response_validator import Finding
@@ -106,6 +107,8 @@ class Run:
         """By operation, path and actor, a served call of those whose product no operation takes away."""
         if self.traces is not None:
             self.client.on_exchange(self.traces.see)
+        # Last, for whatever looks at exchanges sees the write before what it is waited for by.
+        self.client.on_exchange(Accepted(self.validator, self._read).see)
 
     def include(self, profile: Profile) -> None:
         """Go on with a profile that names more of the target: what the run has made for itself."""
@@ -136,12 +139,23 @@ class Run:
 
     def _ask(self, actor: str, path: str) -> None:
         """Read a path as an actor of the profile, beside what the running test does."""
-        test = current_test()
-        was, test.is_unjudged = test.is_unjudged, True
+        self._aside(self.profile.actors[actor], path)
+
+    def _read(self, call: Call, path: str) -> Any:
+        """Return what a path holds for who made a call; None where that is refused or no JSON."""
+        exchange = self._aside(call.actor, path)
         try:
-            self.client.send(self.profile.actors[actor], "GET", path)
+            return json.loads(exchange.body) if exchange.is_success else None
+        except (ValueError, RecursionError):
+            return None
+
+    def _aside(self, actor: Credentials | None, path: str) -> Exchange:
+        """Read a path beside what the test of this thread does: nothing is concluded from the answer in passing."""
+        token = _ASIDE.set(True)
+        try:
+            return self.client.send(actor, "GET", path)
         finally:
-            test.is_unjudged = was
+            _ASIDE.reset(token)
 
     def require_allowed(self, method: str, what: str) -> None:
         """Raise NotTested when a call could change a target that is only to be read."""
@@ -260,13 +274,14 @@ class TestContext:
         """Remember an exchange of this test, and hold its answer against the contract."""
         undone, call = self.run.deletions.contradicted_by(exchange), exchange.call
         with self._lock:
+            is_unjudged = self.is_unjudged or _ASIDE.get()
             was_answered = self.history.unanswered is None
             if exchange.is_success and call.method != "GET":
                 self.run.served_writes.setdefault((call.method, call.path), []).append(time.monotonic())
-            self.history.add(exchange, keep=not self.is_unjudged)
+            self.history.add(exchange, keep=not is_unjudged)
             if was_answered and self.history.unanswered is not None:
                 self.failed_before_silence = self.results.failures > 0
-            if self.is_unjudged or _tells_of_no_export(exchange, self.run):
+            if is_unjudged or _tells_of_no_export(exchange, self.run):
                 return
             seen = self.run.validator.seen(exchange)
             if seen.unrecognisable:
@@ -354,6 +369,8 @@ def _reads_answers(error: BaseException) -> bool:
 
 
 _CURRENT: contextvars.ContextVar[TestContext | None] = contextvars.ContextVar("test", default=None)
+#: While a thread reads beside what its test does.
+_ASIDE: contextvars.ContextVar[bool] = contextvars.ContextVar("aside", default=False)
 
 
 def current_test() -> TestContext:

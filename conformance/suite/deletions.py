@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.suite.accepted import ACCEPTED, DONE_WITHIN_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -70,7 +72,8 @@ class Deletions:
                 self._forget(operation.area)
             elif exchange.is_success and call.actor is not None and call.actor.name in operation.served:
                 owner, _, name = path.rpartition("/")
-                found = Deletion(GONE[operation.id], operation.area, exchange, now + self._settle_seconds)
+                shows_after = DONE_WITHIN_SECONDS if exchange.status == ACCEPTED else self._settle_seconds
+                found = Deletion(GONE[operation.id], operation.area, exchange, now + shows_after)
                 self._known[owner, name] = found
         return []
 

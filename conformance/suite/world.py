@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.contract.operations import read_operations
-from conformance.suite.arrange.integrations import values_under
 from conformance.suite.arrange.request_examples import Prepared
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import PAGE_LENGTH, Caller, parsed
 from conformance.suite.expectations.words import settles
+from conformance.suite.shown_values import values_under
 from conformance.target.spots import Spot, ordered, spot_of, value_at, where
 
 if TYPE_CHECKING:

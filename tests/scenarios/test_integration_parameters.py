@@ -24,11 +24,11 @@ from conformance.suite.arrange.integrations import (
     settings_of,
     shown,
     slug_of,
-    values_under,
     without,
 )
 from conformance.suite.context import current_test
 from conformance.suite.expectations import Caller, Path, given, must, must_settle, observe, project_path, verifies
+from conformance.suite.shown_values import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

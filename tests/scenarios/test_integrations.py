@@ -25,7 +25,6 @@ from conformance.suite.arrange.integrations import (
     settings_of,
     shows_text,
     slug_of,
-    values_under,
     without,
 )
 from conformance.suite.context import NotTested
@@ -41,6 +40,7 @@ from conformance.suite.expectations import (
     verifies,
 )
 from conformance.suite.load import at_once
+from conformance.suite.shown_values import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -147,26 +147,35 @@ def test_every_operation_refuses_a_project_that_does_not_exist(
     project_bot: Caller,
     reset_merge_request: Fixture,
 ) -> None:
-    """Deleting a rule where there is no project may succeed as well: there is none afterwards."""
-    rule = created(maintainer, approved / "approval_rules", user_ids=[user_id(approver)])
-    new = {"name": fresh_name(), "approvals_required": 20, "user_ids": [user_id(approver)]}
-    calls = (
-        (maintainer, "GET", "approvals", None),
-        (maintainer, "GET", "approval_state", None),
-        (maintainer, "GET", "approval_rules", None),
-        (maintainer, "GET", f"approval_rules/{rule['id']}", None),
-        (maintainer, "POST", "approval_rules", new),
-        (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 21}),
-        (approver, "POST", "unapprove", None),
-        (approver, "POST", "approve", None),
-        (project_bot, "PUT", "reset_approvals", None),
-    )
+    """
+    Deleting a rule where there is no project may succeed as well: there is none afterwards.
+
+    Approvals come first, since a change of rules may take them back.
+    """
     nowhere = Path(f"/projects/{UNUSED_ID}/merge_requests") / reset_merge_request["iid"]
-    with verifies("merge-request-approvals.unknown-project"):
+
+    def refuse_nowhere(*calls: tuple[Caller, str, str, Any]) -> None:
         for caller, method, below, body in calls:
             sent: dict[str, Any] = {} if body is None else {"json": body}
             control = caller.call(method, approved / below, **sent)
             caller.call(method, nowhere / below, **sent).must_be_refused(beside=control)
+
+    with verifies("merge-request-approvals.unknown-project"):
+        refuse_nowhere(
+            (approver, "POST", "unapprove", None),
+            (approver, "POST", "approve", None),
+            (project_bot, "PUT", "reset_approvals", None),
+        )
+        rule = created(maintainer, approved / "approval_rules", user_ids=[user_id(approver)])
+        new = {"name": fresh_name(), "approvals_required": 20, "user_ids": [user_id(approver)]}
+        refuse_nowhere(
+            (maintainer, "GET", "approvals", None),
+            (maintainer, "GET", "approval_state", None),
+            (maintainer, "GET", "approval_rules", None),
+            (maintainer, "GET", f"approval_rules/{rule['id']}", None),
+            (maintainer, "POST", "approval_rules", new),
+            (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 21}),
+        )
         maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()
 
 

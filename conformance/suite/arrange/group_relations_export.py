@@ -160,9 +160,18 @@ class Export:
             raise
 
     def shows_anew(self, before: Marks) -> bool:
-        """Wait until the status shows something of an export scheduled after `before`; tell whether it ever did."""
+        """
+        Wait until the status shows something of an export scheduled after `before`; tell whether it ever did.
+
+        That older entries have gone is nothing of it yet.
+        """
+
+        def is_shown() -> bool:
+            now = marks_in(self.entries(after_scheduling=True))
+            return bool(now) and now != before
+
         try:
-            self._wait(lambda: marks_in(self.entries(after_scheduling=True)) != before, "an entry of the export")
+            self._wait(is_shown, "an entry of the export")
         except Unmet:
             return False
         return True

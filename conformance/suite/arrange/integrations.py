@@ -12,9 +12,10 @@ from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import NotTested, Run, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, project_path
+from conformance.suite.shown_values import values_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from conformance.suite.arrange.places import Place
     from conformance.suite.expectations import Listing
@@ -69,7 +70,6 @@ _OTHER_KINDS = (
     "emails_on_push_integration",
     "switchable_integration",
 )
-_WORDS: Mapping[str, bool] = {"true": True, "false": False}
 _has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
 
 
@@ -232,20 +232,6 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
     if name in entry:
         return [entry[name]]
     return values_under(name, caller.read(path / slug))
-
-
-def values_under(name: str, body: Any) -> list[Any]:
-    """Return the values that JSON has under a name, however deep."""
-    if isinstance(body, list):
-        return [value for entry in body for value in values_under(name, entry)]
-    if not isinstance(body, dict):
-        return []
-    own = [body[name]] if name in body else []
-    # Settings may also be told one by one, as pairs of name and value.
-    own += [body["value"]] if body.get("name") == name and "value" in body else []
-    # In which form they are shown is open, so that a switch may be told in words.
-    own = [_WORDS.get(value, value) if isinstance(value, str) else value for value in own]
-    return own + [value for key, inner in body.items() if key != name for value in values_under(name, inner)]
 
 
 def shows_text(answer: Answer, text: str) -> bool:

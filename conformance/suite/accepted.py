@@ -1,0 +1,120 @@
+"""
+Waits until what the target has only accepted is done.
+
+A status of 202 says that something is not done yet. Where the text shows no answer a service may answer so, and what
+is read next may still be as it was. Each such write is waited for here, once for all who make it, until it shows; after
+some seconds it is left to whoever looks at it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from conformance.suite.shown_values import values_under
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from conformance.http.exchange import Call, Exchange
+    from conformance.schema.response_validator import ResponseValidator
+
+    #: Reads a path as who made a call: plain data, or None where it is refused or no JSON.
+    Read = Callable[[Call, str], Any]
+
+ACCEPTED = 202
+#: How long what was accepted may take to be done.
+DONE_WITHIN_SECONDS = 3.0
+#: So often an operation is waited for in vain; then not any more.
+_MOST_IN_VAIN = 2
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
+
+
+class Accepted:
+    """The writes of a run that were answered as accepted."""
+
+    def __init__(self, validator: ResponseValidator, read: Read, seconds: float = DONE_WITHIN_SECONDS) -> None:
+        """Read with the function given, and wait for one write as long as this."""
+        self._validator = validator
+        self._read = read
+        self._seconds = seconds
+        self._in_vain: Counter[str] = Counter()
+        self._never_shown: set[tuple[str, str]] = set()
+        """Settings of integrations, by path and name, that do not show what was sent."""
+        self._done: Mapping[str, Callable[[Call, Any], bool]] = {
+            "deleteProjectApprovalRule": self._is_refused,
+            "deleteMergeRequestApprovalRule": self._is_refused,
+            "unapproveMergeRequest": self._is_unapproved,
+            "updateProjectApprovalSettings": self._has_settings,
+            "setUpIntegration": self._is_set_up,
+            "disableIntegration": self._is_unlisted,
+        }
+
+    def see(self, exchange: Exchange) -> None:
+        """Wait for what a call was answered, if it was only accepted."""
+        call = exchange.call
+        operation = None
+        if exchange.status == ACCEPTED and not call.is_elsewhere:
+            operation = self._validator.operation_of(call.method, call.path.partition("?")[0])
+        name = "" if operation is None else operation.alias_of or operation.id
+        if name in self._done and self._in_vain[name] < _MOST_IN_VAIN:
+            self._await(name, call, exchange)
+
+    def _await(self, name: str, call: Call, exchange: Exchange) -> None:
+        deadline, pause = time.monotonic() + self._seconds, _FIRST_PAUSE
+        while not self._done[name](call, _sent(exchange)):
+            if time.monotonic() > deadline:
+                self._give_up(name, call, exchange)
+                return
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _give_up(self, name: str, call: Call, exchange: Exchange) -> None:
+        if name == "setUpIntegration":
+            self._never_shown |= {(call.path, missing) for missing in self._missing(call, _sent(exchange))}
+        else:
+            self._in_vain[name] += 1
+
+    # -- how each shows ------------------------------------------------------------------------------------------------
+
+    def _is_refused(self, call: Call, _: Any) -> bool:
+        return self._read(call, call.path) is None
+
+    def _is_unapproved(self, call: Call, _: Any) -> bool:
+        status = self._read(call, f"{call.path.rpartition('/')[0]}/approvals")
+        number = getattr(call.actor, "id", None)
+        return number is None or number not in values_under("id", (status or {}).get("approved_by"))
+
+    def _has_settings(self, call: Call, sent: Any) -> bool:
+        shown = self._read(call, call.path)
+        wanted = sent.items() if isinstance(sent, dict) else ()
+        settings = shown if isinstance(shown, dict) else {}
+        return all(_holds(settings.get(name), value) for name, value in wanted if isinstance(value, bool))
+
+    def _is_set_up(self, call: Call, sent: Any) -> bool:
+        return not self._missing(call, sent)
+
+    def _missing(self, call: Call, sent: Any) -> list[str]:
+        """Return the settings that show something else than was sent; what shows nothing is none of them."""
+        shown = self._read(call, call.path)
+        wanted = {"active": True, **sent} if isinstance(sent, dict) else {}
+        found = {name: values_under(name, shown) for name in wanted if (call.path, name) not in self._never_shown}
+        return [name for name, values in found.items() if values and wanted[name] not in values]
+
+    def _is_unlisted(self, call: Call, _: Any) -> bool:
+        owner, _, slug = call.path.rpartition("/")
+        return slug not in values_under("slug", self._read(call, owner))
+
+
+def _holds(setting: Any, value: Any) -> bool:
+    """Tell whether a setting has a value, or cannot have it because it is locked."""
+    return not isinstance(setting, dict) or setting.get("value") == value or setting.get("locked") is True
+
+
+def _sent(exchange: Exchange) -> Any:
+    try:
+        return json.loads(exchange.call.body or b"{}")
+    except (ValueError, RecursionError):
+        return {}

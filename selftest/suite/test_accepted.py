@@ -1,0 +1,113 @@
+"""What was answered as accepted is waited for until it shows, and never for long."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import Contract
+from conformance.http.exchange import Call, Exchange
+from conformance.schema.response_validator import ResponseValidator
+from conformance.suite.accepted import Accepted
+from conformance.target import Actor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+VALIDATOR = ResponseValidator.of(Contract.load(), None)
+CALLER = Actor("maintainer", "a", id=7)
+RULE = "/projects/1/approval_rules/5"
+UNAPPROVE = "/projects/1/merge_requests/1/unapprove"
+SETTINGS = "/projects/1/merge_request_approval_setting"
+SLACK = "/projects/1/integrations/slack"
+
+
+@pytest.fixture
+def waited() -> Callable[..., int]:
+    """Send a write, and return how often what it is about was read while the reads answered one after the other."""
+
+    def sent(method: str, path: str, reads: Iterable[Any], *, status: int = 202, body: Any = None) -> int:
+        answers, asked = iter(reads), 0
+
+        def read(_: Call, __: str) -> Any:
+            nonlocal asked
+            asked += 1
+            return next(answers)
+
+        call = Call(CALLER, method, path, body=json.dumps(body).encode() if body else None)
+        Accepted(VALIDATOR, read).see(Exchange(call, status, {}, b"", 0))
+        return asked
+
+    return sent
+
+
+def counting(shown: Any) -> tuple[list[str], Callable[[Call, str], Any]]:
+    """Return a list of what is read, and the function that reads; it always shows the same."""
+    reads: list[str] = []
+
+    def read(_: Call, path: str) -> Any:
+        reads.append(path)
+        return shown
+
+    return reads, read
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "before", "after"),
+    [
+        ("DELETE", RULE, None, {"id": 5}, None),
+        ("POST", UNAPPROVE, None, {"approved_by": [{"user": {"id": 7}}]}, {"approved_by": [{"user": {"id": 8}}]}),
+        (
+            "PUT",
+            SETTINGS,
+            {"allow_author_approval": True},
+            *({"allow_author_approval": {"value": value}} for value in (False, True)),
+        ),
+        ("PUT", SLACK, {"channel": "a"}, *({"active": True, "properties": {"channel": name}} for name in "ba")),
+        ("PUT", SLACK.replace("integrations", "services"), {}, {"active": False}, {"active": True}),
+        ("DELETE", SLACK, None, [{"slug": "slack"}], []),
+    ],
+)
+def test_what_was_accepted_is_read_until_it_shows(
+    waited: Callable[..., int], method: str, path: str, body: Any, before: Any, after: Any
+) -> None:
+    assert waited(method, path, [before, before, after], body=body) == 3
+    assert waited(method, path, [], body=body, status=200) == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "shown"),
+    [
+        (SETTINGS, {"allow_author_approval": True}, {"allow_author_approval": {"value": False, "locked": True}}),
+        (SLACK, {"webhook": "a"}, {"active": True, "properties": {}}),
+    ],
+)
+def test_what_cannot_show_is_not_waited_for(waited: Callable[..., int], path: str, body: Any, shown: Any) -> None:
+    assert waited("PUT", path, [shown], body=body) == 1
+
+
+def test_what_never_shows_is_waited_for_a_few_times_only() -> None:
+    reads, read = counting({"id": 5})
+    accepted = Accepted(VALIDATOR, read, seconds=0.05)
+    exchange = Exchange(Call(CALLER, "DELETE", RULE), 202, {}, b"", 0)
+    begun = time.monotonic()
+    for _ in range(20):
+        accepted.see(exchange)
+    assert time.monotonic() - begun < 1
+    asked = len(reads)
+    accepted.see(exchange)
+    assert len(reads) == asked > 2
+
+
+def test_a_setting_that_never_shows_what_was_sent_is_waited_for_once() -> None:
+    reads, read = counting({"active": True, "properties": {"webhook": "***"}})
+    accepted = Accepted(VALIDATOR, read, seconds=0.05)
+    exchange = Exchange(Call(CALLER, "PUT", SLACK, body=b'{"webhook": "a"}'), 202, {}, b"", 0)
+    accepted.see(exchange)
+    asked = len(reads)
+    accepted.see(exchange)
+    assert asked > 2
+    assert len(reads) == asked + 1
