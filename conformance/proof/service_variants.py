@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request
     from conformance.reference.routing import Route
 
-_LATER_SECONDS = 0.15
+_LATER_SECONDS = 0.05
 _ABOVE_ALL_IDS = 50_000_000
 _MOST_EXPORTS_A_MINUTE = 6
 _EXPORTS = tuple(
