@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 ACCEPTED = 202
 #: How long what was accepted may take to be done.
 DONE_WITHIN_SECONDS = 3.0
-#: So often an operation is waited for in vain; then not any more.
-_MOST_IN_VAIN = 2
+#: So often in a row an operation is waited for in vain; then not any more.
+_MOST_IN_VAIN = 10
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
+#: A setting that need not be as it was sent, for others may stand against it.
+_CONDITIONAL = "selective_code_owner_removals"
 
 
 class Accepted:
@@ -42,7 +44,7 @@ class Accepted:
         self._seconds = seconds
         self._in_vain: Counter[str] = Counter()
         self._never_shown: set[tuple[str, str]] = set()
-        """Settings of integrations, by path and name, that do not show what was sent."""
+        """Settings of integrations, by slug and name, that do not show what was sent."""
         self._done: Mapping[str, Callable[[Call, Any], bool]] = {
             "deleteProjectApprovalRule": self._is_refused,
             "deleteMergeRequestApprovalRule": self._is_refused,
@@ -70,10 +72,11 @@ class Accepted:
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+        self._in_vain[name] = 0
 
     def _give_up(self, name: str, call: Call, exchange: Exchange) -> None:
         if name == "setUpIntegration":
-            self._never_shown |= {(call.path, missing) for missing in self._missing(call, _sent(exchange))}
+            self._never_shown |= {(_slug(call), missing) for missing in self._missing(call, _sent(exchange))}
         else:
             self._in_vain[name] += 1
 
@@ -91,26 +94,37 @@ class Accepted:
         shown = self._read(call, call.path)
         wanted = sent.items() if isinstance(sent, dict) else ()
         settings = shown if isinstance(shown, dict) else {}
-        return all(_holds(settings.get(name), value) for name, value in wanted if isinstance(value, bool))
+        owed = [(name, value) for name, value in wanted if isinstance(value, bool) and name != _CONDITIONAL]
+        return all(_holds(settings.get(name), value) for name, value in owed)
 
     def _is_set_up(self, call: Call, sent: Any) -> bool:
         return not self._missing(call, sent)
 
     def _missing(self, call: Call, sent: Any) -> list[str]:
-        """Return the settings that show something else than was sent; what shows nothing is none of them."""
+        """
+        Return the settings that show something else than was sent; what shows nothing is none of them.
+
+        The empty name stands for what is shown at all, and active though nothing was sent about that.
+        """
         shown = self._read(call, call.path)
-        wanted = {"active": True, **sent} if isinstance(sent, dict) else {}
-        found = {name: values_under(name, shown) for name in wanted if (call.path, name) not in self._never_shown}
-        return [name for name, values in found.items() if values and wanted[name] not in values]
+        wanted = sent if isinstance(sent, dict) else {}
+        found = {name: values_under(name, shown) for name in wanted}
+        missing = [name for name, values in found.items() if values and wanted[name] not in values]
+        if shown is None or ("active" not in wanted and False in values_under("active", shown)):
+            missing.append("")
+        return [name for name in missing if (_slug(call), name) not in self._never_shown]
 
     def _is_unlisted(self, call: Call, _: Any) -> bool:
-        owner, _, slug = call.path.rpartition("/")
-        return slug not in values_under("slug", self._read(call, owner))
+        return _slug(call) not in values_under("slug", self._read(call, call.path.rpartition("/")[0]))
 
 
 def _holds(setting: Any, value: Any) -> bool:
     """Tell whether a setting has a value, or cannot have it because it is locked."""
     return not isinstance(setting, dict) or setting.get("value") == value or setting.get("locked") is True
+
+
+def _slug(call: Call) -> str:
+    return call.path.rpartition("/")[2]
 
 
 def _sent(exchange: Exchange) -> Any:

@@ -86,10 +86,9 @@ class Answer:
         looked()
         if beside is not None and not beside.is_served:
             beside.given_there()
-            raise Unmet(
-                Reason.PRECONDITION,
+            raise beside.unserved(
                 f"the same call was not served for {beside.actor} either "
-                f"({beside.exchange.problem or f'status {beside.exchange.status}'}), so a refusal proves nothing",
+                f"({beside.exchange.problem or f'status {beside.exchange.status}'}), so a refusal proves nothing"
             )
         is_nobody = self.exchange.call.actor not in current_run().profile.actors.values()
         redirected = is_nobody and 300 <= self.status < 400  # noqa: PLR2004 - HTTP's own numbers
@@ -133,8 +132,15 @@ class Answer:
         """Go on only if the call was served; it is a step of the story here, not what is verified."""
         if not self.exchange.is_success:
             self.given_there()
-            raise Unmet(Reason.PRECONDITION, f"{self._what()} was not served: status {self.status}")
+            raise self.unserved(f"{self._what()} was not served: status {self.status}")
         return self
+
+    def unserved(self, detail: str) -> Unmet:
+        """Return what keeps a test from going on: the version, where the target may be older than the operation."""
+        run, call = current_run(), self.exchange.call
+        operation = run.validator.operation_of(call.method, call.path) if run.traces else None
+        older = run.traces.absent(operation) if run.traces and operation and self.exchange.is_refusal else None
+        return Unmet(Reason.VERSION, older) if older else Unmet(Reason.PRECONDITION, detail)
 
     def given_there(self) -> None:
         """Go on after a call that was right and was not served only if the operation is there at all."""
