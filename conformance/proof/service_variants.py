@@ -213,7 +213,7 @@ def takes_defaults_from_the_group(service: Service) -> None:
     own, present = settings.own, settings.present
 
     def is_set(subject: Any, setting: Any) -> bool:
-        return any(kind_and_id[1:] == (subject.id, setting) for kind_and_id in settings.values)
+        return settings.stored(subject, setting) is not None
 
     def with_default(subject: Any, setting: Any) -> bool:
         if isinstance(subject, Group) or is_set(subject, setting):

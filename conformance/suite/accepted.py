@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 ACCEPTED = 202
 #: How long what was accepted may take to be done.
 DONE_WITHIN_SECONDS = 3.0
-#: So often in a row an operation is waited for in vain; then not any more.
+#: So often in a row an operation is waited for in vain, or a setting of an integration; then not any more.
 _MOST_IN_VAIN = 10
+_MOST_IN_VAIN_OF_A_SETTING = 2
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
 #: A setting that need not be as it was sent, for others may stand against it.
 _CONDITIONAL = "selective_code_owner_removals"
@@ -42,9 +43,8 @@ class Accepted:
         self._validator = validator
         self._read = read
         self._seconds = seconds
-        self._in_vain: Counter[str] = Counter()
-        self._never_shown: set[tuple[str, str]] = set()
-        """Settings of integrations, by slug and name, that do not show what was sent."""
+        self._in_vain: Counter[tuple[str, ...]] = Counter()
+        """How often in a row an operation, or a setting of an integration, was waited for in vain."""
         self._done: Mapping[str, Callable[[Call, Any], bool]] = {
             "deleteProjectApprovalRule": self._is_refused,
             "deleteMergeRequestApprovalRule": self._is_refused,
@@ -61,7 +61,7 @@ class Accepted:
         if exchange.status == ACCEPTED and not call.is_elsewhere:
             operation = self._validator.operation_of(call.method, call.path.partition("?")[0])
         name = "" if operation is None else operation.alias_of or operation.id
-        if name in self._done and self._in_vain[name] < _MOST_IN_VAIN:
+        if name in self._done and self._in_vain[(name,)] < _MOST_IN_VAIN:
             self._await(name, call, exchange)
 
     def _await(self, name: str, call: Call, exchange: Exchange) -> None:
@@ -72,13 +72,13 @@ class Accepted:
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        self._in_vain[name] = 0
+        self._in_vain[(name,)] = 0
 
     def _give_up(self, name: str, call: Call, exchange: Exchange) -> None:
         if name == "setUpIntegration":
-            self._never_shown |= {(_slug(call), missing) for missing in self._missing(call, _sent(exchange))}
+            self._in_vain.update((_slug(call), missing) for missing in self._missing(call, _sent(exchange)))
         else:
-            self._in_vain[name] += 1
+            self._in_vain[(name,)] += 1
 
     # -- how each shows ------------------------------------------------------------------------------------------------
 
@@ -108,11 +108,14 @@ class Accepted:
         """
         shown = self._read(call, call.path)
         wanted = sent if isinstance(sent, dict) else {}
-        found = {name: values_under(name, shown) for name in wanted}
-        missing = [name for name, values in found.items() if values and wanted[name] not in values]
-        if shown is None or ("active" not in wanted and False in values_under("active", shown)):
-            missing.append("")
-        return [name for name in missing if (_slug(call), name) not in self._never_shown]
+        # What is neither a text nor a switch was sent to see it refused, and need not be kept.
+        found = {name: values_under(name, shown) for name, value in wanted.items() if isinstance(value, str | bool)}
+        holds = {name: wanted[name] in values for name, values in found.items() if values}
+        holds[""] = shown is not None and ("active" in wanted or False not in values_under("active", shown))
+        for name in filter(holds.get, holds):
+            self._in_vain[_slug(call), name] = 0
+        missing = [name for name, is_held in holds.items() if not is_held]
+        return [name for name in missing if self._in_vain[_slug(call), name] < _MOST_IN_VAIN_OF_A_SETTING]
 
     def _is_unlisted(self, call: Call, _: Any) -> bool:
         return _slug(call) not in values_under("slug", self._read(call, call.path.rpartition("/")[0]))
