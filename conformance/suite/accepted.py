@@ -31,8 +31,8 @@ DONE_WITHIN_SECONDS = 3.0
 _MOST_IN_VAIN = 10
 _MOST_IN_VAIN_OF_A_SETTING = 2
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
-#: A setting that need not be as it was sent, for others may stand against it.
-_CONDITIONAL = "selective_code_owner_removals"
+#: A setting that need not be as it was sent while another one is on.
+_CONDITIONAL, _CONDITION = "selective_code_owner_removals", "retain_approvals_on_push"
 
 
 class Accepted:
@@ -94,7 +94,8 @@ class Accepted:
         shown = self._read(call, call.path)
         wanted = sent.items() if isinstance(sent, dict) else ()
         settings = shown if isinstance(shown, dict) else {}
-        owed = [(name, value) for name, value in wanted if isinstance(value, bool) and name != _CONDITIONAL]
+        free = {_CONDITIONAL} if _holds(settings.get(_CONDITION), value=True) else set()
+        owed = [(name, value) for name, value in wanted if isinstance(value, bool) and name not in free]
         return all(_holds(settings.get(name), value) for name, value in owed)
 
     def _is_set_up(self, call: Call, sent: Any) -> bool:
@@ -108,8 +109,13 @@ class Accepted:
         """
         shown = self._read(call, call.path)
         wanted = sent if isinstance(sent, dict) else {}
-        # What is neither a text nor a switch was sent to see it refused, and need not be kept.
-        found = {name: values_under(name, shown) for name, value in wanted.items() if isinstance(value, str | bool)}
+        # What is no text, switch or number, or 0 for one of them, was sent to see it refused, and need not be kept.
+        fit = {
+            name
+            for name, value in wanted.items()
+            if isinstance(value, str | bool) or (isinstance(value, int) and value)
+        }
+        found = {name: values_under(name, shown) for name in fit}
         holds = {name: wanted[name] in values for name, values in found.items() if values}
         holds[""] = shown is not None and ("active" in wanted or False not in values_under("active", shown))
         for name in filter(holds.get, holds):
@@ -121,7 +127,7 @@ class Accepted:
         return _slug(call) not in values_under("slug", self._read(call, call.path.rpartition("/")[0]))
 
 
-def _holds(setting: Any, value: Any) -> bool:
+def _holds(setting: Any, value: bool) -> bool:  # noqa: FBT001 - a value
     """Tell whether a setting has a value, or cannot have it because it is locked."""
     return not isinstance(setting, dict) or setting.get("value") == value or setting.get("locked") is True
 
