@@ -19,7 +19,7 @@ from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.own_groups import OwnGroup, make_groups, removed
 from selftest.conftest import VERSION, serving
 from selftest.runner.test_precautions import everything_read
-from selftest.target.services import changed, refused
+from selftest.target.services import answers_get_lost, changed, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -94,6 +94,7 @@ SERVICES: Mapping[str, tuple[Callable[..., Answer], bool | None]] = {
     "groups are made by administrators": (by_admins_only, True),
     "a group in a group is refused": (top_level_only, False),
     "deletion takes days": (deletion_takes_days(), True),
+    "every answer to a creation is lost": (answers_get_lost(1), True),
     "groups are refused": (no_groups(403), None),
     "groups are not there": (no_groups(404), None),
     "groups break": (no_groups(500), None),
