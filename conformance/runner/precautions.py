@@ -17,7 +17,7 @@ from conformance.target.machine import forget_ledgers, open_ledgers, remember_le
 from conformance.target.marker import Marker
 from conformance.target.provisioning.calls import Calls, by_http
 from conformance.target.provisioning.files import Made
-from conformance.target.provisioning.own_groups import AREA, make_groups
+from conformance.target.provisioning.own_groups import NEEDING, make_groups
 from conformance.target.restoring import put_back
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Precautions:
         self._ledger = Ledger(self._file(world), run.profile, self._client, run.validator.operation_of)
         run.client.before_write(self._ledger.before)
         run.client.on_exchange(self._ledger.after)
-        if plan is not None and any(AREA in plan.tests[name].areas for name in plan.selected):
+        if plan is not None and any(plan.tests[name].areas & NEEDING for name in plan.selected):
             calls = Calls(by_http(self._client), Made(), _PATIENCE_SECONDS)
             more = make_groups(run.profile, calls, self.told["run"], self._ledger.makes_group)
             run.include(replace(run.profile, fixtures={**run.profile.fixtures, **more}))

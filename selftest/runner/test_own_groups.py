@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _OPTIONS = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
 _CREATION = ("--requirement", "group-approval-rules.create.answers-with-rule")
 _PATIENCE = 0.5
-_NAMES = {"rules_group", "spare_rules_group", "inner_rules_group"}
+_NAMES = {"rules_group", "spare_rules_group", "inner_rules_group", "inner_rules_project"}
 
 
 # -- services as they come ---------------------------------------------------------------------------------------------

@@ -40,6 +40,9 @@ SOURCES = (
 )
 
 
+OF_PROJECTS = "/projects/{id}/approval_rules/{approval_rule_id}"
+
+
 @dataclass(frozen=True)
 class Rule:
     """A rule of another project, group or merge request."""
@@ -74,10 +77,18 @@ def rules_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[Rule]:
 
 
 def calls_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[tuple[Rule, Prepared]]:
-    """Yield what names the rule of somebody else: one made elsewhere, and from inside a group one of that group."""
+    """
+    Yield what names the rule of somebody else: one made elsewhere, and from inside a group one of that group.
+
+    A group that the run made has a project for that, and the profile's own one has the project of the profile.
+    """
     parameters = {entry.name: entry for entry in prepared.operation.parameters}
     for rule in rules_of_others(prepared, stack):
-        yield rule, prepared.call.having(parameters[RULE], rule.number)
+        call = prepared.call.having(parameters[RULE], rule.number)
+        yield rule, call
+        if rule.list_path.startswith("/groups/") and prepared.operation.path == OF_PROJECTS:
+            for inside in current_run().profile.fixtures.get("inner_rules_project", ()):
+                yield rule, call.having(parameters["id"], inside.id)
     if prepared.operation.path.startswith("/groups/"):
         own = Rule(prepared)
         for nested in Place(current_run().profile, area=prepared.operation.area).entries("subgroup")[:1]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The area of the operations that leave something for good.
 AREA = "group-approval-rules"
+#: The areas with tests that call such operations.
+NEEDING = frozenset({AREA, "project-approval-rules", "merge-request-approvals"})
 #: By fixture of the profile, the group of the run that takes its place in that area.
 _OWN = {"group": "rules_group", "subgroup": "inner_rules_group", "fuzz_group": "spare_rules_group"}
 _APPROVERS = {"user_ids": ("approver", "second_approver"), "group_ids": ("approver_group", "second_approver_group")}
@@ -97,9 +99,12 @@ class _Groups:
         if not self._is_as_good(first):
             return {}
         groups = {"rules_group": first, "spare_rules_group": self._group("spare_rules_group", outer)}
-        with suppress(RefusedError):  # only one test looks into it, which has another one besides
+        with suppress(RefusedError):  # for one test, which has others to look at besides
             groups["inner_rules_group"] = self._group("inner_rules_group", first)
-        return {name: {"id": one["id"], "path": one["full_path"], "name": one["name"]} for name, one in groups.items()}
+        known = {name: {"id": one["id"], "path": one["full_path"], "name": one["name"]} for name, one in groups.items()}
+        with suppress(RefusedError):
+            known["inner_rules_project"] = self._project(first)
+        return known
 
     @cached_property
     def around(self) -> Entry:
@@ -135,6 +140,19 @@ class _Groups:
         if not outer:
             self._let_in(made)
         return made
+
+    def _project(self, outer: Entry) -> Entry:
+        """Make a project in a group of the run, with which it goes."""
+        full_path = f"{outer['full_path']}/rules-project"
+        wanted = Wanted(
+            what=f"project {full_path}",
+            path="/projects",
+            tokens=[actor.token for actor in self._keepers],
+            bodies=[{"name": f"rules project ({MARK})", "path": "rules-project", "namespace_id": outer["id"]}],
+            look_up=partial(self.calls.find, self._keepers[0].token, f"/projects/{segment(full_path)}"),
+            waits_after=frozenset(),
+        )
+        return {"id": self.calls.make(wanted)["id"], "path": full_path}
 
     def _let_in(self, made: Entry) -> None:
         """Give the actors the roles that they have in the group of the profile."""
