@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite.arrange import Arranged, Place, arranged
+from conformance.suite.arrange import Arranged, arranged
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
 from conformance.suite.expectations import given, must
@@ -38,8 +38,6 @@ SOURCES = (
     ("getMergeRequestApprovalRule", True),
     ("updateGroupApprovalRule", False),
 )
-
-
 OF_PROJECTS = "/projects/{id}/approval_rules/{approval_rule_id}"
 
 
@@ -91,10 +89,10 @@ def calls_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[tuple[Rule
                 yield rule, call.having(parameters["id"], inside.id)
     if prepared.operation.path.startswith("/groups/"):
         own = Rule(prepared)
-        for nested in Place(current_run().profile, area=prepared.operation.area).entries("subgroup")[:1]:
-            with suppress(NotTested, Unmet):
-                if own.number not in prepared.keeper.list(f"/groups/{nested.id}/approval_rules").ids():
-                    yield own, prepared.call.having(parameters["id"], nested.id)
+        with suppress(NotTested, Unmet):
+            nested = prepared.place.fixture("subgroup")
+            if own.number not in prepared.keeper.list(f"/groups/{nested.id}/approval_rules").ids():
+                yield own, prepared.call.having(parameters["id"], nested.id)
 
 
 @pytest.mark.every_operation(
