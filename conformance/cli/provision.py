@@ -161,7 +161,7 @@ def sweep_command(base_url: str, admin_token_file: Path, prefix: str) -> int:
     address, token = base_url_from(base_url, "--base-url"), administrators_token(admin_token_file)
     with Client(settings(address, None, AT_ONCE)) as client:
         try:
-            done = sweep(Calls(by_http(client), Made()), token, prefix, _say_removal)
+            done = sweep(Calls(by_http(client), Made()), token, prefix, _say_removal, AT_ONCE)
         except RefusedError as error:
             raise TargetError(f"The service does not list what may have to go: {error}.") from error
     left = [removal for removal in done if removal.problem]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,19 +25,22 @@ class Removal:
     """Why it is still there; empty when it is gone."""
 
 
-def sweep(calls: Calls, administrator: str, prefix: str, tell: Callable[[Removal], None]) -> Sequence[Removal]:
+def sweep(
+    calls: Calls, administrator: str, prefix: str, tell: Callable[[Removal], None], at_once: int = 1
+) -> Sequence[Removal]:
     """
-    Remove the groups of a prefix with all that lies in them, then the users; return what became of each.
+    Remove the groups of a prefix with all that lies in them, then the users, so many side by side.
 
-    A group in which something lies that was not made by provisioning is left alone. Raise RefusedError when the target
-    does not list groups or users.
+    Return what became of each. A group in which something lies that was not made by provisioning is left alone. Raise
+    RefusedError when the target does not list groups or users.
     """
     sweeper = _Sweeper(calls, administrator, prefix)
     done = []
-    for remove in (*sweeper.groups(), *sweeper.users()):
-        removal = remove()
-        tell(removal)
-        done.append(removal)
+    with ThreadPoolExecutor(at_once) as pool:
+        for steps in (sweeper.groups(), sweeper.users()):
+            for removal in pool.map(lambda remove: remove(), steps):
+                tell(removal)
+                done.append(removal)
     return done
 
 
