@@ -25,7 +25,7 @@ from conformance.target.provisioning import PREFIX, Order, Tell, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
 from conformance.target.provisioning.files import Made, MadeFile, SecretsFile
-from conformance.target.provisioning.profiles import by_hand, profile_data
+from conformance.target.provisioning.profiles import by_hand, profile_data, with_additions
 from conformance.target.provisioning.program import needed, provided_by, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
 
@@ -90,7 +90,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
             "Name the file with an administrator's token: --admin-token-file FILE. Without one, `conformance target "
             "--discover` or `conformance provision --with PROGRAM` lead to a profile."
         )
-    token = administrators_token(admin_token_file)
+    token, known = administrators_token(admin_token_file), read_yaml(out) if out.is_file() else None
     order = Order(base_url=address, administrator=token, worlds=worlds, prefix=prefix, at_once=concurrency)
     secrets_file = out.with_suffix(".secrets.env")
     with (
@@ -109,7 +109,11 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
                 "profile: `conformance target --discover` fills one with what tokens you have may read, and "
                 "`conformance provision --with PROGRAM` lets a program of yours make what is needed."
             ) from error
+        except KeyboardInterrupt:
+            click.echo("Say the same again to complete it: what there is by now is found.", err=True)
+            raise
         data = profile_data(order, done, version="auto", secrets=secrets_file.name)
+        data = with_additions(data, known)
     write_profile(out, data, secrets_file.name)
     click.echo(f"{out}: {worlds} world(s) on {address}. Tokens and passwords: {secrets_file}, for your eyes only.")
     _say_what_is_left(by_hand(data), done.refused)

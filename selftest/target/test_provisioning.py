@@ -340,11 +340,16 @@ def test_the_command_writes_a_profile_without_secrets(conformance: Callable[...,
         secrets = tmp_path / "mine.secrets.env"
         assert stat.S_IMODE(secrets.stat().st_mode) == 0o600
         text = (tmp_path / "mine.yaml").read_text(encoding="utf-8")
-        assert yaml.safe_load(text)["secrets"] == "mine.secrets.env"
+        data = yaml.safe_load(text)
+        assert data["secrets"] == "mine.secrets.env"
         for line in secrets.read_text(encoding="utf-8").splitlines():
             assert line.partition("=")[2] not in text
         checked = conformance("target", "--check", "mine.yaml")
         assert checked.code == 0, checked.text
+        by_hand = {"fixtures": {**data["fixtures"], "job_token": {"token": "${JOB_TOKEN}"}}, "version": "17.7"}
+        (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**data, **by_hand}), encoding="utf-8")
+        assert conformance("provision", *where, "--worlds", "2", "--out", "mine.yaml").code == 0
+        assert yaml.safe_load((tmp_path / "mine.yaml").read_text(encoding="utf-8")) == {**data, **by_hand}
         listed = (tmp_path / "made.jsonl").read_text(encoding="utf-8").splitlines()
         assert {json.loads(line)["target"] for line in listed} == {base_url}
         swept = conformance("sweep", *where)

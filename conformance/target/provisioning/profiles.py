@@ -102,6 +102,28 @@ def _merge_request(entry: Entry, world: World) -> Data:
     return found | {"project_path": project["path_with_namespace"], "author_id": world.people["author"].id}
 
 
+def with_additions(data: Data, known: Any) -> Data:
+    """
+    Return a profile with what the operator had added to `known`, which stood in its place for the same target.
+
+    That is what no call makes, with its features, the version, and what provisioning says nothing of, such as limits.
+    """
+    if not isinstance(known, dict) or known.get("base_url") != data["base_url"]:
+        return data
+    by_hand_only = data_file("by_hand.yaml")
+    names = {name for entry in by_hand_only for name in entry["fixtures"]}
+    declared = {entry.get("feature") for entry in by_hand_only}
+    fixtures = {name: value for name, value in (known.get("fixtures") or {}).items() if name in names}
+    features = {name: True for name, value in (known.get("features") or {}).items() if value and name in declared}
+    return {
+        **{name: value for name, value in known.items() if name != "worlds"},
+        **data,
+        **{name: known[name] for name in ("version", "disposable") if name in known},
+        "fixtures": {**fixtures, **data["fixtures"]},
+        "features": {**data["features"], **features},
+    }
+
+
 # -- what is left to do ------------------------------------------------------------------------------------------------
 
 
