@@ -183,8 +183,8 @@ def lists_rules_by_name(service: Service) -> None:
 
 def counts_ids_down(service: Service) -> None:
     """Give what comes later a smaller number."""
-    next_id = service.store.next_id
-    service.store.next_id = lambda sequence: _ABOVE_ALL_IDS - next_id(sequence)  # type: ignore[method-assign] # see above
+    next_id, highest = service.store.next_id, 2 * service.choices.first_id + _ABOVE_ALL_IDS
+    service.store.next_id = lambda sequence: highest - next_id(sequence)  # type: ignore[method-assign] # see above
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -456,6 +456,7 @@ VARIANTS = (
         "accepted-and-done-later",
         "Where no answer is shown a call is accepted, and done a moment later.",
         alterations=(does_later_what_it_accepts,),
+        alone="another answer than 202 would not say that something is done later",
         basis="A1, J11, G7",
     ),
     Variant(
