@@ -7,6 +7,8 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from conformance.http.exchange import TOO_MANY_REQUESTS, Trouble
@@ -95,8 +97,18 @@ class Retries:
 
 def _asked_for(exchange: Exchange) -> float:
     """Return how many seconds the target asks to wait; one second when it does not say."""
+    text = exchange.headers.get("retry-after", "1")
     try:
-        asked = float(exchange.headers.get("retry-after", "1"))
+        asked = float(text)
     except ValueError:
-        return 1.0
+        asked = _seconds_until(text, exchange.headers.get("date"))
     return 1.0 if math.isnan(asked) else min(max(asked, 0.1), _LONGEST_ASKED_FOR)
+
+
+def _seconds_until(text: str, date: str | None) -> float:
+    """Return how far a date of HTTP lies ahead, by the clock of the target where it tells the time; NaN for no date."""
+    try:
+        now = parsedate_to_datetime(date) if date else datetime.now(UTC)
+        return (parsedate_to_datetime(text) - now).total_seconds()
+    except (ValueError, TypeError):
+        return math.nan

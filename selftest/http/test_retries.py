@@ -1,0 +1,48 @@
+"""How long a call that was throttled waits until it is sent again."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from conformance.http.exchange import Call, Exchange
+from conformance.http.retries import Retries
+
+DATE = "Sun, 22 Nov 2026 10:00:00 GMT"
+
+
+def waits(headers: dict[str, str]) -> bool:
+    """Tell whether a call that was answered 429 may be sent again within a second from the first time."""
+    exchange = Exchange(Call(None, "GET", "/version"), 429, headers, b"", 0)
+    retries = Retries(call_seconds=0.5, run_seconds=60)
+    return retries.wait(exchange, time.monotonic(), 0, calm=True, arranging=False)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "0"},
+        {"retry-after": DATE, "date": DATE},
+        {"retry-after": format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True)},
+    ],
+)
+def test_a_short_wait_is_waited(headers: dict[str, str]) -> None:
+    assert waits(headers)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"retry-after": "30"},
+        {"retry-after": "soon"},
+        {"retry-after": "Sun, 22 Nov 2026 10:00:30 GMT", "date": DATE},
+        {"retry-after": format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)},
+        {"retry-after": "Sun, 22 Nov 2026 10:00:00 -0000", "date": DATE},
+    ],
+)
+def test_a_wait_that_is_longer_than_a_call_may_take_is_none(headers: dict[str, str]) -> None:
+    assert not waits(headers)
