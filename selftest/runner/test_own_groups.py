@@ -14,12 +14,16 @@ from conformance.reference import EmbeddedServer
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import directly, prepared_service, profile_of
 from conformance.target.profile import profile_from
+from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way
 from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.own_groups import OwnGroup, make_groups, removed
+from conformance.target.provisioning.profiles import by_value, profile_data
+from conformance.target.provisioning.sweep import sweep
 from selftest.conftest import VERSION, serving
 from selftest.runner.test_precautions import everything_read
 from selftest.target.services import answers_get_lost, changed, refused
+from selftest.target.test_provisioning import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -139,6 +143,14 @@ def test_a_group_that_is_another_by_now_is_never_deleted(other: dict[str, Any]) 
     group = replace(told[1], **other)
     assert removed(calls, profile, group) == "something else has its place by now"
     assert told[1].number in service.identities.groups
+
+
+def test_what_a_run_could_not_remove_is_swept_with_what_provisioning_made() -> None:
+    bench = Bench()
+    profile = profile_from(profile_data(bench.order(), bench.provision(), by_value), "selftest")
+    assert make_groups(profile, bench.calls, "20260101T000000Z-abc", lambda _: None).keys() == _NAMES
+    removals = sweep(bench.calls, bench.administrator, PREFIX, lambda _: None)
+    assert [removal.what for removal in removals if removal.problem] == []
 
 
 def test_a_group_that_was_never_made_is_no_leftover() -> None:

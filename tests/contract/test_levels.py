@@ -85,8 +85,10 @@ def calls_of_others(prepared: Arranged, stack: ExitStack) -> Iterator[tuple[Rule
         call = prepared.call.having(parameters[RULE], rule.number)
         yield rule, call
         if rule.list_path.startswith("/groups/") and prepared.operation.path == OF_PROJECTS:
-            for inside in current_run().profile.fixtures.get("inner_rules_project", ()):
-                yield rule, call.having(parameters["id"], inside.id)
+            with suppress(NotTested, Unmet):
+                inside = prepared.place.fixture("inner_rules_project")
+                if rule.number not in prepared.keeper.list(f"/projects/{inside.id}/approval_rules").ids():
+                    yield rule, call.having(parameters["id"], inside.id)
     if prepared.operation.path.startswith("/groups/"):
         own = Rule(prepared)
         with suppress(NotTested, Unmet):

@@ -101,7 +101,7 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
                 done += 1
                 tell(stage, done, total)
     integrations = fixtures_from(found)
-    features |= {name: False for name in _NATURES if name not in integrations}
+    features |= {name: False for name in _natures() if name not in integrations}
     endpoint = f"{order.base_url}/oauth/token"
     has_endpoint = calls.ask("", endpoint, {"grant_type": "password"}).status not in _NO_ENDPOINT
     enterprise = calls.get(order.administrator, "/metadata").entry.get("enterprise")
@@ -114,8 +114,9 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     )
 
 
-#: Features that tell which kinds of integrations there are. The chat app is installed by hand.
-_NATURES = sorted({kind.nature for kind in catalogue() if kind.nature})
+def _natures() -> list[str]:
+    """Return the features that tell which kinds of integrations there are. The chat app is installed by hand."""
+    return sorted({kind.nature for kind in catalogue() if kind.nature})
 
 
 def _require_administrator(order: Order, calls: Calls) -> None:

@@ -114,14 +114,21 @@ class _Groups:
     @cached_property
     def _keepers(self) -> list[Actor]:
         """Return who administrates the group of the profile, the owner first."""
-        actors = [self.profile.actors[name] for name in ("owner", "admin") if name in self.profile.actors]
-        return [actor for actor in actors if self._access(self.group.id)[actor.name]]
+        return [self.profile.actors[name] for name in ("owner", "admin") if self._usual_access.get(name)]
+
+    @cached_property
+    def _usual_access(self) -> Mapping[str, bool]:
+        return self._access(self.group.id)
+
+    @cached_property
+    def _prefix(self) -> str:
+        """What names begin with, so that `sweep` knows them: that of the group around, if provisioning made it."""
+        return str(self.around["name"]).partition(" ")[0] if is_ours(self.around) else PREFIX
 
     def _group(self, name: str, outer: Entry) -> Entry:
-        prefix = str(self.around.get("name", "")).partition(" ")[0] if is_ours(self.around) else PREFIX
         what = name.replace("_", " ")
-        path = f"{prefix}-{what.replace(' ', '-')}-{self.run.lower()}-{self.group.id}"
-        own = OwnGroup(f"{outer['full_path']}/{path}" if outer else path, f"{prefix} {what} of run {self.run} ({MARK})")
+        path = f"{self._prefix}-{what.replace(' ', '-')}-{self.run.lower()}-{self.group.id}"
+        own = OwnGroup(f"{outer['full_path']}/{path}" if outer else path, self._name(f"{what} of run {self.run}"))
         self.note(own)
         body = {"name": own.name, "path": path, "visibility": "private"}
         wanted = Wanted(
@@ -141,6 +148,9 @@ class _Groups:
             self._let_in(made)
         return made
 
+    def _name(self, what: str) -> str:
+        return f"{self._prefix} {what} ({MARK})"
+
     def _project(self, outer: Entry) -> Entry:
         """Make a project in a group of the run, with which it goes."""
         full_path = f"{outer['full_path']}/rules-project"
@@ -148,7 +158,7 @@ class _Groups:
             what=f"project {full_path}",
             path="/projects",
             tokens=[actor.token for actor in self._keepers],
-            bodies=[{"name": f"rules project ({MARK})", "path": "rules-project", "namespace_id": outer["id"]}],
+            bodies=[{"name": self._name("rules project"), "path": "rules-project", "namespace_id": outer["id"]}],
             look_up=partial(self.calls.find, self._keepers[0].token, f"/projects/{segment(full_path)}"),
             waits_after=frozenset(),
         )
@@ -168,8 +178,8 @@ class _Groups:
 
     def _is_as_good(self, made: Entry) -> bool:
         """Tell whether everybody is answered as in the group of the profile, and rules can name whom tests let them."""
-        expected, path = self._access(self.group.id), f"/groups/{made['id']}/approval_rules"
-        same = self.calls.until(lambda: made if self._access(made["id"]) == expected else None)
+        path = f"/groups/{made['id']}/approval_rules"
+        same = self.calls.until(lambda: made if self._access(made["id"]) == self._usual_access else None)
         token = self._keepers[0].token
         if same is None or any(rule.get("rule_type") != "any_approver" for rule in self.calls.walk(token, path)):
             return False
