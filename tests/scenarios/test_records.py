@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite.arrange.approval_rules import administrator_of, group_rules_path
+from conformance.suite.arrange.approval_rules import administrator_of, group_rules_path, own_group, own_rule_put_back
 from conformance.suite.arrange.reviews import (
     Rule,
     approvals_put_back,
@@ -22,7 +23,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
     username,
 )
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, must, verifies, whole_number
 
 if TYPE_CHECKING:
@@ -133,10 +134,12 @@ def is_there(user: Any, name: str) -> bool:
 @pytest.mark.calls_area("project-approval-rules", "merge-request-approvals")
 def test_whoever_is_named_is_named_whole(
     maintainer: Caller,
+    owner: Caller,
     approver: Caller,
     second_approver: Caller,
     project_rules: Path,
     project: Fixture,
+    group: Fixture,
     merge_request: Fixture,
 ) -> None:
     """Two users in each list, so that the number of one may be seen beside the name of the other."""
@@ -150,6 +153,7 @@ def test_whoever_is_named_is_named_whole(
             caller.post(path / "approve").given_served()
         status, state = status_of(maintainer, path), state_of(maintainer, path)
         records = [*answers, *maintainer.list(project_rules).entries, *maintainer.list(rules).entries, *state["rules"]]
+    records += in_rules_of_groups(owner, group, list(people))
     users = [entry.get("user") for entry in status["approved_by"] if isinstance(entry, dict)]
     for record in records:
         users += [user for name in ("users", "eligible_approvers", "approved_by") for user in record.get(name) or ()]
@@ -161,6 +165,18 @@ def test_whoever_is_named_is_named_whole(
             wanted = people[user["id"]]
             must(user.get("username") == wanted, f"user {user['id']} as {wanted}", f"username = {user.get('username')}")
         must(all(len(found) <= 1 for found in names.values()), "one name for each user", str(names))
+
+
+def in_rules_of_groups(owner: Caller, group: Fixture, people: list[int]) -> list[Rule]:
+    """Return what rules of a group show of people; nothing where none of them can be made to name these."""
+    if not owner.target_declares("group_approval_rules"):
+        return []
+    with suppress(Unmet):  # the other lists are looked at all the same
+        administrator, rules = administrator_of(owner, own_group(group)), group_rules_path(own_group(group))
+        with own_rule_put_back(administrator, rules) as rule:
+            changed = rule_in(administrator.put(rules / rule["id"], {"user_ids": people}))
+            return [changed, *administrator.list(rules).entries]
+    return []
 
 
 @pytest.mark.calls_area("project-approval-rules")
