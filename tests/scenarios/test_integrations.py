@@ -27,7 +27,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without,
 )
-from conformance.suite.context import NotTested
+from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 UNKNOWN_SLUG = "conformance-no-such-integration"
 #: How often two write at once: the moments in which one could overwrite the other are short.
 ROUNDS = 3
+#: How many integrations are set up at the same time, where the profile names so many.
+MANY = 4
 
 
 @pytest.fixture
@@ -184,6 +186,28 @@ def with_a_text(integrations: tuple[Fixture, ...]) -> list[Fixture]:
     return found or [integrations[0]]
 
 
+def test_all_integrations_that_are_set_up_are_listed(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """As many as the profile names, up to four. Of issue trackers there may be one at a time."""
+    path = integrations_path(maintainer, project)
+    before = maintainer.whole_list(path)
+    free = [each for each in integrations if not (is_tracker(each) or before.having(slug=slug_of(each)))][:MANY]
+    with borrowed(maintainer, path, *free):
+        slugs = [slug_of(each) for each in free if set_up(maintainer, path, each).is_served]
+        with verifies("integrations.set-up.listed"):
+            given(bool(slugs), "none of the integrations of the profile can be set up")
+            listed = maintainer.whole_list(path)
+            for slug in slugs:
+                listed.must_contain(slug=slug)
+
+
+def is_tracker(integration: Fixture) -> bool:
+    return "issues_url" in (integration.get("parameters") or ())
+
+
 def test_a_change_of_an_integration_shows_in_its_entry(
     maintainer: Caller,
     project: Fixture,
@@ -261,15 +285,23 @@ def test_what_is_set_in_one_project_is_shown_in_no_other(
     integration = with_a_text(integrations)[-1]
     slug, (name, value) = slug_of(integration), distinctive(integration)
     path, neighbour = (integrations_path(maintainer, one) for one in (project, sibling_project))
+    others = [neighbour, *(integrations_path(maintainer, one) for one in untouched_projects())]
     given(not maintainer.whole_list(neighbour).having(slug=slug), f"{slug} is set up in the other project as well")
     with borrowed(maintainer, path, integration):
         given_set_up(maintainer, path, integration, **{name: value})
         shows = shows_text(maintainer.get(path / slug).given_served(), value)
         given(shows, f"{slug} does not show the {name} that it was given")
         with verifies("integrations.belong-to-their-project"):
-            elsewhere = maintainer.get(neighbour / slug).must_not_break()
-            leaks = elsewhere.is_served and shows_text(elsewhere, value)
-            must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", elsewhere.exchange)
+            for other in others:
+                elsewhere = maintainer.get(other / slug).must_not_break()
+                leaks = elsewhere.is_served and shows_text(elsewhere, value)
+                must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", elsewhere.exchange)
+
+
+def untouched_projects() -> list[Fixture]:
+    """Return projects in which no test sets an integration up, as far as the profile has such."""
+    fixtures = current_run().profile.fixtures
+    return [entry for name in ("fresh_project", "empty_project") for entry in fixtures.get(name, ())]
 
 
 def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path: Path, integration: Fixture) -> None:
