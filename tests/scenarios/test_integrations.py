@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,6 @@ from conformance.suite.arrange.integrations import (
     borrowed,
     distinctive,
     entries,
-    every_integration,
     given_disabled,
     given_set_up,
     has,
@@ -27,7 +25,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without,
 )
-from conformance.suite.context import NotTested, current_run
+from conformance.suite.context import NotTested
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -39,7 +37,6 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
-from conformance.suite.load import at_once
 from conformance.suite.shown_values import values_under
 
 if TYPE_CHECKING:
@@ -48,10 +45,6 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture
 
 UNKNOWN_SLUG = "conformance-no-such-integration"
-#: How often two write at once: the moments in which one could overwrite the other are short.
-ROUNDS = 3
-#: How many integrations are set up at the same time, where the profile names so many.
-MANY = 4
 
 
 @pytest.fixture
@@ -60,24 +53,6 @@ def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator
     found = integrations_path(maintainer, project)
     with borrowed(maintainer, found, integration):
         yield found
-
-
-@pytest.fixture
-def pair(maintainer: Caller, project: Fixture, integrations: tuple[Fixture, ...]) -> Iterator[tuple[Fixture, Fixture]]:
-    """
-    Two integrations that are not set up, and are left as they were found; the first takes push_events.
-
-    The second is as much like it as the profile has one: those are the likeliest to get into each other's way.
-    """
-    first = offering(integrations, "push_events")
-    others = [other for other in every_integration(integrations) if slug_of(other) != slug_of(first)]
-    second = max(others, key=partial(in_common, first))
-    with borrowed(maintainer, integrations_path(maintainer, project), first, second):
-        yield first, second
-
-
-def in_common(one: Fixture, other: Fixture) -> int:
-    return sum(name in (one.get(where) or ()) for where in ("parameters", "events") for name in other.get(where) or ())
 
 
 # -- setting up, changing, disabling -----------------------------------------------------------------------------------
@@ -127,87 +102,6 @@ def test_a_second_reader_sees_what_was_set_up_and_disabled(
         owner.whole_list(path).must_not_contain(slug=slug, after=listed)
 
 
-def test_two_who_set_up_at_the_same_time_both_have_set_up(
-    maintainer: Caller,
-    owner: Caller,
-    project: Fixture,
-    pair: tuple[Fixture, Fixture],
-) -> None:
-    """Both are told that it was done; one who was refused meanwhile would show nothing."""
-    path, (first, second) = integrations_path(maintainer, project), pair
-    with verifies("integrations.set-up.side-by-side"):
-        for _ in range(ROUNDS):
-            for answer in at_once(partial(set_up, maintainer, path, first), partial(set_up, owner, path, second)):
-                answer.given_served()
-            listed = maintainer.whole_list(path)
-            listed.must_contain_once(slug=slug_of(first)).must_contain_once(slug=slug_of(second))
-            for answer in at_once(
-                *(partial(who.delete, path / slug_of(one)) for who, one in zip((maintainer, owner), pair, strict=True))
-            ):
-                answer.given_served()
-            for one in pair:
-                maintainer.whole_list(path).must_not_contain(slug=slug_of(one), after=listed)
-
-
-def test_each_of_two_integrations_shows_its_own_settings(
-    maintainer: Caller,
-    project: Fixture,
-    integrations: tuple[Fixture, ...],
-) -> None:
-    """The older of the two is read after the newer one was set up."""
-    older, newer = two_distinctive(integrations)
-    path = integrations_path(maintainer, project)
-    texts = {slug_of(each): distinctive(each) for each in (older, newer)}
-    with borrowed(maintainer, path, older, newer):
-        for each in (older, newer):
-            name, value = texts[slug_of(each)]
-            given_set_up(maintainer, path, each, **{name: f"{value}-{slug_of(each)}"})
-        with verifies("integrations.single.shows-its-own"):
-            for each, other in ((older, newer), (newer, older)):
-                answer = maintainer.get(path / slug_of(each)).given_served()
-                own, strange = (f"{texts[slug_of(one)][1]}-{slug_of(one)}" for one in (each, other))
-                must(not shows_text(answer, strange), f"no {strange}", "that of another integration", answer.exchange)
-                given(
-                    shows_text(answer, own), f"{slug_of(each)} does not show the {texts[slug_of(each)][0]} it was given"
-                )
-
-
-def two_distinctive(integrations: tuple[Fixture, ...]) -> tuple[Fixture, Fixture]:
-    """Return two integrations that show a text again; raise NotTested when the profile does not name so many."""
-    found = with_a_text(integrations)
-    for each in integrations if len(found) < 2 else ():
-        distinctive(each)
-    return found[0], found[1]
-
-
-def with_a_text(integrations: tuple[Fixture, ...]) -> list[Fixture]:
-    """Return the integrations that show a text again; the first of all where the profile names no such text."""
-    found = [each for each in integrations if each.get("distinctive_name") and each.get("distinctive_value")]
-    return found or [integrations[0]]
-
-
-def test_all_integrations_that_are_set_up_are_listed(
-    maintainer: Caller,
-    project: Fixture,
-    integrations: tuple[Fixture, ...],
-) -> None:
-    """As many as the profile names, up to four. Of issue trackers there may be one at a time."""
-    path = integrations_path(maintainer, project)
-    before = maintainer.whole_list(path)
-    free = [each for each in integrations if not (is_tracker(each) or before.having(slug=slug_of(each)))][:MANY]
-    with borrowed(maintainer, path, *free):
-        slugs = [slug_of(each) for each in free if set_up(maintainer, path, each).is_served]
-        with verifies("integrations.set-up.listed"):
-            given(bool(slugs), "none of the integrations of the profile can be set up")
-            listed = maintainer.whole_list(path)
-            for slug in slugs:
-                listed.must_contain(slug=slug)
-
-
-def is_tracker(integration: Fixture) -> bool:
-    return "issues_url" in (integration.get("parameters") or ())
-
-
 def test_a_change_of_an_integration_shows_in_its_entry(
     maintainer: Caller,
     project: Fixture,
@@ -223,31 +117,6 @@ def test_a_change_of_an_integration_shows_in_its_entry(
                 maintainer.whole_list(path).must_contain(slug=slug, push_events=wanted)
         with verifies("integrations.update.same-entry"):
             maintainer.whole_list(path).must_contain_once(slug=slug).must_contain(slug=slug, id=entry.get("id"))
-
-
-def test_a_change_of_one_integration_leaves_the_others(
-    maintainer: Caller,
-    project: Fixture,
-    pair: tuple[Fixture, Fixture],
-) -> None:
-    path, (moving, resting) = integrations_path(maintainer, project), pair
-    given_set_up(maintainer, path, resting)
-
-    def others() -> dict[str, object]:
-        found = entries(maintainer, path)
-        return {slug: entry for slug, entry in found.items() if slug != slug_of(moving)}
-
-    with verifies("integrations.update.leaves-others"), unchanged(others, "the entries of the other integrations"):
-        with unchanged(others, "the entries of the other integrations"):
-            given_set_up(maintainer, path, moving, push_events=True)
-        with unchanged(others, "the entries of the other integrations"):
-            given_set_up(maintainer, path, moving, push_events=False)
-        given_disabled(maintainer, path, moving)
-    listed = maintainer.whole_list(path)
-    given_disabled(maintainer, path, resting)
-    given_set_up(maintainer, path, moving)
-    with verifies("integrations.update.leaves-others"):
-        maintainer.whole_list(path).must_not_contain(slug=slug_of(resting), after=listed)
 
 
 def test_a_change_in_one_project_leaves_the_integrations_of_another(
@@ -273,35 +142,6 @@ def test_a_change_in_one_project_leaves_the_integrations_of_another(
                 given_set_up(maintainer, path, integration, push_events=not before.get("push_events"))
             with unchanged(there, "the integrations of the other project"):
                 given_disabled(maintainer, path, integration)
-
-
-def test_what_is_set_in_one_project_is_shown_in_no_other(
-    maintainer: Caller,
-    project: Fixture,
-    integrations: tuple[Fixture, ...],
-    sibling_project: Fixture,
-) -> None:
-    """Nothing is done in the other project, so that the service may know nothing of the integration there."""
-    integration = with_a_text(integrations)[-1]
-    slug, (name, value) = slug_of(integration), distinctive(integration)
-    path, neighbour = (integrations_path(maintainer, one) for one in (project, sibling_project))
-    others = [neighbour, *(integrations_path(maintainer, one) for one in untouched_projects())]
-    given(not maintainer.whole_list(neighbour).having(slug=slug), f"{slug} is set up in the other project as well")
-    with borrowed(maintainer, path, integration):
-        given_set_up(maintainer, path, integration, **{name: value})
-        shows = shows_text(maintainer.get(path / slug).given_served(), value)
-        given(shows, f"{slug} does not show the {name} that it was given")
-        with verifies("integrations.belong-to-their-project"):
-            for other in others:
-                elsewhere = maintainer.get(other / slug).must_not_break()
-                leaks = elsewhere.is_served and shows_text(elsewhere, value)
-                must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", elsewhere.exchange)
-
-
-def untouched_projects() -> list[Fixture]:
-    """Return projects in which no test sets an integration up, as far as the profile has such."""
-    fixtures = current_run().profile.fixtures
-    return [entry for name in ("fresh_project", "empty_project") for entry in fixtures.get(name, ())]
 
 
 def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path: Path, integration: Fixture) -> None:
@@ -353,26 +193,6 @@ def shown_flags(caller: Caller, path: Path, slug: str, settings: dict[str, Any],
     entry, single = caller.whole_list(path).the(slug=slug), caller.read(path / slug)
     found = {name: entry.get(name, next(iter(values_under(name, single)), None)) for name in flags}
     return {name: value for name, value in found.items() if isinstance(value, bool)}
-
-
-def test_disabling_what_is_not_set_up_changes_nothing(
-    maintainer: Caller,
-    project: Fixture,
-    pair: tuple[Fixture, Fixture],
-) -> None:
-    path, (gone, resting) = integrations_path(maintainer, project), pair
-    given_set_up(maintainer, path, resting)
-    given_set_up(maintainer, path, gone)
-    given_disabled(maintainer, path, gone)
-    with (
-        verifies("integrations.disable.repeated"),
-        unchanged(lambda: entries(maintainer, path), "the list"),
-    ):
-        again = maintainer.delete(path / slug_of(gone)).must_not_break()
-    observe(
-        "integrations.disable.repeated-answer",
-        f"disabling an integration that is not set up answers {again.status}",
-    )
 
 
 # -- what an entry shows -----------------------------------------------------------------------------------------------
