@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +17,7 @@ from conformance.target.machine import forget_ledgers, open_ledgers, remember_le
 from conformance.target.marker import Marker
 from conformance.target.provisioning.calls import Calls, by_http
 from conformance.target.provisioning.files import Made
-from conformance.target.provisioning.own_groups import NEEDING, make_groups
+from conformance.target.provisioning.own_groups import NEEDING, OwnGroups
 from conformance.target.restoring import put_back
 
 if TYPE_CHECKING:
@@ -110,8 +110,9 @@ class Precautions:
         run.client.on_exchange(self._ledger.after)
         if plan is not None and any(plan.tests[name].areas & NEEDING for name in plan.selected):
             calls = Calls(by_http(self._client), Made(), _PATIENCE_SECONDS)
-            more = make_groups(run.profile, calls, self.told["run"], self._ledger.makes_group)
-            run.include(replace(run.profile, fixtures={**run.profile.fixtures, **more}))
+            own = OwnGroups(run.profile, calls, self.told["run"], self._ledger.makes_group)
+            run.include(own.profile())
+            run.before_tests = partial(_see_to, own, run)
 
     def _file(self, world: int) -> Path:
         return self.folder / (f"{_NAME}-{world}.jsonl" if world else f"{_NAME}.jsonl")
@@ -132,6 +133,13 @@ class Precautions:
         """Put back what this run changed in all of its worlds; return what is left."""
         self.close()
         return restored(self.folder, self.profile)
+
+
+def _see_to(own: OwnGroups, run: Run) -> None:
+    """Let a run have groups of its own also after a target has lost them, as one does that begins anew."""
+    retries = run.client.retries
+    if own.are_lost(retries.counts.total() + retries.unanswered.total()):
+        run.include(own.profile())
 
 
 def _concerns(folder: Path, worlds: Collection[int]) -> bool:

@@ -73,6 +73,8 @@ class Run:
         self.contract = contract
         self.profile = self._own = profile
         self.write = write
+        self.before_tests: Callable[[], None] = lambda: None
+        """Sees to it that what the run made for itself is there."""
         self.elsewhere = Elsewhere(stand_ins(profile))
         """The fixtures with which a test is tried that cannot be brought to what it verifies."""
         self.only_reads = settings.only_reads
@@ -118,6 +120,7 @@ class Run:
 
     def take(self, profile: Profile | None) -> None:
         """Hand out the actors and fixtures of a profile from now on; with None those of the run itself."""
+        self.before_tests()
         self.profile = profile or self._own
 
     @property

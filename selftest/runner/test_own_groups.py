@@ -17,7 +17,7 @@ from conformance.target.profile import profile_from
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way
 from conformance.target.provisioning.files import Made
-from conformance.target.provisioning.own_groups import OwnGroup, make_groups, removed
+from conformance.target.provisioning.own_groups import OwnGroup, OwnGroups, removed
 from conformance.target.provisioning.profiles import by_value, profile_data
 from conformance.target.provisioning.sweep import sweep
 from selftest.conftest import VERSION, serving
@@ -115,7 +115,8 @@ def made_on(
     data = profile_of(service, "http://127.0.0.1:1", VERSION)
     profile, told = replace(profile_from(data, "selftest"), **features), list[OwnGroup]()
     calls = Calls(changed(change)(directly(service)), Made(), _PATIENCE)
-    return service, profile, calls, told, make_groups(profile, calls, "20260101T000000Z-abc", told.append)
+    made = OwnGroups(profile, calls, "20260101T000000Z-abc", told.append).profile().fixtures
+    return service, profile, calls, told, {name: made[name] for name in made.keys() - profile.fixtures.keys()}
 
 
 @pytest.mark.parametrize("behaviour", SERVICES)
@@ -141,16 +142,38 @@ def test_a_target_that_is_not_disposable_is_given_no_groups() -> None:
 def test_a_group_that_is_another_by_now_is_never_deleted(other: dict[str, Any]) -> None:
     service, profile, calls, told, _ = made_on(SERVICES["groups may be made"][0])
     group = replace(told[1], **other)
-    assert removed(calls, profile, group) == "something else has its place by now"
+    # Of a path that nothing has, the group is gone, and its number somebody else's.
+    assert removed(calls, profile, group) == (None if "path" in other else "something else has its place by now")
     assert told[1].number in service.identities.groups
 
 
 def test_what_a_run_could_not_remove_is_swept_with_what_provisioning_made() -> None:
     bench = Bench()
     profile = profile_from(profile_data(bench.order(), bench.provision(), by_value), "selftest")
-    assert make_groups(profile, bench.calls, "20260101T000000Z-abc", lambda _: None).keys() == _NAMES
+    own = OwnGroups(profile, bench.calls, "20260101T000000Z-abc", lambda _: None)
+    assert own.profile().fixtures.keys() - profile.fixtures.keys() == _NAMES
     removals = sweep(bench.calls, bench.administrator, PREFIX, lambda _: None)
     assert [removal.what for removal in removals if removal.problem] == []
+
+
+def test_a_target_that_lost_its_state_is_given_groups_again() -> None:
+    service = prepared_service(version=VERSION)
+    profile, told = profile_from(profile_of(service, "http://127.0.0.1:1", VERSION), "selftest"), list[OwnGroup]()
+    ways = [directly(service)]
+
+    def newest(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        return ways[-1](token, method, path, query, body)
+
+    calls = Calls(newest, Made(), _PATIENCE)
+    own = OwnGroups(profile, calls, "20260101T000000Z-abc", told.append)
+    first = own.profile().fixtures["rules_group"][0]
+    assert not own.are_lost(trouble=1)
+    ways.append(directly(prepared_service(version=VERSION)))
+    assert not own.are_lost(trouble=1), "asked although nothing had happened"
+    assert own.are_lost(trouble=2)
+    assert own.profile().fixtures["rules_group"][0]["path"] != first["path"]
+    known = {group.path: group for group in told}
+    assert {removed(calls, profile, group) for group in known.values()} == {None}
 
 
 def test_a_group_that_was_never_made_is_no_leftover() -> None:

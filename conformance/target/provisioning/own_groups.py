@@ -8,7 +8,7 @@ top where a target has rules of such groups only, and are used where everybody i
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -57,25 +57,53 @@ def in_place_of(profile: Profile, fixture: str, area: str) -> str:
 # -- making ------------------------------------------------------------------------------------------------------------
 
 
-def make_groups(
-    profile: Profile, calls: Calls, run: str, note: Callable[[OwnGroup], None]
-) -> Mapping[str, tuple[Fixture, ...]]:
-    """
-    Make the groups of a run, and return them as fixtures; none where the target is not disposable, or none will do.
+@dataclass
+class OwnGroups:
+    """The groups of a run, on a target that is disposable; what was made of them is for `removed`."""
 
-    `note` is told of each before it is made, and again once its number is known. Whatever was made is for `removed`.
-    """
-    group = next(iter(profile.fixtures.get("group", ())), None)
-    if not profile.disposable or not profile.declares("group_approval_rules") or group is None:
+    around: Profile
+    """The profile without them."""
+    calls: Calls
+    run: str
+    note: Callable[[OwnGroup], None]
+    """Is told of each group before it is made, and again once its number is known."""
+    _made: Mapping[str, Entry] = field(default_factory=dict)
+    _times: int = 0
+    _trouble: int = 0
+
+    def profile(self) -> Profile:
+        """Make them, and return the profile with them; as it was on a target that is not disposable, or has none."""
+        self._times += 1
+        self._made = self._anywhere()
+        more = {name: (Fixture(name, values, "a group that the run made"),) for name, values in self._made.items()}
+        return replace(self.around, fixtures={**self.around.fixtures, **more})
+
+    def are_lost(self, trouble: int) -> bool:
+        """Tell whether they are no more; looks only where the network has made more trouble than before."""
+        if trouble == self._trouble or not self._made:
+            return False
+        self._trouble, first = trouble, self._made["rules_group"]
+        with suppress(TargetError):
+            actors = [self.around.actors[name] for name in ("owner", "admin") if name in self.around.actors]
+            answers = [self.calls.get(actor.token, f"/groups/{first['id']}") for actor in actors]
+            return all(
+                answer.status in _NOT_THERE or (answer.is_served and answer.entry.get("full_path") != first["path"])
+                for answer in answers
+            )
+        return False
+
+    def _anywhere(self) -> Mapping[str, Entry]:
+        profile = self.around
+        group = next(iter(profile.fixtures.get("group", ())), None)
+        if not profile.disposable or not profile.declares("group_approval_rules") or group is None:
+            return {}
+        run = self.run if self._times == 1 else f"{self.run}-{self._times}"
+        for is_nested in (True, False):
+            with suppress(RefusedError, TargetError):
+                made = _Groups(profile, self.calls, run, self.note, group, is_nested=is_nested).made()
+                if made:
+                    return made
         return {}
-    for is_nested in (True, False):
-        try:
-            made = _Groups(profile, calls, run, note, group, is_nested=is_nested).made()
-        except (RefusedError, TargetError):
-            continue
-        if made:
-            return {name: (Fixture(name, values, "a group that the run made"),) for name, values in made.items()}
-    return {}
 
 
 @dataclass(frozen=True)
@@ -230,6 +258,8 @@ def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
             continue
         if not answer.is_served:
             return f"GET {place} has {answer}"
+        if group.number and answer.entry.get("full_path") != group.path:  # a target that began anew counts anew
+            return removed(calls, profile, replace(group, number=None))
         if (answer.entry.get("full_path"), answer.entry.get("name")) != (group.path, group.name):
             return "something else has its place by now"
         deletion = delete_group(calls, actor.token, answer.entry)
