@@ -176,6 +176,9 @@ def test_sweeping_leaves_a_service_as_it_was() -> None:
     removals = sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
     assert not [removal for removal in removals if removal.problem]
     assert reads(bench) == before
+    again = bench.provision()  # with secrets that are good for nothing any more
+    assert again.refused == {}
+    assert {"project_bot", "group_bot"} <= bench.profile(again)["actors"].keys()
 
 
 @pytest.mark.parametrize(("kind", "share", "seed"), [("gateway", 0.02, 1), ("gateway", 0.1, 4), ("mixed", 0.02, 5)])

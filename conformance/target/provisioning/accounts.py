@@ -80,7 +80,7 @@ class Accounts:
         """Return the bot of the project or group with this id, with a token; raise RefusedError when there is none."""
         path = f"/{bot.kind}s/{place}/access_tokens"
         variable = self.names.secret(bot.name, "token")
-        user = self.calls.get(known, "/user").entry if (known := self.secrets.get(variable)) else {}
+        user = (self.calls.find(known, "/user") or {}) if (known := self.secrets.get(variable)) else {}
         if known is None or not user:
             self._revoke_lost(path, path)
             tokens = [maker.token, self.administrator]
