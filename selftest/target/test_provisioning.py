@@ -396,7 +396,7 @@ def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
         assert not any(each.active for each in bench.service.integrations.known.values())  # tried, and disabled again
         assert data["fixtures"]["integrations"] == bench.profile(done)["fixtures"]["integrations"]
         assert {"enabled_project", "disabled_project", "oauth_token_endpoint"} <= data["fixtures"].keys()
-        assert {"code_owner_merge_request", "password_merge_request"} <= data["fixtures"].keys()
+        assert {"code_owner_merge_request", "password_merge_request", "branch_rule_group"} <= data["fixtures"].keys()
         assert (data["version"], data["edition"]) == ("auto", "enterprise")
         assert data["features"].items() <= bench.profile(done)["features"].items()
         wanted = bench.profile(done)["fixtures"]

@@ -331,11 +331,12 @@ class Discovery:
         """Find a project and a group that nothing was done with which lists show, and a group whose rules do."""
         for kind, who, entries in (("project", "maintainer", self._projects), ("group", "owner", self._groups)):
             taken = {entry.get("id") for _, entry in self._entries(kind)}
-            for entry in [entry for entry in entries if entry["id"] not in taken][:_MOST_ASKED]:
+            # What has rules that list branches is only read, so that it may be something else as well.
+            for entry in [entry for entry in entries if kind == "group" or entry["id"] not in taken][:_MOST_ASKED]:
                 rules = self._rules(kind, entry, who)
                 if kind == "group" and any(_lists_branches(rule) for rule in rules or ()):
                     self._name("branch_rule_group", _place(kind, entry))
-                elif rules is not None and all(_is_default(rule) for rule in rules):
+                elif entry["id"] not in taken and rules is not None and all(_is_default(rule) for rule in rules):
                     self.perhaps.setdefault(f"fresh_{kind}", _place(kind, entry))
         self.perhaps = {name: value for name, value in self.perhaps.items() if name not in self._fixtures}
 
