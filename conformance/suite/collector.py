@@ -139,9 +139,14 @@ class CheckCollector:
                 with self._lock:
                     self._settled -= self.declared - before
 
+    @property
+    def unsettled(self) -> list[str]:
+        """The requirements that the test declares and has not come to."""
+        return sorted(self.declared - self._settled)
+
     def leave_open(self, reason: Reason, detail: str, outcome: Outcome = Outcome.INCONCLUSIVE) -> None:
         """Record that nothing more of what the test declares will be seen."""
-        for requirement in sorted(self.declared - self._settled):
+        for requirement in self.unsettled:
             self.open_question(requirement, outcome, reason, detail)
 
     @contextmanager

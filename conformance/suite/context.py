@@ -333,11 +333,22 @@ class TestContext:
     def end(self, outcome: TestOutcome, detail: str | None = None, phase: str | None = None) -> None:
         """Leave open what was not looked at, and write how the test went."""
         if outcome is TestOutcome.PASSED:
+            self._blame_the_version()
             # What a test claims of the form of answers is looked at in passing, where there is something to look at.
             self.results.leave_open(Reason.VACUOUS, "no answer held what it is about, as where a list is empty")
         self.results.leave_open(Reason.NOT_REACHED, "its test ended before it was looked at")
         seconds = round(time.monotonic() - self.started, 3)
         self.run.write(TestEnd(self.id, outcome, seconds, self.history.requests, detail, phase))
+
+    def _blame_the_version(self) -> None:
+        """Leave open, with the version as the reason, what a target of unknown version may be too old to show."""
+        traces = self.run.traces
+        if traces is None:
+            return
+        for name in self.results.unsettled:
+            detail = traces.excuse(self.run.contract.requirements[name], ())
+            if detail is not None:
+                self.results.open_question(name, Outcome.INCONCLUSIVE, Reason.VERSION, detail)
 
 
 def _tells_of_no_export(exchange: Exchange, run: Run) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.approval_rules import given_owed
 from conformance.suite.arrange.approval_settings import (
     AUTHOR,
     COMMITTER,
@@ -133,6 +134,9 @@ def settings_of_case(case: Case, request: pytest.FixtureRequest) -> Settings:
 
 
 def given_free(settings: Settings, *names: str) -> None:
+    shown = settings.values()
+    for name in names:
+        given_owed(settings.caller, name in shown, f"{name}, which is not shown")
     locked = set(names) - set(settings.free())
     given(not locked, f"{', '.join(sorted(locked))} cannot be changed in {settings.path}: it is locked or not shown")
 

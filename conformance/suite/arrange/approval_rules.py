@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.http.redaction import beginning
+from conformance.results.record import Reason
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, parsed, project_path
 from conformance.target.provisioning.own_groups import AREA, in_place_of
 
@@ -130,9 +131,8 @@ def given_declared(caller: Caller, feature: str) -> None:
 
 def given_owed(caller: Caller, shown: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
     """Go on unless the version is unknown and the target may be too old for what it does not show."""
-    given(
-        shown or caller.target_version is not None, f"the version is unknown, and the target may be older than {what}"
-    )
+    if not shown and caller.target_version is None:
+        raise Unmet(Reason.VERSION, f"the version is unknown, and the target may be older than {what}")
 
 
 # -- rules as they are read --------------------------------------------------------------------------------------------
