@@ -27,6 +27,7 @@ from conformance.suite.history import CallHistory
 from conformance.suite.known_reads import KnownReads
 from conformance.suite.latencies import Latencies
 from conformance.suite.origins import values_behind
+from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
 from conformance.target.ownership import Ownership
 from conformance.target.stand_ins import Elsewhere, stand_ins
@@ -100,6 +101,8 @@ class Run:
         """How long the target took to answer."""
         self.client.on_exchange(self.latencies.see)
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
+        self.shown = ShownRecords(profile, self.validator)
+        """What the running test was shown of each record."""
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
         self.absences = Absences(profile, self.validator, self.client)
@@ -208,6 +211,7 @@ class TestContext:
     """Whether a violation was recorded before the first call that was not answered."""
     is_unjudged: bool = False
     """While many calls are under way at once: whoever sends them validates them, in an order of their own."""
+    _thread: int = field(default_factory=threading.get_ident)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     __test__ = False  # not a test, whatever pytest thinks of the name
@@ -294,6 +298,11 @@ class TestContext:
             violation = Violation("what was deleted to be gone", f"{name} is listed", deletion.exchange, exchange)
             self.failed(deletion.requirement, violation)
             self.fail_softly(f"{deletion.requirement}: {violation}")
+        # Of calls that are under way side by side nobody knows which one saw what the other did.
+        if threading.get_ident() == self._thread:
+            for found in self.run.shown.contradicted_by(exchange, self.run.known_reads.age):
+                self.failed(found.requirement, Violation(found.expected, found.actual, *found.exchanges))
+                self.fail_softly(f"{found.requirement}: {found.expected}, and {found.actual}")
         for form in seen.tolerated:
             self.results.tolerated(form.requirement, form.what)
 

@@ -15,6 +15,7 @@ from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, ar
 from conformance.suite.arrange.integrations import has
 from conformance.suite.context import current_run, current_test
 from conformance.suite.derived import (
+    administrators,
     claims_of,
     held_against,
     is_validation,
@@ -61,6 +62,13 @@ def test_a_call_without_a_required_parameter_is_refused(operation: Operation) ->
                 for parameter in required(operation)
             ],
         )
+        # What is required is so for everybody. Whether an administrator may call this at all is another matter.
+        for parameter in required(operation):
+            for admin in administrators():
+                prepared.again()
+                answer = prepared.call.without(parameter).sent_by(admin)
+                with held_against([parameter.requirement_required], go_on=True):
+                    must(not answer.is_served, "a refusal", f"status {answer.status}", answer.exchange)
 
 
 def without(parameter: Parameter, prepared: Arranged) -> list[Prepared]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,9 @@ from conformance.suite.derived import claims_of, held_against, served_caller, ta
 
 if TYPE_CHECKING:
     from conformance.suite import Operation
+
+#: What becomes another text where it is written in HTML, in an older character set, or is read as ASCII.
+UNUSUAL = "R&D's Prüfung 検査"
 
 
 def shows_what_was_sent(operation: Operation) -> bool:
@@ -27,3 +31,13 @@ def test_what_was_accepted_is_stored(operation: Operation) -> None:
         answer = prepared.sent_by(served_caller(operation)).given_served()
         with held_against(["conventions.requests.are-json"]):
             must_be_stored(prepared, prepared.call, answer)
+        if isinstance(prepared.call.body, dict) and isinstance(prepared.call.body.get("name"), str):
+            prepared.again()
+            call = replace(
+                prepared.call, body={**prepared.call.body, "name": f"{prepared.call.body['name']} {UNUSUAL}"}
+            )
+            unusual = prepared.sent(call, served_caller(operation))
+            # A service may take fewer characters than JSON has; what it takes, it keeps.
+            if unusual.is_served:
+                with held_against(["conventions.requests.are-json"]):
+                    must_be_stored(prepared, call, unusual)

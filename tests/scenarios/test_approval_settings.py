@@ -244,8 +244,15 @@ def test_the_answer_to_an_update_of_a_group_shows_what_was_sent(group_settings: 
     project=("approval-settings.project.update.empty", "approval-settings.project.update.empty-answer"),
 )
 def test_an_update_without_any_setting_changes_none(empty: str, answer: str, settings: Settings) -> None:
-    with verifies(empty), unchanged(settings.values, "every setting"):
-        served = settings.change().must_not_break()
+    """With the values that were found and with others: what falls back to values of its own shows in one of the two."""
+    found = settings.values()
+    moved = {name: not found[name] for name in settings.free() if name in (AUTHOR, COMMITTER, OVERRIDES)}
+    with verifies(empty):
+        for values in (moved, {name: found[name] for name in moved}):
+            if values:
+                settings.change(**values).given_served()
+            with unchanged(settings.values, "every setting"):
+                served = settings.change().must_not_break()
     observe(answer, f"an update without any setting answers {served.status}")
 
 

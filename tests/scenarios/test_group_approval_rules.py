@@ -7,6 +7,7 @@ story or run has made.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,7 +38,7 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     user_id,
 )
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run, current_test
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -337,6 +338,23 @@ def test_a_change_in_one_group_leaves_the_other_groups(
         admin_of_group.put(
             group_rules / group_rule["id"], {"name": fresh_name(), "approvals_required": 2}
         ).given_served()
+
+
+def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: Fixture) -> None:
+    """Whether such a group may have rules is open; where it takes one, that is in its list."""
+    given_declared(owner, "group_approval_rules")
+    inner = next(iter(current_run().profile.fixtures.get("subgroup", ())), None)
+    rule: Rule | None = None
+    with suppress(Unmet):
+        given(inner is not None and inner.id != group.id, "the profile names no group inside another one")
+        rules = group_rules_path(inner or group)
+        admin = administrator_of(owner, inner or group)
+        rule = own_rule(admin, rules)
+    if rule is None:
+        current_test().results.settle(["group-approval-rules.groups-are-separate"])
+        return
+    with verifies("group-approval-rules.groups-are-separate"):
+        admin.list(rules).must_contain_once(id=rule["id"])
 
 
 # -- the feature flag --------------------------------------------------------------------------------------------------

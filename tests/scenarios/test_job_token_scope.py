@@ -14,6 +14,7 @@ from conformance.suite.arrange.job_token_scope import (
     PROJECTS,
     Allowlist,
     limit_kept,
+    limit_of,
     limit_on,
     listed_if_readable,
     scope_path,
@@ -291,6 +292,11 @@ def test_adding_or_removing_one_target_leaves_every_other_entry(
             maintainer.delete(path / target).given_served()
         maintainer.post(path, allowlist.body(third)).must_be_served()
         maintainer.list(path).must_be_of({*untouched, first, third})
+    # The last one goes as well, and the limit stays.
+    limit = partial(limit_of, maintainer, project)
+    with verifies("job-token-scope.leaves-the-rest"), unchanged(limit, "the limit"):
+        for target in (first, third):
+            maintainer.delete(path / target).given_served()
 
 
 @of_both_lists(
@@ -380,7 +386,11 @@ def test_a_change_in_one_project_leaves_the_other_projects(
     listed_projects: tuple[Fixture, ...],
     listed_groups: tuple[Fixture, ...],
 ) -> None:
-    """An allowlist that leaks into the neighbour gives access that nobody granted."""
+    """
+    An allowlist that leaks into the neighbour gives access that nobody granted.
+
+    Not even whoever is let in lets the other one in by that.
+    """
     project_target, group_target = listed_projects[0].id, listed_groups[0].id
     shared_project, shared_group = listed_projects[1], listed_groups[1]
     limit = maintainer.read(switch)["inbound_enabled"]
@@ -394,19 +404,23 @@ def test_a_change_in_one_project_leaves_the_other_projects(
 
     with (
         limit_on(maintainer, sibling_project),
-        PROJECTS.left_as_found(maintainer, sibling_project, (shared_project,)),
+        PROJECTS.left_as_found(maintainer, sibling_project, (shared_project, project)),
+        PROJECTS.left_as_found(maintainer, project, (sibling_project,)),
         GROUPS.left_as_found(maintainer, sibling_project, (shared_group,)),
     ):
         for one in (sibling_project, project):
             PROJECTS.given_added(maintainer, one, shared_project.id)
             GROUPS.given_added(maintainer, one, shared_group.id)
+        PROJECTS.given_removed(maintainer, sibling_project, project.id)
+        PROJECTS.given_removed(maintainer, project, sibling_project.id)
         before = neighbour()
         given(project_target not in before["projects"], "the sibling project lists the target itself")  # type: ignore[operator]
         with (
             verifies("job-token-scope.allowlists.belong-to-their-project"),
             unchanged(neighbour, "the scope of the sibling project"),
         ):
-            maintainer.post(PROJECTS.of(project), PROJECTS.body(project_target)).given_served()
+            for target in (sibling_project.id, project_target):
+                maintainer.post(PROJECTS.of(project), PROJECTS.body(target)).given_served()
             maintainer.post(GROUPS.of(project), GROUPS.body(group_target)).given_served()
             # Removed before the limit moves: entries need not outlive a limit that is switched off.
             for target in (project_target, shared_project.id):

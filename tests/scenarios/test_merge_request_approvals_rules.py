@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.reviews import (
@@ -18,6 +19,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
     username,
 )
+from conformance.suite.context import Unmet
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -161,10 +163,14 @@ def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
     maintainer: Caller,
     project: Fixture,
     untouched_merge_request: Fixture,
+    merge_request_rules: Path,
 ) -> None:
+    """Not even while another one of the project has some."""
     path = merge_request_path(project, untouched_merge_request)
     given(not maintainer.list(path / "approval_rules").entries, "the merge request has rules already")
     with verifies("merge-request-approvals.state.not-overwritten"):
+        with suppress(Unmet):
+            created(maintainer, merge_request_rules)
         maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=False)
 
 

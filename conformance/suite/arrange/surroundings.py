@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from conformance.suite.arrange import arranged
 from conformance.suite.arrange.approval_rules import project_rules_path
 from conformance.suite.arrange.integrations import integrations_path, set_up, slug_of
 from conformance.suite.arrange.job_token_scope import ALLOWLISTS, GROUPS, PROJECTS, Allowlist, limit_on
@@ -128,6 +129,24 @@ def _integration(name: str, which: int) -> Part:
     return made
 
 
+def _done(name: str) -> Part:
+    """Let a write be done as its example has it, so that what is read is not what everything begins with."""
+
+    @contextmanager
+    def made(_: Place) -> Iterator[None]:
+        known = current_run().validator.operations
+        # What a version that nobody knows may have given up is not called for others to read.
+        operation = next((one for one in known if one.id == name), None) if current_run().traces is None else None
+        if operation is None:
+            yield
+            return
+        with arranged(operation) as prepared:
+            prepared.sent_by(prepared.keeper).given_served()
+            yield
+
+    return made
+
+
 def _optional(integration: Fixture) -> dict[str, object]:
     """Return an optional parameter with its value, and all event flags on."""
     name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
@@ -180,4 +199,6 @@ _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
     "disableService": _SIBLINGS,
     # Made anew for the reads: what was read before may have lost its flags by that.
     "reads of integrations": (_integration("sibling_project", 0),),
+    "reads of approval-settings": (_done("updateGroupApprovalSettings"), _done("updateProjectApprovalSettings")),
+    "reads of project-approval-configuration": (_done("updateProjectApprovalConfiguration"),),
 }

@@ -1,0 +1,225 @@
+"""
+Watches that a record says the same wherever it is shown, whoever reads it, and by whichever form of the id.
+
+A rule stands in the answer to its creation, in a list and on its own; each test looks at one of these places. What two
+of them say of one record, while nobody changes anything, must agree. This costs no call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.target.spots import Spots, ordered, value_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.http.exchange import Exchange
+    from conformance.schema.response_validator import ResponseValidator
+    from conformance.target import Profile
+
+_SETTINGS = (
+    "allow_author_approval",
+    "allow_committer_approval",
+    "allow_overrides_to_approver_list_per_merge_request",
+    "require_password_to_approve",
+    "require_reauthentication_to_approve",
+    "retain_approvals_on_push",
+    "selective_code_owner_removals",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of record: the operations that answer with it, and what of it must be the same in all their answers."""
+
+    area: str
+    operations: tuple[str, ...]
+    says: tuple[str, ...]
+    """Places as `value_at` has them. Times and what counts by itself are none of them."""
+    by: str | None = None
+    """What tells the entries of a list apart; None for a record of which a project, group or merge request has one."""
+    to_each: tuple[str, ...] = ()
+    """What of it may be another for another caller."""
+
+    @property
+    def requirement(self) -> str:
+        """The requirement that records of this kind say the same everywhere."""
+        return f"{self.area}.same-everywhere"
+
+
+_RULE = (
+    "name", "approvals_required", "rule_type", "users[].id", "protected_branches[].id",
+    "applies_to_all_protected_branches", "overridden",
+)  # fmt: skip
+#: A group may be hidden from one caller and not from another.
+_GROUPS = ("groups[].id", "contains_hidden_groups")
+KINDS = (
+    Kind("job-token-scope", ("getJobTokenScope",), ("inbound_enabled", "outbound_enabled")),
+    Kind(
+        "project-approval-rules",
+        (
+            "listProjectApprovalRules",
+            "getProjectApprovalRule",
+            "createProjectApprovalRule",
+            "updateProjectApprovalRule",
+        ),
+        _RULE,
+        "id",
+        _GROUPS,
+    ),
+    Kind(
+        "group-approval-rules",
+        ("listGroupApprovalRules", "createGroupApprovalRule", "updateGroupApprovalRule"),
+        _RULE,
+        "id",
+        _GROUPS,
+    ),
+    Kind(
+        "merge-request-approvals",
+        (
+            "listMergeRequestApprovalRules",
+            "getMergeRequestApprovalRule",
+            "createMergeRequestApprovalRule",
+            "updateMergeRequestApprovalRule",
+        ),
+        _RULE,
+        "id",
+        _GROUPS,
+    ),
+    Kind(
+        "merge-request-approvals",
+        ("getMergeRequestApprovals", "approveMergeRequest"),
+        ("id", "iid", "title", "description", "state", "approvals_required", "approvals_left", "approved_by[].user.id"),
+    ),
+    Kind("merge-request-approvals", ("getMergeRequestApprovalState",), ("approval_rules_overwritten", "rules[].id")),
+    Kind(
+        "project-approval-configuration",
+        ("getProjectApprovalConfiguration", "updateProjectApprovalConfiguration"),
+        (
+            "disable_overriding_approvers_per_merge_request",
+            "merge_requests_author_approval",
+            "merge_requests_disable_committers_approval",
+            "require_password_to_approve",
+            "reset_approvals_on_push",
+            "selective_code_owner_removals",
+        ),
+    ),
+    *(
+        Kind("approval-settings", operations, tuple(f"{name}.value" for name in _SETTINGS))
+        for operations in (
+            ("getGroupApprovalSettings", "updateGroupApprovalSettings"),
+            ("getProjectApprovalSettings",),
+        )
+    ),
+    Kind(
+        "integrations",
+        ("listIntegrations", "listServices"),
+        ("id", "title", "active", "push_events", "issues_events", "merge_requests_events", "note_events"),
+        "slug",
+    ),
+)
+_KIND_OF: Mapping[str, Kind] = {operation: kind for kind in KINDS for operation in kind.operations}
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two answers that say different things of one record."""
+
+    requirement: str
+    expected: str
+    actual: str
+    exchanges: tuple[Exchange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    says: Mapping[str, Any]
+    caller: str
+    exchange: Exchange
+
+
+class ShownRecords:
+    """What the answers since the last write have said of each record. For one thread."""
+
+    def __init__(self, profile: Profile, validator: ResponseValidator) -> None:
+        """Begin with none; nothing is held against a target that takes time to show what was written."""
+        self._spots = Spots(profile)
+        self._validator = validator
+        self._keeps = not profile.limits.settle_seconds
+        self._known: dict[tuple[Any, ...], list[_Shown]] = {}
+        self._age = -1
+        self.compared: Counter[str] = Counter()
+        """By requirement: how many records were seen in a second answer."""
+
+    def contradicted_by(self, exchange: Exchange, age: int) -> list[Contradiction]:
+        """
+        Return what an answer says of a record otherwise than another one before it.
+
+        `age` is another number as soon as something may have changed.
+        """
+        if age != self._age:
+            self._known.clear()
+            self._age = age
+        call = exchange.call
+        operation = self._validator.operation_of(call.method, call.path) if self._keeps else None
+        if operation is None or operation.id not in _KIND_OF or not exchange.is_success or exchange.problem:
+            return []
+        return list(self._contradictions(_KIND_OF[operation.id], exchange))
+
+    def _contradictions(self, kind: Kind, exchange: Exchange) -> Iterator[Contradiction]:
+        spot = self._spots.called(exchange.call.path)
+        caller = exchange.call.actor.name if exchange.call.actor else ""
+        for record in _records(exchange.body) if spot else ():
+            name = record.get(kind.by) if kind.by else None
+            if kind.by is not None and not isinstance(name, int | str):
+                continue
+            shown = _Shown(_said(kind, record), caller, exchange)
+            known = self._known.setdefault((kind.operations, spot, name), [])
+            self.compared[kind.requirement] += bool(known)
+            found = next((one for one in (_difference(kind, other, shown) for other in known) if one), None)
+            known.append(shown)
+            if found:
+                yield Contradiction(kind.requirement, *found, (known[0].exchange, exchange))
+
+
+def _difference(kind: Kind, before: _Shown, now: _Shown) -> tuple[str, str] | None:
+    """Return what two answers say differently of a record, as it was and as it is; None where they agree."""
+    same_caller = before.caller == now.caller
+    names = [
+        name
+        for name in (*kind.says, *(kind.to_each if same_caller else ()))
+        if name in before.says and name in now.says and before.says[name] != now.says[name]
+    ]
+    if not names:
+        return None
+    where = f"as in the answer to {before.caller or 'nobody'}: "
+    return where + _listed(before.says, names), f"{now.caller or 'nobody'} is shown {_listed(now.says, names)}"
+
+
+def _listed(says: Mapping[str, Any], names: list[str]) -> str:
+    return ", ".join(f"{name} = {json.dumps(says[name])}" for name in names)
+
+
+def _said(kind: Kind, record: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record says of what must be the same; what it does not have is not compared."""
+    places = (*kind.says, *kind.to_each)
+    return {
+        place: _comparable(value_at(record, place)) for place in places if place.split("[")[0].split(".")[0] in record
+    }
+
+
+def _comparable(value: Any) -> Any:
+    return ordered(list({json.dumps(one): one for one in value}.values())) if isinstance(value, list) else value
+
+
+def _records(body: bytes) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    entries = found if isinstance(found, list) else [found]
+    return [entry for entry in entries if isinstance(entry, dict)]
