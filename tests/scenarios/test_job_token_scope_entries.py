@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on
-from conformance.suite.context import current_run
+from conformance.suite.context import current_run, current_test
 from conformance.suite.expectations import Caller, given, given_field, must, verifies
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def test_the_entry_of_a_project_describes_it(
         for entry, target in zip(entries, targets, strict=True):
             must_show(entry, "path_with_namespace", given_field(target, "path", str))
             must_show(entry, "path", given_field(target, "path", str).rpartition("/")[2])
-            for name in ("name", "default_branch"):
+            for name in ("name", "default_branch", "description"):
                 if isinstance(target.get(name), str):
                     must_show(entry, name, target[name])
     with verifies("job-token-scope.project-entry.fields", go_on=True):
@@ -105,3 +105,25 @@ def test_the_entry_of_a_group_describes_it(
             must_show(entry, "name", given_field(target, "name", str))
         first, second = (entry.get("web_url") for entry in entries)
         must(first != second, "another web_url for each of two groups", f"web_url = {first!r} of both")
+
+
+def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
+    maintainer: Caller, project: Fixture, group: Fixture
+) -> None:
+    """Who may let such a group in is open; what is let in is this group and no other."""
+    inner = current_run().profile.fixtures.get("subgroup", ())[:1]
+    path = GROUPS.of(project)
+    with GROUPS.borrowed(maintainer, project, (group, *inner)):
+        taken = [one.id for one in inner if maintainer.post(path, GROUPS.body(one.id)).is_served]
+        if not taken:
+            current_test().results.settle(current_test().declared)
+            return
+        with verifies("job-token-scope.groups-allowlist.add.present"):
+            maintainer.list(path).must_contain_once(id=taken[0])
+        if not maintainer.post(path, GROUPS.body(group.id)).is_served:
+            current_test().results.settle(current_test().declared)
+            return
+        both = maintainer.list(path)
+        with verifies("job-token-scope.groups-allowlist.change.leaves-others"):
+            maintainer.delete(path / group.id).given_served()
+            maintainer.list(path).must_not_contain(id=group.id, after=both).must_contain_once(id=taken[0])

@@ -174,18 +174,26 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
     return JobTokenScope
 
 
-def test_adding_to_the_lists_leaves_the_limit_off(
+def test_the_limit_stays_whoever_comes_to_the_lists_or_goes_as_the_last_one(
     maintainer: Caller,
     project: Fixture,
     allowlist_projects: tuple[Fixture, ...],
     allowlist_groups: tuple[Fixture, ...],
 ) -> None:
-    """Whether entries are taken while it is off is open, and so is whether it can be switched off from 18.0 on."""
+    """
+    On or off.
+
+    Whether entries are taken while it is off is open, and so is whether it can be switched off from 18.0 on.
+    """
     limit, settings = partial(limit_of, maintainer, project), scope_path(project)
     lists = {PROJECTS: allowlist_projects[:1], GROUPS: allowlist_groups[:1]}
     with ExitStack() as stack:
         for allowlist, targets in lists.items():
             stack.enter_context(allowlist.borrowed(maintainer, project, targets))
+        with verifies("job-token-scope.leaves-the-rest"), unchanged(limit, "the limit"):
+            for allowlist, (target,) in lists.items():
+                allowlist.given_added(maintainer, project, target.id)
+                maintainer.delete(allowlist.of(project) / target.id).given_served()
         stack.enter_context(limit_kept(maintainer, project))
         if maintainer.patch(settings, {"enabled": False}).is_served and limit():
             settles(lambda: not limit())
