@@ -235,8 +235,10 @@ def test_a_hidden_group_goes_only_when_that_is_asked_for(
     visible, hidden = [approver_group.id], [hidden_group.id]
     insider = by_id(owner, project_rules, half_hidden)
     with verifies("project-approval-rules.update.hidden-groups.stay"):
-        maintainer.put(project_rules / half_hidden, changed(maintainer, group_ids=visible)).given_served()
+        answer = maintainer.put(project_rules / half_hidden, changed(maintainer, group_ids=visible)).given_served()
         insider.must_name(groups=hidden)
+    with verifies("project-approval-rules.hidden-groups.are-announced", go_on=True):
+        answer.must_hold(contains_hidden_groups=True)
     with verifies("project-approval-rules.update.hidden-groups.stay-when-told"):
         body = changed(maintainer, group_ids=visible, remove_hidden_groups=False)
         maintainer.put(project_rules / half_hidden, body).given_served()

@@ -1,0 +1,73 @@
+"""What two answers say differently of one record is a violation, unless something may have changed in between."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import Contract
+from conformance.http.exchange import Call, Exchange
+from conformance.schema.response_validator import ResponseValidator
+from conformance.suite.shown_records import KINDS, ShownRecords
+from conformance.target import Actor, Fixture, Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONTRACT = Contract.load()
+VALIDATOR = ResponseValidator.of(CONTRACT, None)
+RULES, BY_PATH = "/projects/1/approval_rules", "/projects/a%2Fb/approval_rules"
+OWNER, DEVELOPER = Actor("owner", "a"), Actor("developer", "b")
+RULE = {"id": 7, "name": "Two", "users": [{"id": 1}, {"id": 2}], "groups": [{"id": 3}]}
+
+
+@pytest.fixture
+def send() -> Callable[..., list[str]]:
+    """Take answers, and return what each says otherwise than one before it."""
+    project = Fixture("project", {"id": 1, "path": "a/b"})
+    known = ShownRecords(Profile("http://127.0.0.1:1", None, "", {}, {"project": (project,)}), VALIDATOR)
+
+    def sent(method: str, path: str, shown: Any, *, actor: Actor = OWNER, age: int = 0, status: int = 200) -> list[str]:
+        exchange = Exchange(Call(actor, method, path), status, {}, json.dumps(shown).encode(), 0)
+        return [f"{found.requirement}: {found.actual}" for found in known.contradicted_by(exchange, age)]
+
+    return sent
+
+
+def test_a_list_that_leaves_something_out_contradicts_the_single_record(send: Callable[..., list[str]]) -> None:
+    assert send("GET", f"{RULES}/7", RULE) == []
+    told = send("GET", RULES, [{**RULE, "users": [{"id": 2}]}])
+    assert told == ["project-approval-rules.same-everywhere: owner is shown users[].id = [2]"]
+
+
+def test_the_path_names_the_same_record_as_the_number(send: Callable[..., list[str]]) -> None:
+    assert send("PUT", f"{RULES}/7", RULE) == []
+    assert send("GET", f"{BY_PATH}/7", {**RULE, "name": "Three"})
+
+
+def test_order_repetition_and_what_is_not_shown_contradict_nothing(send: Callable[..., list[str]]) -> None:
+    assert send("GET", RULES, [RULE]) == []
+    assert send("GET", RULES, [{**RULE, "users": [{"id": 2}, {"id": 1}, {"id": 2}]}]) == []
+    assert send("GET", RULES, [{"id": 7, "name": "Two"}]) == []
+
+
+def test_groups_may_be_hidden_from_one_caller_and_not_from_another(send: Callable[..., list[str]]) -> None:
+    hidden = {**RULE, "groups": [], "contains_hidden_groups": True}
+    assert send("GET", RULES, [RULE]) == []
+    assert send("GET", RULES, [hidden], actor=DEVELOPER) == []
+    assert send("GET", RULES, [{**hidden, "name": "Three"}], actor=DEVELOPER)
+
+
+def test_nothing_is_held_against_what_may_have_changed(send: Callable[..., list[str]]) -> None:
+    assert send("GET", RULES, [RULE]) == []
+    assert send("GET", RULES, [{**RULE, "name": "Three"}], age=1) == []
+    assert send("GET", "/projects/2/approval_rules", [RULE], age=1) == []
+    assert send("GET", f"{RULES}/7", {"message": "not found"}, age=1, status=404) == []
+
+
+def test_every_kind_has_its_operations_and_its_requirement() -> None:
+    known = {operation.id for operation in VALIDATOR.operations}
+    assert {operation for kind in KINDS for operation in kind.operations} <= known
+    assert {kind.requirement for kind in KINDS} <= CONTRACT.requirements.keys()
