@@ -198,12 +198,12 @@ def test_approving_another_commit_conflicts(
 
 
 def other_shas(merge_request: Fixture) -> list[str]:
-    """Return commits that are not the HEAD: three as like it as can be, and the HEAD of another merge request."""
+    """Return commits that are not the HEAD: three as like it as can be, that of the target branch and of another one."""
     head = str(merge_request.get("sha") or "")
     if not head:
         return [OTHER_SHA]
     beside = current_run().profile.fixtures.get("second_merge_request", ())
-    heads = [one["sha"] for one in beside if one.get("sha") not in (None, head)]
+    heads = sorted({merge_request.get("target_sha"), *(one.get("sha") for one in beside)} - {None, head})
     like = [
         f"{head[:place]}{other_digit(head[place])}{head[place + 1 :]}" for place in (0, len(head) // 2, len(head) - 1)
     ]

@@ -256,7 +256,12 @@ class World:
             found = self.calls.make(wanted)
         if not found.get("sha"):
             found = self.calls.until(partial(self._with_head, f"{path}/merge_requests/{found['iid']}")) or found
-        self.merge_requests[name] = {**found, "project_id": project["id"]}
+        tip = {}
+        if name == "merge_request":
+            branch = segment(project["default_branch"])
+            tip = self.calls.find(self.administrator, f"{path}/repository/branches/{branch}") or {}
+        target = {"target_sha": (tip.get("commit") or {}).get("id")}
+        self.merge_requests[name] = {**found, **target, "project_id": project["id"]}
 
     def _code_owners(self, name: str) -> None:
         """Say on the default branch, as far as that can be pushed to, whom the file of a merge request belongs to."""
