@@ -63,9 +63,9 @@ def test_a_call_without_a_required_parameter_is_refused(operation: Operation) ->
             ],
         )
         # What is required is so for everybody. Whether an administrator may call this at all is another matter.
-        for parameter in required(operation):
-            for admin in administrators():
-                prepared.again()
+        for admin in administrators():
+            prepared.again()
+            for parameter in required(operation):
                 answer = prepared.call.without(parameter).sent_by(admin)
                 with held_against([parameter.requirement_required], go_on=True):
                     must(not answer.is_served, "a refusal", f"status {answer.status}", answer.exchange)

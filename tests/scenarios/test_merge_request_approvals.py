@@ -198,7 +198,7 @@ def test_approving_another_commit_conflicts(
 
 
 def other_shas(merge_request: Fixture) -> list[str]:
-    """Return commits that are not the HEAD: three as like it as can be, that of the target branch and of another one."""
+    """Return commits that are not the HEAD: three as like it as can be, and the HEAD of what is beside it."""
     head = str(merge_request.get("sha") or "")
     if not head:
         return [OTHER_SHA]

@@ -199,6 +199,7 @@ _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
     "disableService": _SIBLINGS,
     # Made anew for the reads: what was read before may have lost its flags by that.
     "reads of integrations": (_integration("sibling_project", 0),),
-    "reads of approval-settings": (_done("updateGroupApprovalSettings"), _done("updateProjectApprovalSettings")),
+    # The group last: it may lock what is in it.
+    "reads of approval-settings": (_done("updateProjectApprovalSettings"), _done("updateGroupApprovalSettings")),
     "reads of project-approval-configuration": (_done("updateProjectApprovalConfiguration"),),
 }
