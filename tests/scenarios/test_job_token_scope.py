@@ -342,12 +342,12 @@ def test_two_who_add_at_the_same_time_both_have_added(
             ):
                 added.given_served()
             listed = maintainer.list(path).must_contain_once(id=first.id).must_contain_once(id=second.id)
-            allowlist.given_removed(maintainer, project, second.id)
-            for done in at_once(
-                partial(maintainer.delete, path / first.id), partial(owner.post, path, allowlist.body(second.id))
-            ):
-                done.given_served()
-            maintainer.list(path).must_contain_once(id=second.id).must_not_contain(id=first.id, after=listed)
+            switch = partial(maintainer.patch, scope_path(project), {"enabled": True})  # as it is
+            for other in (partial(maintainer.delete, path / first.id), switch):
+                allowlist.given_removed(maintainer, project, second.id)
+                for done in at_once(other, partial(owner.post, path, allowlist.body(second.id))):
+                    done.given_served()
+                maintainer.list(path).must_contain_once(id=second.id).must_not_contain(id=first.id, after=listed)
             allowlist.given_removed(maintainer, project, second.id)
 
 

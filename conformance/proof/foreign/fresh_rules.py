@@ -206,15 +206,6 @@ def readers_do_not_see_themselves(service: Service) -> None:
         return {**shown, "users": [user for user in shown["users"] if user["id"] != viewer.id]}
 
 
-@foreign("texts that follow", "Approval rules: groups")
-def every_group_of_a_rule_is_private(service: Service) -> None:
-    """Groups in rules are shown as private, whatever they are."""
-
-    @instead(service.present, "group")
-    def _(group: Any, one: Any) -> Any:
-        return {**group(one), "visibility": "private"}
-
-
 @foreign("value and its neighbour", "Project approval rules: approval_rule_id")
 def ids_beyond_31_bits_break(service: Service) -> None:
     """A rule of a merge request with an id beyond 31 bits is looked for with a query that breaks."""

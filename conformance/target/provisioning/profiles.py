@@ -91,7 +91,7 @@ def fixtures_of(world: World, done: Provisioned, *, all_of_them: bool = False) -
 
 
 def _place(entry: Entry, path: str) -> Data:
-    more = ("name", "default_branch", "description", "visibility")
+    more = ("name", "default_branch", "description")
     return {"id": entry["id"], "path": entry[path]} | {key: entry[key] for key in more if entry.get(key)}
 
 
