@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, completion
+from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -227,14 +228,15 @@ def test_a_project_without_completions_is_told_so(
 
 
 def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixture) -> None:
-    """A path that begins with that of a project is the path of another one, or of none."""
+    """A path that begins with that of a project is the path of another one, or of none; that of a group is none."""
     path = given_field(project, "path", str)
+    groups = [one.get("path") for one in current_run().profile.fixtures.get("subgroup", ())[:1]]
     known = check(maintainer, path)
     given(known.status in (200, 403), f"the check answers {known.status} for a project that exists")
     with verifies("code-completion.enabled.empty-path", go_on=True):
         check(maintainer, "").must_be(404)
     with verifies("code-completion.enabled.unknown-project"):
-        for unknown in (UNKNOWN_PATH, f"{path}-conformance-none"):
+        for unknown in (UNKNOWN_PATH, f"{path}-conformance-none", *filter(None, groups)):
             check(maintainer, unknown).must_be(404)
 
 
