@@ -29,6 +29,8 @@ GONE: Mapping[str, str] = {
     "deleteMergeRequestApprovalRule": "merge-request-approvals.rules.delete.gone",
     "disableIntegration": "integrations.disable.unlisted",
 }
+#: Operations that bring back no entry but the one that their path ends with.
+_BRINGS_BACK_ITS_OWN = ("setUpIntegration", "setUpService")
 #: What identifies an entry of one of these lists in its path.
 _NAMES = ("id", "slug")
 #: A rule for everybody may come back by itself, as the default that it is.
@@ -67,6 +69,9 @@ class Deletions:
                 return list(self._shown(path, exchange, now - exchange.seconds)) if exchange.is_success else []
             if operation is None or exchange.status is None:
                 self._known.clear()  # what such a call did is not known
+            elif operation.id in _BRINGS_BACK_ITS_OWN:
+                name = path.rpartition("/")[2]
+                self._known = {place: known for place, known in self._known.items() if place[1] != name}
             elif operation.id not in GONE:
                 # By another name, or another form of the id, it may be about the same list.
                 self._forget(operation.area)

@@ -74,3 +74,13 @@ def test_a_list_that_was_asked_for_before_may_still_show_it(send: Callable[..., 
 def test_the_rule_for_everybody_may_come_back_by_itself(send: Callable[..., list[str]]) -> None:
     send("DELETE", f"{RULES}/7", 204)
     assert send("GET", RULES, shown=[{"id": 7, "rule_type": "any_approver"}]) == []
+
+
+def test_an_integration_comes_back_only_by_itself(send: Callable[..., list[str]]) -> None:
+    path = "/projects/1/integrations"
+    send("DELETE", f"{path}/slack", 204)
+    send("PUT", f"{path}/jira")
+    assert send("GET", path, shown=[{"slug": "slack"}]) == ["integrations.disable.unlisted slack"]
+    send("DELETE", f"{path}/slack", 204)
+    send("PUT", f"{path}/slack")
+    assert send("GET", path, shown=[{"slug": "slack"}]) == []

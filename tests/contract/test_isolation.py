@@ -80,7 +80,7 @@ def test_a_write_leaves_the_rest_of_the_world(operation: Operation, surroundings
             stack.enter_context(a_namesake(prepared, call))
             before = whole.renewed(about=call)
             call.sent_by(caller).given_served()
-            for other in [*once_more(call), *of_absent_integrations(prepared)]:
+            for other in [*once_more(call), *without_events(prepared), *of_absent_integrations(prepared)]:
                 other.sent_by(caller)
             what = (call.operation.method, call.path)
             if (len(written.get(what, ())) - earlier.get(what, 0)) % 2 == 0:
@@ -100,6 +100,16 @@ def once_more(call: Prepared) -> list[Prepared]:
     if turned and call.operation.method in ("PUT", "PATCH"):
         return [replace(call, body={**body, **turned})]
     return [call] if call.operation.method == "DELETE" else []
+
+
+def without_events(prepared: Arranged) -> list[Prepared]:
+    """Return the set-up of an integration with all its events off, which others have on: at most one call."""
+    call = prepared.call
+    slug, entries = call.path_values.get("integration_slug"), prepared.place.profile.fixtures.get("integration", ())
+    events = next((entry.get("events") for entry in entries if entry.get("slug") == slug), None) or ()
+    if call.operation.method != "PUT" or not isinstance(call.body, dict) or not events:
+        return []
+    return [replace(call, body={**call.body, **dict.fromkeys(events, False)})]
 
 
 def of_absent_integrations(prepared: Arranged) -> list[Prepared]:

@@ -102,6 +102,7 @@ def test_a_completion_comes_whole_or_in_pieces(owner: Caller) -> None:
     streamed = complete(owner, stream=True)
     with verifies("code-completion.stream.on"):
         streamed.must_be(200)
+        complete(owner, stream=True, intent="generation").must_be(200)
     observe("code-completion.stream.form", f"a streamed completion is {form_of(streamed)}")
 
 
