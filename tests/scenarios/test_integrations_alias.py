@@ -160,6 +160,9 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
         with verifies("integrations.alias.disable-shows"):
             through(maintainer, "DELETE", older / slug).given_served()
             maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
+        with verifies("integrations.alias.lists-the-same"):
+            slugs, others = (slugs_in(through(maintainer, "GET", one).given_served()) for one in (older, path))
+            must(slugs == others, f"the slugs {others}", f"the slugs {slugs}")
 
 
 def test_what_the_older_name_answers_with(

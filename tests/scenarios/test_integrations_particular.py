@@ -16,10 +16,14 @@ from conformance.suite.arrange.integrations import (
     settings_of,
     slug_of,
 )
-from conformance.suite.expectations import Caller, Path, given, given_field, must, verifies
+from conformance.suite.context import current_run, current_test
+from conformance.suite.expectations import Caller, Path, given, given_field, must, project_path, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
+
+#: Integrations that can be set up by a call and are on without being told so.
+SPECIAL = ("email_integration", "emails_on_push_integration", "issue_tracker_integration", "chat_integration")
 
 
 def test_the_chat_app_integration_is_not_set_up_by_a_call(
@@ -31,13 +35,33 @@ def test_the_chat_app_integration_is_not_set_up_by_a_call(
     path, slug = integrations_path(maintainer, project), slug_of(chat_app_integration)
     control = maintainer.get(path)
     given_unlisted(maintainer, path, chat_app_integration)
-    created = set_up(maintainer, path, chat_app_integration)
-    listed = maintainer.whole_list(path).having(slug=slug)
-    if created.is_served:
-        maintainer.delete(path / slug)
-    with verifies("integrations.chat-app.not-created"):
-        created.must_be_refused(beside=control)
-        must(not listed, f"no entry with slug = {slug}", "it is listed")
+    older = [project_path(project) / OLDER_NAME] if has_both_names(maintainer, project) else []
+    for where in dict.fromkeys((path, *older)):
+        created = set_up(maintainer, where, chat_app_integration)
+        listed = maintainer.whole_list(path).having(slug=slug)
+        if created.is_served:
+            maintainer.delete(path / slug)
+        with verifies("integrations.chat-app.not-created"):
+            created.must_be_refused(beside=control)
+            must(not listed, f"no entry with slug = {slug}", "it is listed")
+
+
+def test_a_slug_of_several_words_is_listed_as_it_is_called(maintainer: Caller, project: Fixture) -> None:
+    """What joins the words is part of it."""
+    fixtures = current_run().profile.fixtures
+    known = [one for name in ("integration", *SPECIAL) for one in fixtures.get(name, ())]
+    joined = next((one for one in known if not str(one.get("slug")).isalnum()), None)
+    path, is_set_up = integrations_path(maintainer, project), False
+    if joined is not None:
+        with borrowed(maintainer, path, joined):
+            # Whether the settings can be saved is for others to find.
+            is_set_up = set_up(maintainer, path, joined).is_served
+            listed = maintainer.whole_list(path)
+    if joined is None or not is_set_up:
+        current_test().results.settle(["integrations.set-up.listed"])
+        return
+    with verifies("integrations.set-up.listed"):
+        must(bool(listed.having(slug=slug_of(joined))), f"an entry with slug = {slug_of(joined)}", "none")
 
 
 def test_an_installed_chat_app_integration_can_be_changed(
