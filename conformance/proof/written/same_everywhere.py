@@ -51,10 +51,9 @@ def developers_see_no_description(service: Service) -> None:
 
 
 @fault("project-approval-configuration.same-everywhere")
-def developers_see_that_committers_may_approve(service: Service) -> None:
-    """Whoever is no maintainer is told that committers may approve."""
-    barred = "merge_requests_disable_committers_approval"
-    shown_to_some(service, "GET /projects/:id/approvals", Role.MAINTAINER, **{barred: False})
+def developers_see_that_pushes_keep_approvals(service: Service) -> None:
+    """Whoever is no maintainer is told that a push takes no approval back."""
+    shown_to_some(service, "GET /projects/:id/approvals", Role.MAINTAINER, reset_approvals_on_push=False)
 
 
 @fault("approval-settings.same-everywhere")
