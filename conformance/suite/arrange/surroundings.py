@@ -12,7 +12,7 @@ from conformance.suite.arrange.integrations import integrations_path, set_up, sl
 from conformance.suite.arrange.job_token_scope import ALLOWLISTS, GROUPS, PROJECTS, Allowlist, limit_on
 from conformance.suite.arrange.places import Place
 from conformance.suite.arrange.reviews import approvals_put_back, created, merge_request_path
-from conformance.suite.context import NotTested, Unmet, current_run
+from conformance.suite.context import NotTested, Unmet, current_run, current_test
 from conformance.suite.expectations import Caller, Path
 
 if TYPE_CHECKING:
@@ -40,13 +40,15 @@ class Surroundings:
         does not let be made or put back is for other tests to find.
         """
         wanted = dict.fromkeys((*_AROUND_ALL, *_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ())))
-        for part in [part for part in reversed(self._made) if part not in wanted]:
-            self._made.pop(part).close()
-        for part in wanted:
-            if part not in self._made:
-                self._made[part] = ExitStack()
-                with suppress(Unmet, NotTested):
-                    self._made[part].enter_context(_tried(part, place))
+        # What is made or put back here is not what the running test is about.
+        with current_test().results.settling_nothing(unless=lambda: False):
+            for part in [part for part in reversed(self._made) if part not in wanted]:
+                self._made.pop(part).close()
+            for part in wanted:
+                if part not in self._made:
+                    self._made[part] = ExitStack()
+                    with suppress(Unmet, NotTested):
+                        self._made[part].enter_context(_tried(part, place))
 
     def put_back(self) -> None:
         """Put all of it back, the last first."""
