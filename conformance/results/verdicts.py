@@ -294,7 +294,7 @@ def _verdict(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[s
     unstable = next((check for check in checks if check.outcome is Outcome.UNSTABLE), None)
     if unstable is not None:
         return Verdict.UNSTABLE, Reason.UNSTABLE, unstable.detail
-    return _open(entry, checks, ends) or _settled(entry, checks)
+    return _open(entry, checks, ends) or _settled(entry, checks, ends)
 
 
 def _open(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told | None:
@@ -306,7 +306,7 @@ def _open(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str,
     return None if unsettled is None else (_OPEN[unsettled.outcome], unsettled.reason, unsettled.detail)
 
 
-def _settled(entry: PlannedRequirement, checks: Sequence[Check]) -> _Told:
+def _settled(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[str, TestEnd]) -> _Told:
     """Say what the checks of a requirement come to of which none failed and none is open."""
     if any(check.outcome is Outcome.PASSED and check.claimed for check in checks):
         known = entry.known_failure
@@ -316,7 +316,9 @@ def _settled(entry: PlannedRequirement, checks: Sequence[Check]) -> _Told:
     lacking = next((check for check in checks if check.outcome is Outcome.NOT_APPLICABLE), None)
     if lacking is not None:
         return Verdict.NOT_APPLICABLE, lacking.reason, lacking.detail
-    return Verdict.NOT_TESTED, entry.reason or Reason.NOT_REACHED, entry.detail or "its tests did not look at it"
+    why = next((ends[test].detail for test in entry.tests if test in ends and ends[test].detail), None)
+    detail = entry.detail or f"its tests did not look at it{f': {why}' if why else ''}"
+    return Verdict.NOT_TESTED, entry.reason or Reason.NOT_REACHED, detail
 
 
 def _unfinished(end: TestEnd | None, test: str) -> _Told | None:
