@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.suite.arrange.approval_rules import given_owed
 from conformance.suite.arrange.reviews import (
     approvers_named,
     approvers_of,
@@ -118,6 +119,7 @@ def test_an_object_in_place_of_usernames_gives_a_new_rule_no_approver(
 ) -> None:
     with verifies("merge-request-approvals.rules.create.usernames-are-a-list"):
         control = created(maintainer, merge_request_rules, usernames=[username(approver)])
+        given_owed(maintainer, any(approvers_named(control)), "usernames, which came with 15.8")
         given(any(approvers_named(control)), "usernames as a list name nobody either")
         answer = send_new(maintainer, merge_request_rules, {"usernames": {"username": username(approver)}})
         must_name_nobody(maintainer, merge_request_rules, answer)
