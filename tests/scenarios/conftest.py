@@ -61,7 +61,7 @@ def spare_project_rules(maintainer: Caller, fuzz_project: Fixture) -> Iterator[P
 
 @pytest.fixture
 def group_rules(owner: Caller, group: Fixture) -> Path:
-    """The rules of the group, of a target that says it has such."""
+    """The rules of the group, or of that of the run in its place, of a target that says it has such."""
     given_declared(owner, "group_approval_rules")
     return group_rules_path(own_group(group))
 
@@ -88,7 +88,7 @@ def admin_of_spare_group(owner: Caller, fuzz_group: Fixture) -> Caller:
 
 @pytest.fixture
 def spare_group_rules(admin_of_spare_group: Caller, fuzz_group: Fixture) -> Path:
-    """The rules of the group that is set aside, one of which the suite made."""
+    """The rules of the group that is set aside, or of that of the run in its place; one of them the suite made."""
     path = group_rules_path(own_group(fuzz_group))
     own_rule(admin_of_spare_group, path)
     given(bool(admin_of_spare_group.list(path).entries), "the list does not show the rules of the group")

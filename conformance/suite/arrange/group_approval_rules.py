@@ -1,7 +1,8 @@
 """
 Approval rules of groups.
 
-No operation takes one away again: what is created stays, and what is changed is a rule that the suite itself has made.
+No operation takes one away again: what is created stays, as long as its group does, and what is changed is a rule that
+the suite itself has made. Where it may, a run makes groups for that, which a place has instead of those of the profile.
 """
 
 from __future__ import annotations
