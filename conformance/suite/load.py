@@ -24,15 +24,16 @@ _LONGEST_START = 10  # seconds until all threads are there
 let_pass: Callable[[float], None] = time.sleep
 
 
-def send_load(caller: Caller, path: str, body: Any, *, count: int = 1) -> list[Answer]:
+def send_load(caller: Caller, path: str, *bodies: Any, count: int = 1) -> list[Answer]:
     """
-    POST the same body `count` times, several at once, and return all answers.
+    POST these bodies in turn, `count` times in all, several at once, and return all answers.
 
     A 429 is an answer here like any other: nothing waits for the target to have time again.
     """
     current_run().require_allowed("POST", f"POST {path}")
 
-    def once(_: int) -> Answer:
+    def once(number: int) -> Answer:
+        body = bodies[number % len(bodies)]
         return Answer(current_run().client.send(caller.actor, "POST", path, json_body=body, patient=False))
 
     with current_run().threads(min(count, _AT_ONCE)) as pool:

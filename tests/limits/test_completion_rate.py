@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suite.arrange.code_completion import COMPLETIONS, completion
+from conformance.suite.arrange.code_completion import COMPLETIONS, FILE, completion
 from conformance.suite.expectations import given, must, verifies
 from conformance.suite.load import idle, send_load
 
@@ -29,8 +29,11 @@ def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: C
     given(developer.target_declares("code_completion"), "the target does not declare code_completion")
     idle(MINUTE + 1)
     started = time.monotonic()
-    first = send_load(developer, COMPLETIONS, completion(), count=SERVED_A_MINUTE)
-    more = send_load(developer, COMPLETIONS, completion(), count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
+    # It is the rate of a user, whatever is to be completed.
+    files = [{**FILE, "file_name": f"greeting_{number}.py"} for number in range(3)]
+    bodies = [completion(current_file=file) for file in files]
+    first = send_load(developer, COMPLETIONS, *bodies, count=SERVED_A_MINUTE)
+    more = send_load(developer, COMPLETIONS, *bodies, count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
     neighbour = send_load(maintainer, COMPLETIONS, completion())[0]
     seconds = time.monotonic() - started
     served = sum(answer.is_served for answer in [*first, *more])

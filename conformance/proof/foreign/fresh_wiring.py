@@ -19,19 +19,6 @@ _OLDER = "/projects/:id/services"
 # -- exports -----------------------------------------------------------------------------------------------------------
 
 
-@foreign("numbers that follow", "Group relations export: objects_count")
-def every_batch_counts_as_full(service: Service) -> None:
-    """objects_count of every batch is the size of a full one, also of the last."""
-
-    @instead(service.group_relations_export, "present")
-    def _(present: Any, export: Any) -> Any:
-        shown = present(export)
-        full = service.choices.export_batch_size
-        if "batches" in shown:
-            shown["batches"] = [{**batch, "objects_count": full} for batch in shown["batches"]]
-        return shown
-
-
 @foreign("value and its neighbour", "Group relations export: download, batch_number")
 def batch_zero_is_the_last(service: Service) -> None:
     """Batch 0 is the last one; there is no such batch."""
@@ -199,22 +186,6 @@ def an_integration_disabled_meanwhile_is_back(service: Service) -> None:
 
 
 # -- rows of the version table -----------------------------------------------------------------------------------------
-
-
-@foreign("version table", "Versioning: 17.7, the tree of a missing path")
-def missing_paths_of_a_named_ref_are_empty(service: Service) -> None:
-    """The tree of a missing path is an empty list when the call names a ref."""
-    from conformance.reference.errors import ApiError  # noqa: PLC0415
-    from conformance.reference.http import ok  # noqa: PLC0415
-
-    @handling(service, "GET /projects/:id/repository/tree")
-    def _(handler: Any, request: Any) -> Any:
-        try:
-            return handler(request)
-        except ApiError:
-            if request.parameters.given("ref"):
-                return ok([])
-            raise
 
 
 @foreign("callers", "Integrations: GET one")
