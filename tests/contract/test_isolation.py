@@ -189,8 +189,10 @@ def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundi
     try:
         with ExitStack() as stack:
             surroundings.make(f"reads of {area}", area, Place(run.profile))
-            reads = list(every_read(area, stack))
-            given(bool(reads), f"nothing of {area} can be read")
+            lacking: list[NotTested | Unmet] = []
+            reads = list(every_read(area, stack, lacking))
+            if not reads and lacking:
+                raise lacking[0]
             before = WorldSnapshot.taken()
             given(not before.is_empty, "nothing of the world can be read")
             compared = run.shown.compared.copy()
@@ -209,12 +211,16 @@ def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundi
         results.settle([stays])
 
 
-def every_read(area: str, stack: ExitStack) -> Iterator[Arranged]:
-    """Yield every call of an area that only reads, made right, as far as the target has it and the profile allows."""
+def every_read(area: str, stack: ExitStack, lacking: list[NotTested | Unmet]) -> Iterator[Arranged]:
+    """Yield every call of an area that only reads, made right; add what keeps others from being called to `lacking`."""
     for operation in current_run().validator.operations:
         if operation.area == area and takes_part(operation) and (operation.is_read or operation.id in ASKING):
-            with suppress(NotTested, Unmet):
-                yield stack.enter_context(arranged(operation))
+            try:
+                prepared = stack.enter_context(arranged(operation))
+            except (NotTested, Unmet) as error:
+                lacking.append(error)
+            else:
+                yield prepared
 
 
 def readers(operation: Operation) -> list[Caller]:
