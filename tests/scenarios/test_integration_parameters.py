@@ -317,6 +317,29 @@ def test_certificates_are_checked_unless_told_otherwise(
         must_default(maintainer, path, integration, "enable_ssl_verification", wanted=True)
 
 
+def test_no_two_integrations_go_on_checking_certificates_when_told_not_to(
+    maintainer: Caller,
+    path: Path,
+    known: list[Fixture],
+) -> None:
+    """The text allows one of them to; which one it is, it does not say."""
+    name = "enable_ssl_verification"
+    told: list[str] = []
+    checking = []
+    for integration in [one for one in known if has(one, name)][:3]:
+        slug = slug_of(integration)
+        with borrowed(maintainer, path, integration):
+            if set_up(maintainer, path, integration, **{name: False}).is_served:
+                told.append(slug)
+                found = {str(value).lower() for value in shown(maintainer, path, slug, name)}
+                checking += [slug] if found == {"true"} else []
+    if len(told) < 2:
+        current_test().results.settle(current_test().declared)
+        return
+    with verifies("integrations.parameters.enable-ssl-verification.boolean"):
+        must(len(checking) < 2, f"{name} = false of all but one of {told}", f"true of {checking}")
+
+
 def must_default(caller: Caller, path: Path, integration: Fixture, name: str, *, wanted: str | bool) -> None:
     """Expect that a parameter that was not sent shows its default, or nothing until somebody sets it."""
     slug = slug_of(integration)
