@@ -37,7 +37,7 @@ def test_the_chat_app_integration_is_not_set_up_by_a_call(
     given_unlisted(maintainer, path, chat_app_integration)
     older = [project_path(project) / OLDER_NAME] if has_both_names(maintainer, project) else []
     for where in dict.fromkeys((path, *older)):
-        created = set_up(maintainer, where, chat_app_integration)
+        created = maintainer.follow(set_up(maintainer, where, chat_app_integration))
         listed = maintainer.whole_list(path).having(slug=slug)
         if created.is_served:
             maintainer.delete(path / slug)
