@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PACKED = gzip.compress(b'{"title":"bug"}\n')
-DOWNLOAD = "/groups/1/export_relations/download"
+DOWNLOAD = "/groups/2/export_relations/download"
 COMPLETIONS = "/code_suggestions/completions"
 
 Reply = tuple[int, dict[str, str], bytes]

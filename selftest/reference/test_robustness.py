@@ -118,19 +118,19 @@ DRAW = settings(
 RULE = {"name": "drawn", "approvals_required": 1, "user_ids": [6], "group_ids": [8]}
 FURNITURE: dict[str, tuple[str, str, dict[str, object]]] = {
     "approval_rule_id": ("POST", "projects/1/approval_rules", RULE),
-    "approval_rule_id of group": ("POST", "groups/1/approval_rules", RULE),
+    "approval_rule_id of group": ("POST", "groups/2/approval_rules", RULE),
     "approval_rule_id of merge request": ("POST", "projects/1/merge_requests/1/approval_rules", RULE),
     "note_id": ("POST", "projects/1/merge_requests/1/notes", {"body": "x", "confidential": True}),
     "token_id": ("POST", "projects/1/access_tokens", {"name": "x", "scopes": ["api"], "access_level": 30}),
-    "token_id of group": ("POST", "groups/1/access_tokens", {"name": "x", "scopes": ["api"], "access_level": 30}),
+    "token_id of group": ("POST", "groups/2/access_tokens", {"name": "x", "scopes": ["api"], "access_level": 30}),
     "user_id": ("POST", "projects/1/members", {"user_id": 9, "access_level": 20}),
     "branch": ("POST", "projects/1/repository/branches", {"branch": "free", "ref": "main"}),
     "target_project_id": ("POST", "projects/1/job_token_scope/allowlist", {"target_project_id": 8}),
     "target_group_id": ("POST", "projects/1/job_token_scope/groups_allowlist", {"target_group_id": 12}),
     "slug": ("PUT", "projects/1/services/slack", {"webhook": "https://example.com/x"}),
-    "export": ("POST", "groups/1/export_relations", {}),
-    "export of group": ("POST", "groups/5/export_relations", {"batched": True}),
-    "member_role_id": ("POST", "groups/1/member_roles", {"base_access_level": 20}),
+    "export": ("POST", "groups/2/export_relations", {}),
+    "export of group": ("POST", "groups/6/export_relations", {"batched": True}),
+    "member_role_id": ("POST", "groups/2/member_roles", {"base_access_level": 20}),
 }
 
 
@@ -354,7 +354,7 @@ def test_everything_can_still_be_read_after_anything_was_deleted(wire: Callable[
     token = {"private-token": service.world.actors["admin"].token, "host": "example.com"}
     reads = [route for route in service.routes if route.method == "GET"]
     deletions = [
-        f"groups/1/members/{service.world.actors['maintainer'].id}",
+        f"groups/2/members/{service.world.actors['maintainer'].id}",
         *(f"users/{service.world.actors[name].id}" for name in ("approver", "author", "owner")),
         *(f"groups/{service.world.one(name).id}" for name in ("approver_group", "hidden_group", "sibling_group")),
         *(f"projects/{target.id}" for target in service.world.many("allowlist_projects")),
@@ -407,7 +407,7 @@ def test_what_the_presenter_remembers_never_hides_a_change(wire: Callable[[str],
 
     service.identities.projects[1] = renamed = replace(project, name="Renamed")
     assert service.present.limited_project(renamed)["name"] == "Renamed"
-    service.identities.groups[1] = replace(service.identities.groups[1], name="Moved")
+    service.identities.groups[2] = replace(service.identities.groups[2], name="Moved")
     assert service.present.limited_project(renamed)["name_with_namespace"] != shown["name_with_namespace"]
 
     setattr(service.present, "timestamp", lambda _: "never")  # noqa: B010 - as a fault does it, whatever the types say
