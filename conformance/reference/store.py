@@ -33,8 +33,8 @@ class Snapshot:
     sequences: dict[str, int]
 
 
-#: How much later than the others some sequences begin: a project has not the id of the group that it lies in, and a merge
-#: request has not its iid as id. Who takes one for the other is found out, for the number is often that of something else.
+#: How much later than the others some sequences begin: a project has not the id of its group, and a merge request not
+#: its iid as id. Who takes one for the other is found out, for the number is often that of something else.
 _LATER = {"namespaces": 1, "merge_requests": 100, "approval_rules": 7}
 
 

@@ -101,7 +101,8 @@ class Precautions:
         """
         Write down from now on what the calls of a run change in a world.
 
-        Where its plan has tests that make what nothing takes away, it first gets groups for that, which go in the end.
+        Where its plan has tests that make what nothing takes away, it gets groups for that before the first test, which
+        go in the end. Not now: a worker may be up before the run has marked its worlds and begun the ledgers.
         """
         self._client = Client(run.profile.client_settings(1, run=self.told["run"]), beside=True)
         self._client.test = "ledger"
@@ -111,7 +112,6 @@ class Precautions:
         if plan is not None and any(plan.tests[name].areas & NEEDING for name in plan.selected):
             calls = Calls(by_http(self._client), Made(), _PATIENCE_SECONDS)
             own = OwnGroups(run.profile, calls, self.told["run"], self._ledger.makes_group)
-            run.include(own.profile())
             run.before_tests = partial(_see_to, own, run)
 
     def _file(self, world: int) -> Path:
@@ -136,9 +136,9 @@ class Precautions:
 
 
 def _see_to(own: OwnGroups, run: Run) -> None:
-    """Let a run have groups of its own also after a target has lost them, as one does that begins anew."""
+    """Let a run have groups of its own, also after a target has lost them, as one does that begins anew."""
     retries = run.client.retries
-    if own.are_lost(retries.counts.total() + retries.unanswered.total()):
+    if not own.were_tried or own.are_lost(retries.counts.total() + retries.unanswered.total()):
         run.include(own.profile())
 
 

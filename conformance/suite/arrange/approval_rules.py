@@ -60,11 +60,9 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
     an administrator of the group, and is owed the rest.
     Specification: Authentication (group approval rules are for group administrators).
     """
+    run = current_run()
     # Where this leaves a rule, and the run has a group of its own, it is tried there: roles are the same in both.
-    run, rules = (
-        current_run(),
-        group_rules_path(next(iter(current_run().profile.fixtures.get("rules_group", (group,))))),
-    )
+    rules = group_rules_path(next(iter(run.profile.fixtures.get("rules_group", (group,)))))
     if "admin" not in run.profile.actors or is_listed(owner, rules):
         return owner
     admin = Caller(run, run.profile.actors["admin"])

@@ -71,6 +71,11 @@ class OwnGroups:
     _times: int = 0
     _trouble: int = 0
 
+    @property
+    def were_tried(self) -> bool:
+        """Whether it was tried to make them."""
+        return self._times > 0
+
     def profile(self) -> Profile:
         """Make them, and return the profile with them; as it was on a target that is not disposable, or has none."""
         self._times += 1
