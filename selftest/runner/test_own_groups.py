@@ -193,15 +193,17 @@ def target(tmp_path: Path, worlds: int = 1) -> Iterator[tuple[Service, list[Prof
         yield service, [profile.in_world(number) for number in range(worlds)]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("workers", "selected"), [(1, ("--area", "group-approval-rules")), (2, _CREATION)], ids=["all tests", "two workers"]
+)
 def test_a_run_leaves_every_rule_of_groups_as_it_was(
-    conformance: Callable[..., Any], tmp_path: Path, workers: int
+    conformance: Callable[..., Any], tmp_path: Path, workers: int, selected: tuple[str, ...]
 ) -> None:
     with target(tmp_path, workers) as (service, worlds):
         made: list[int] = []
         service.transformers.append(lambda route, request, response: noted(route, request, response, made))
         before, groups = [everything_read(world) for world in worlds], set(service.identities.groups)
-        outcome = conformance("run", *_OPTIONS, *_CREATION, "--workers", str(workers))
+        outcome = conformance("run", *_OPTIONS, *selected, "--workers", str(workers))
         assert outcome.code == ExitCode.CONFORMANT, outcome.text
         assert "left on the target" not in outcome.out
         assert made

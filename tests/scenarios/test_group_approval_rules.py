@@ -23,6 +23,7 @@ from conformance.suite.arrange.approval_rules import (
     must_stay,
     numbers,
     others_of,
+    own_group,
     own_rule,
     page_length,
     pages_of,
@@ -347,7 +348,7 @@ def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: F
     rule: Rule | None = None
     with suppress(Unmet):
         given(inner is not None and inner.id != group.id, "the profile names no group inside another one")
-        rules = group_rules_path(inner or group)
+        rules = group_rules_path(own_group(inner or group))
         admin = administrator_of(owner, inner or group)
         rule = own_rule(admin, rules)
     if rule is None:
