@@ -51,10 +51,11 @@ class Kind:
         return f"{self.area}.same-everywhere"
 
 
+#: Not `overridden`, of which no more than the type is said (G11).
 _RULE = (
-    "name", "approvals_required", "rule_type", "users[].id", "protected_branches[].id",
-    "applies_to_all_protected_branches", "overridden",
-)  # fmt: skip
+    *("name", "approvals_required", "rule_type", "users[].id"),
+    *("protected_branches[].id", "applies_to_all_protected_branches"),
+)
 #: A group may be hidden from one caller and not from another.
 _GROUPS = ("groups[].id", "contains_hidden_groups")
 KINDS = (
@@ -173,9 +174,12 @@ class ShownRecords:
     def _contradictions(self, kind: Kind, exchange: Exchange) -> Iterator[Contradiction]:
         spot = self._spots.called(exchange.call.path)
         caller = exchange.call.actor.name if exchange.call.actor else ""
-        for record in _records(exchange.body) if spot else ():
+        records = _records(exchange.body) if spot else []
+        # A list may hold rules of what lies around, too (F10), which may have numbers of their own.
+        times = Counter(name for record in records if isinstance(name := record.get(kind.by or ""), int | str))
+        for record in records:
             name = record.get(kind.by) if kind.by else None
-            if kind.by is not None and not isinstance(name, int | str):
+            if kind.by is not None and (not isinstance(name, int | str) or times[name] > 1):
                 continue
             shown = _Shown(_said(kind, record), caller, exchange)
             known = self._known.setdefault((kind.operations, spot, name), [])
