@@ -144,7 +144,7 @@ def content(answer: Answer) -> Any:
             return json.loads(text)
         except ValueError:
             return [json.loads(line) for line in text.splitlines() if line]
-    except (ValueError, OSError, EOFError):
+    except (ValueError, RecursionError, OSError, EOFError):
         return None
 
 

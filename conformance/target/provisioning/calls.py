@@ -27,7 +27,7 @@ _MOST_PAGES = 500
 _AGAIN = 4
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 #: How long a name is tried that is refused although nothing is shown to have it.
-_FOR_A_NAME = 2.0
+_FOR_A_NAME = 5.0
 #: What a target answers for a moment only: a repository or a path that is not ready yet, or no longer.
 MOMENTARY = frozenset({None, 400, 404, 409, 422})
 #: What says that a name is taken, perhaps for a moment only, by something that is just going.
