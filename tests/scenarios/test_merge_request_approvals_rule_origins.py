@@ -23,7 +23,18 @@ from conformance.suite.arrange.reviews import (
     under_review,
     user_id,
 )
-from conformance.suite.expectations import Caller, Path, given, must, observe, project_path, unchanged, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    given,
+    must,
+    observe,
+    parsed,
+    project_path,
+    unchanged,
+    verifies,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -198,9 +209,16 @@ def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
     rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     here = merge_request_path(project, merge_request)
     nowhere = project_path(project) / "merge_requests" / UNUSED_ID
+    by_id = whole_number(status_of(maintainer, here).get("id"))
     with verifies("merge-request-approvals.unknown-merge-request.reading", go_on=True):
         for below in ("approvals", "approval_state", "approval_rules", f"approval_rules/{rule['id']}"):
             maintainer.get(nowhere / below).must_be_refused(beside=maintainer.get(here / below))
+        if by_id is not None:
+            answer = maintainer.get(project_path(project) / "merge_requests" / by_id / "approvals").must_not_break()
+            # Served it may be as well: another merge request may have this number as its iid.
+            found = parsed(answer.exchange.body) if answer.is_served else None
+            is_it = isinstance(found, dict) and found.get("id") == by_id and found.get("iid") != by_id
+            must(not is_it, f"no merge request by its id, {by_id}", f"iid = {merge_request['iid']}", answer.exchange)
     values: Rule = {"approvals_required": 21, "user_ids": [user_id(approver)], "group_ids": []}
     new, change = {**values, "name": fresh_name()}, {**values, "name": fresh_name()}
     with verifies("merge-request-approvals.unknown-merge-request.changing-rules"):
