@@ -120,6 +120,7 @@ class Run:
         self.profile = self._own = profile
         self.elsewhere = Elsewhere(stand_ins(profile))
         self.ownership.include(profile)
+        self.shown = ShownRecords(profile, self.validator)
 
     def take(self, profile: Profile | None) -> None:
         """Hand out the actors and fixtures of a profile from now on; with None those of the run itself."""

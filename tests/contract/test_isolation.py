@@ -12,7 +12,7 @@ from conformance.suite.arrange import Arranged, Place, arranged
 from conformance.suite.arrange.reviews import created
 from conformance.suite.arrange.surroundings import Surroundings
 from conformance.suite.context import NotTested, Unmet, Violation, current_run, current_test
-from conformance.suite.derived import caller_named, held_against, is_known, served_caller, takes_part
+from conformance.suite.derived import caller_named, held_against, is_known, served_caller, standing_in, takes_part
 from conformance.suite.expectations import Caller, Path, given, must, verifies
 from conformance.suite.world import (
     Difference,
@@ -197,10 +197,11 @@ def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundi
             given(not before.is_empty, "nothing of the world can be read")
             compared = run.shown.compared.copy()
             for prepared in reads:
-                for caller in readers(prepared.operation):
+                everybody = readers(prepared.operation)
+                for caller in everybody:
                     prepared.sent_by(caller)
                 if prepared.by_path is not None and prepared.operation.id not in ASKING:
-                    prepared.by_path.sent_by(served_caller(prepared.operation))
+                    prepared.by_path.sent_by(everybody[0])
             for thing, found in before.changes(lambda _, __: False):
                 with verifies(stays, go_on=True):
                     must_stay(thing, found, f"the reads of {area}")
@@ -224,7 +225,12 @@ def every_read(area: str, stack: ExitStack, lacking: list[NotTested | Unmet]) ->
 
 
 def readers(operation: Operation) -> list[Caller]:
-    """Return who reads: whoever must be served, and where it is not about completions, some others."""
+    """
+    Return who reads: whoever must be served, or an administrator where only these are, and some others.
+
+    Nobody else reads what is about completions.
+    """
     others = () if operation.id in ASKING else READERS
     known = [name for name in others if is_known(name) and name not in operation.served]
-    return [served_caller(operation), *(caller_named(name) for name in known)]
+    first = standing_in(operation, next(filter(is_known, operation.served), next(iter(operation.served))))
+    return [first, *(caller_named(name) for name in known)]
