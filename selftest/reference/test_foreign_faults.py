@@ -19,6 +19,7 @@ from conformance.reference.server import ask
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
 from selftest.reference.crossing_chapters import crossings
+from selftest.reference.fresh_places_chapters import slips_of_places
 from selftest.reference.tired_chapters import slips
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Story:
         self._tokens()
         crossings(self)
         slips(self)
+        slips_of_places(self)
         self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):
@@ -264,12 +266,8 @@ class Story:
         alone = self.call("maintainer", "POST", f"{self._place('empty_project')}/approval_rules", self._rule("One", 1))
         self.call("maintainer", "DELETE", f"{self._place('empty_project')}/approval_rules/{alone['id']}")
         self.call("maintainer", "GET", f"{self._place('empty_project')}/approval_rules")
-        self.call(
-            "owner",
-            "POST",
-            f"{project}/approvals",
-            {"approvals_before_merge": 2, "merge_requests_author_approval": True},
-        )
+        older_settings = {"approvals_before_merge": 2, "merge_requests_author_approval": True}
+        self.call("owner", "POST", f"{project}/approvals", older_settings)
         self.call("owner", "GET", f"{project}/approvals")
 
     def _approvals(self) -> None:
@@ -403,7 +401,7 @@ class Story:
                     self.call("owner", "GET", f"{group}/download?relation={relation}{batch}")
 
     def until_finished(self, path: str) -> None:
-        while not all(one["status"] == 1 for one in self.read(path)):
+        while any(one["status"] == 0 for one in self.read(path)):
             pass
 
     def _completions(self) -> None:
