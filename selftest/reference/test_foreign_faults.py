@@ -19,6 +19,7 @@ from conformance.reference.server import ask
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
 from selftest.reference.crossing_chapters import crossings
+from selftest.reference.fresh_chapters import more_slips
 from selftest.reference.fresh_places_chapters import slips_of_places
 from selftest.reference.tired_chapters import slips
 
@@ -118,6 +119,7 @@ class Story:
         self._tokens()
         crossings(self)
         slips(self)
+        more_slips(self)
         slips_of_places(self)
         self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
