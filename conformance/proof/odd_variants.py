@@ -359,6 +359,7 @@ VARIANTS = (
         "Ids are larger than a double holds.",
         replace(_PLAIN, first_id=900_000_000_000_000_000),
         basis="L3",
+        alone="written with a point, as another one does, such a number is another number",
     ),
     Variant(
         "addresses-of-ipv6",
