@@ -20,6 +20,7 @@ from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
 from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings
+from conformance.results.text import plural
 from conformance.target.profile import base_url_from, load_profile
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
@@ -234,6 +235,6 @@ def _say_what_is_left(left: Sequence[ByHand], refused: dict[str, str]) -> None:
     if left:
         click.echo("\nNo call makes these. Make them by hand where the service has them, and add them to the profile:")
     for each in left:
-        click.echo(f"  {each.title} (unlocks {each.unlocks} requirement{'s' * (each.unlocks != 1)})")
+        click.echo(f"  {each.title} (unlocks {plural(each.unlocks, 'requirement')})")
         click.echo(f"      {each.how}" + (f" Feature: {each.feature}." if each.feature else ""))
     sys.stdout.flush()

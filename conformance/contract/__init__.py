@@ -14,6 +14,7 @@ from conformance.contract.folders import CONTRACT_FOLDER
 from conformance.contract.open_places import OpenPlace, load_open_places
 from conformance.contract.operations import DocumentedResponse, Operation, Parameter, read_operations
 from conformance.contract.published import for_drawing, published
+from conformance.contract.records import Record, load_records
 from conformance.contract.requirements import Kind, Level, Requirement, load_requirements
 from conformance.contract.restoring import Restored, Restoring, load_restoring
 from conformance.contract.side_effects import SideEffects, load_side_effects
@@ -60,6 +61,8 @@ class Contract:
     """What a call may change beside the thing that it is about."""
     restoring: Restoring
     """How what a run changed is put back."""
+    records: tuple[Record, ...]
+    """What all answers that show one record must say alike."""
     digest: str
     """SHA-256 over the contract's files: two runs with the same digest judged by the same text."""
     _views: dict[Version | None, Json] = field(default_factory=dict, repr=False, compare=False)
@@ -124,6 +127,7 @@ def _load(folder: Path) -> Contract:
         open_places=load_open_places(folder / "open-places.yaml"),
         side_effects=load_side_effects(folder / "side-effects.yaml"),
         restoring=load_restoring(folder / "restoring.yaml"),
+        records=load_records(folder / "records.yaml"),
         digest=_digest(folder),
     )
 

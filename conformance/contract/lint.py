@@ -50,6 +50,7 @@ def problems(contract: Contract) -> Iterator[str]:
     yield from _open_place_problems(contract)
     yield from _side_effect_problems(contract)
     yield from _restoring_problems(contract)
+    yield from _record_problems(contract)
     for text in TABLE:
         version = Version.parse(text)
         yield from _openapi_problems(contract, text)
@@ -166,6 +167,18 @@ def _restoring_problems(contract: Contract) -> Iterator[str]:
     named = {name for restored in contract.restoring.parts for name in restored.operations}
     for name in sorted((named | contract.restoring.stays.keys()) - known):
         yield f"restoring.yaml names operation {name}, which does not exist"
+
+
+def _record_problems(contract: Contract) -> Iterator[str]:
+    areas = {operation.id: operation.area for operation in contract.operations(None)}
+    for record in contract.records:
+        if record.requirement not in contract.requirements:
+            yield f"records.yaml names requirement {record.requirement}, which does not exist"
+        for name in record.operations:
+            if areas.get(name) != record.requirement.partition(".")[0]:
+                yield f"records.yaml names operation {name}, which does not exist in the area of {record.requirement}"
+        for place in record.unless.keys() - record.says:
+            yield f"records.yaml says when {place} means nothing, which {record.requirement} does not say"
 
 
 def _places(contract: Contract) -> set[str]:

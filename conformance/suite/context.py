@@ -101,7 +101,7 @@ class Run:
         """How long the target took to answer."""
         self.client.on_exchange(self.latencies.see)
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
-        self.shown = ShownRecords(profile, self.validator)
+        self.shown = ShownRecords(profile, self.validator, contract.records)
         """What the running test was shown of each record."""
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
@@ -120,7 +120,7 @@ class Run:
         self.profile = self._own = profile
         self.elsewhere = Elsewhere(stand_ins(profile))
         self.ownership.include(profile)
-        self.shown = ShownRecords(profile, self.validator)
+        self.shown = ShownRecords(profile, self.validator, self.contract.records)
 
     def take(self, profile: Profile | None) -> None:
         """Hand out the actors and fixtures of a profile from now on; with None those of the run itself."""

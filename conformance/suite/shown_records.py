@@ -15,116 +15,12 @@ from typing import TYPE_CHECKING, Any
 from conformance.target.spots import Spots, ordered, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from conformance.contract.records import Record
     from conformance.http.exchange import Exchange
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
-
-_SETTINGS = (
-    "allow_author_approval",
-    "allow_committer_approval",
-    "allow_overrides_to_approver_list_per_merge_request",
-    "require_password_to_approve",
-    "require_reauthentication_to_approve",
-    "retain_approvals_on_push",
-    "selective_code_owner_removals",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of record: the operations that answer with it, and what of it must be the same in all their answers."""
-
-    area: str
-    operations: tuple[str, ...]
-    says: tuple[str, ...]
-    """Places as `value_at` has them. Times and what counts by itself are none of them."""
-    by: str | None = None
-    """What tells the entries of a list apart; None for a record of which a project, group or merge request has one."""
-    to_each: tuple[str, ...] = ()
-    """What of it may be another for another caller."""
-
-    @property
-    def requirement(self) -> str:
-        """The requirement that records of this kind say the same everywhere."""
-        return f"{self.area}.same-everywhere"
-
-
-#: Not `overridden`, of which no more than the type is said (G11).
-_RULE = (
-    *("name", "approvals_required", "rule_type", "users[].id"),
-    *("protected_branches[].id", "applies_to_all_protected_branches"),
-)
-#: A group may be hidden from one caller and not from another.
-_GROUPS = ("groups[].id", "contains_hidden_groups")
-KINDS = (
-    Kind("job-token-scope", ("getJobTokenScope",), ("inbound_enabled", "outbound_enabled")),
-    Kind(
-        "project-approval-rules",
-        (
-            "listProjectApprovalRules",
-            "getProjectApprovalRule",
-            "createProjectApprovalRule",
-            "updateProjectApprovalRule",
-        ),
-        _RULE,
-        "id",
-        _GROUPS,
-    ),
-    Kind(
-        "group-approval-rules",
-        ("listGroupApprovalRules", "createGroupApprovalRule", "updateGroupApprovalRule"),
-        _RULE,
-        "id",
-        _GROUPS,
-    ),
-    Kind(
-        "merge-request-approvals",
-        (
-            "listMergeRequestApprovalRules",
-            "getMergeRequestApprovalRule",
-            "createMergeRequestApprovalRule",
-            "updateMergeRequestApprovalRule",
-        ),
-        _RULE,
-        "id",
-        _GROUPS,
-    ),
-    Kind(
-        "merge-request-approvals",
-        ("getMergeRequestApprovals", "approveMergeRequest"),
-        # Approvals may go at any time, for reasons that no call gives (G15).
-        ("id", "iid", "title", "description", "state", "approvals_required"),
-    ),
-    Kind("merge-request-approvals", ("getMergeRequestApprovalState",), ("approval_rules_overwritten", "rules[].id")),
-    Kind(
-        "project-approval-configuration",
-        ("getProjectApprovalConfiguration", "updateProjectApprovalConfiguration"),
-        (
-            "disable_overriding_approvers_per_merge_request",
-            "merge_requests_author_approval",
-            "merge_requests_disable_committers_approval",
-            "require_password_to_approve",
-            "reset_approvals_on_push",
-            "selective_code_owner_removals",
-        ),
-    ),
-    *(
-        Kind("approval-settings", operations, tuple(f"{name}.value" for name in _SETTINGS))
-        for operations in (
-            ("getGroupApprovalSettings", "updateGroupApprovalSettings"),
-            ("getProjectApprovalSettings",),
-        )
-    ),
-    Kind(
-        "integrations",
-        ("listIntegrations", "listServices"),
-        ("id", "title", "active", "push_events", "issues_events", "merge_requests_events", "note_events"),
-        "slug",
-    ),
-)
-_KIND_OF: Mapping[str, Kind] = {operation: kind for kind in KINDS for operation in kind.operations}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +43,9 @@ class _Shown:
 class ShownRecords:
     """What the answers since the last write have said of each record. For one thread."""
 
-    def __init__(self, profile: Profile, validator: ResponseValidator) -> None:
+    def __init__(self, profile: Profile, validator: ResponseValidator, records: Iterable[Record]) -> None:
         """Begin with none; nothing is held against a target that takes time to show what was written."""
+        self._kinds = {operation: record for record in records for operation in record.operations}
         self._spots = Spots(profile)
         self._validator = validator
         self._keeps = not profile.limits.settle_seconds
@@ -168,11 +65,11 @@ class ShownRecords:
             self._age = age
         call = exchange.call
         operation = self._validator.operation_of(call.method, call.path) if self._keeps else None
-        if operation is None or operation.id not in _KIND_OF or not exchange.is_success or exchange.problem:
+        if operation is None or operation.id not in self._kinds or not exchange.is_success or exchange.problem:
             return []
-        return list(self._contradictions(_KIND_OF[operation.id], exchange))
+        return list(self._contradictions(self._kinds[operation.id], exchange))
 
-    def _contradictions(self, kind: Kind, exchange: Exchange) -> Iterator[Contradiction]:
+    def _contradictions(self, kind: Record, exchange: Exchange) -> Iterator[Contradiction]:
         spot = self._spots.called(exchange.call.path)
         caller = exchange.call.actor.name if exchange.call.actor else ""
         records = _records(exchange.body) if spot else []
@@ -191,7 +88,7 @@ class ShownRecords:
                 yield Contradiction(kind.requirement, *found, (known[0].exchange, exchange))
 
 
-def _difference(kind: Kind, before: _Shown, now: _Shown) -> tuple[str, str] | None:
+def _difference(kind: Record, before: _Shown, now: _Shown) -> tuple[str, str] | None:
     """Return what two answers say differently of a record, as it was and as it is; None where they agree."""
     same_caller = before.caller == now.caller
     names = [
@@ -209,9 +106,10 @@ def _listed(says: Mapping[str, Any], names: list[str]) -> str:
     return ", ".join(f"{name} = {json.dumps(says[name])}" for name in names)
 
 
-def _said(kind: Kind, record: dict[str, Any]) -> dict[str, Any]:
+def _said(kind: Record, record: dict[str, Any]) -> dict[str, Any]:
     """Return what a record says of what must be the same; what it does not have is not compared."""
-    places = (*kind.says, *kind.to_each)
+    silent = {place for place, flag in kind.unless.items() if record.get(flag) is True}
+    places = [place for place in (*kind.says, *kind.to_each) if place not in silent]
     return {
         place: _comparable(value_at(record, place)) for place in places if place.split("[")[0].split(".")[0] in record
     }

@@ -13,7 +13,7 @@ from conformance.contract.versions import holds
 from conformance.contract.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +127,17 @@ def _schema_of_field(entry: Field) -> dict[str, Any]:
     limits |= {"items": {"type": "string"}} if kinds == ["array"] else {}
     limits |= {"minimum": 1} if kinds == ["integer"] else {}
     return {"type": kinds if len(kinds) > 1 else kinds[0], "description": entry.what, **limits}
+
+
+# -- groups that a run makes for itself --------------------------------------------------------------------------------
+
+#: The area of the operations that leave something for good.
+LEAVING = "group-approval-rules"
+#: By fixture of the profile, the group of the run that takes its place in that area.
+_OWN = {"group": "rules_group", "subgroup": "inner_rules_group", "fuzz_group": "spare_rules_group"}
+
+
+def in_place_of(fixture: str, area: str, known: Container[str]) -> str:
+    """Return the name of the fixture that calls of an area go to: the run's own group, if that is among those known."""
+    own = _OWN.get(fixture, "") if area == LEAVING else ""
+    return own if own in known else fixture

@@ -24,7 +24,6 @@ from conformance.runner.options import Options
 from conformance.runner.session import Session
 from conformance.suite.context import Run, Unmet, Violation, testing
 from conformance.suite.expectations import Caller, verifies
-from conformance.target.marker import Marker
 from conformance.target.profile import Actor, profile_from
 from selftest.conftest import SHORT_RETRIES
 from selftest.proof.hostile import (
@@ -175,16 +174,6 @@ def test_an_answer_without_bounds_is_held_in_bounds(name: str) -> None:
             tracemalloc.stop()
     assert exchange.problem
     assert peak < 16 * MEGABYTE, f"{peak / MEGABYTE:.0f} MB"
-
-
-@pytest.mark.parametrize("name", ["JSON nested a hundred thousand deep", "noise", "a decompression bomb"])
-def test_where_marks_cannot_be_read_a_run_is_marked_in_a_file(name: str) -> None:
-    with serving({**BROKEN, **WRONG}[name]) as server:
-        mark = Marker(profile_of(server.base_url), "first")
-        assert mark.claim() is None
-        with pytest.raises(TargetError, match="Another run uses project 1 of this target: run first"):
-            Marker(profile_of(server.base_url), "second").claim()
-        mark.release()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from conformance.contract import Contract
-from conformance.errors import ExitCode, UsageError
+from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
 from conformance.http.transport import NotSentError
 from conformance.reference import EmbeddedServer
@@ -25,20 +25,21 @@ from conformance.runner.precautions import Precautions
 from conformance.suite.arrange import Arranged, arranged, has_request_example
 from conformance.suite.context import Run
 from conformance.suite.expectations import Caller
-from conformance.target import load_profile
+from conformance.target import Fixture, Profile, load_profile
 from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.ledger import Content, begun
 from conformance.target.marker import KEY, Marker
+from conformance.target.profile import Actor
 from conformance.target.spots import Spot, Spots
 from selftest.cli.test_bad_input import started, wait_for_checks
 from selftest.conftest import VERSION, in_a_test
+from selftest.proof.hostile import BROKEN, WRONG, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.reference import Service
     from conformance.reference.routing import Route
-    from conformance.target import Profile
 
 FEW = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
 LISTS = ("--area", "job-token-scope")
@@ -287,6 +288,23 @@ def test_the_mark_of_a_run_that_is_no_more_is_taken_over(
     assert outcome.code == ExitCode.CONFORMANT, outcome.text
     assert "A run that has ended left its mark on project 1: run old" in noticed(tmp_path / "out")
     assert marks_on(profile) == []
+
+
+@pytest.mark.parametrize("name", ["JSON nested a hundred thousand deep", "noise", "a decompression bomb"])
+def test_where_marks_cannot_be_read_a_run_is_marked_in_a_file(name: str) -> None:
+    with serving({**BROKEN, **WRONG}[name]) as server:
+        target = Profile(
+            server.base_url,
+            None,
+            "",
+            {"maintainer": Actor("maintainer", "secret")},
+            {"project": (Fixture("project", {"id": 1}, "test"),)},
+        )
+        mark = Marker(target, "first")
+        assert mark.claim() is None
+        with pytest.raises(TargetError, match="Another run uses project 1 of this target: run first"):
+            Marker(target, "second").claim()
+        mark.release()
 
 
 def variables(profile: Profile) -> str:

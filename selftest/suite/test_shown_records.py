@@ -10,7 +10,7 @@ import pytest
 from conformance.contract import Contract
 from conformance.http.exchange import Call, Exchange
 from conformance.schema.response_validator import ResponseValidator
-from conformance.suite.shown_records import KINDS, ShownRecords
+from conformance.suite.shown_records import ShownRecords
 from conformance.target import Actor, Fixture, Profile
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ RULE = {"id": 7, "name": "Two", "users": [{"id": 1}, {"id": 2}], "groups": [{"id
 def send() -> Callable[..., list[str]]:
     """Take answers, and return what each says otherwise than one before it."""
     project = Fixture("project", {"id": 1, "path": "a/b"})
-    known = ShownRecords(Profile("http://127.0.0.1:1", None, "", {}, {"project": (project,)}), VALIDATOR)
+    known = ShownRecords(
+        Profile("http://127.0.0.1:1", None, "", {}, {"project": (project,)}), VALIDATOR, CONTRACT.records
+    )
 
     def sent(method: str, path: str, shown: Any, *, actor: Actor = OWNER, age: int = 0, status: int = 200) -> list[str]:
         exchange = Exchange(Call(actor, method, path), status, {}, json.dumps(shown).encode(), 0)
@@ -67,7 +69,10 @@ def test_nothing_is_held_against_what_may_have_changed(send: Callable[..., list[
     assert send("GET", f"{RULES}/7", {"message": "not found"}, age=1, status=404) == []
 
 
-def test_every_kind_has_its_operations_and_its_requirement() -> None:
-    known = {operation.id for operation in VALIDATOR.operations}
-    assert {operation for kind in KINDS for operation in kind.operations} <= known
-    assert {kind.requirement for kind in KINDS} <= CONTRACT.requirements.keys()
+def test_branches_mean_nothing_where_a_rule_is_for_all_of_them(send: Callable[..., list[str]]) -> None:
+    rule = {**RULE, "applies_to_all_protected_branches": True, "protected_branches": [{"id": 5}]}
+    assert send("GET", f"{RULES}/7", rule) == []
+    assert send("GET", RULES, [{**rule, "protected_branches": []}]) == []
+    one = {**rule, "applies_to_all_protected_branches": False}
+    assert send("GET", f"{RULES}/7", one, age=1) == []
+    assert send("GET", RULES, [{**one, "protected_branches": []}], age=1)

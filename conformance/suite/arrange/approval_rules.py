@@ -13,7 +13,7 @@ from conformance.results.record import Reason
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, parsed, project_path
-from conformance.target.provisioning.own_groups import AREA, in_place_of
+from conformance.target.names import LEAVING, in_place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -48,7 +48,7 @@ def group_rules_path(group: Fixture) -> Path:
 def own_group(group: Fixture) -> Fixture:
     """Return the group that the run made for itself in the place of one of the profile; that one where it made none."""
     profile = current_run().profile
-    name = in_place_of(profile, group.name, AREA)
+    name = in_place_of(group.name, LEAVING, profile.fixtures)
     return group if name == group.name else profile.fixtures[name][0]
 
 

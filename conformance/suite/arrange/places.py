@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.results.record import Reason
 from conformance.suite.context import NotTested
 from conformance.target import ACTORS, Fixture
-from conformance.target.names import SET_ASIDE
-from conformance.target.provisioning.own_groups import in_place_of
+from conformance.target.names import SET_ASIDE, in_place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,7 +34,7 @@ class Place:
     def entries(self, name: str) -> tuple[Fixture, ...]:
         """Return all fixtures of a name; raise NotTested when the profile has none."""
         found = SET_ASIDE.get(name, name) if self.is_aside else name
-        found = in_place_of(self.profile, found, self.area)
+        found = in_place_of(found, self.area, self.profile.fixtures)
         missing = self.profile.missing((found,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)

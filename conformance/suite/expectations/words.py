@@ -67,6 +67,12 @@ def verifies(*requirements: str, go_on: bool = False, elsewhere: Collection[str]
             test.results.passed(requirement)
 
 
+def left_to_others(*requirements: str) -> None:
+    """Say that a test has nothing to look at here, and that others show the same: of requirements, or of all of its."""
+    results = current_test().results
+    results.settle(requirements or results.declared)
+
+
 def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violation, *, go_on: bool) -> None:
     """Fail requirements; raise Unmet where another version may be the cause, unless the test goes on."""
     excuses = [test.excused(requirement, violation) for requirement in requirements]

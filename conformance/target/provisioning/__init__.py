@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from conformance.errors import TargetError
 from conformance.target.provisioning.blueprint import Names
 from conformance.target.provisioning.calls import Way
-from conformance.target.provisioning.integrations import Kind, Trial, catalogue, fixtures_from
+from conformance.target.provisioning.inquiry import edition, token_endpoint
+from conformance.target.provisioning.integrations import Kind, Trial, catalogue, features_from, fixtures_from
 from conformance.target.provisioning.worlds import World
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ __all__ = ["PREFIX", "Order", "Provisioned", "Way", "provision"]
 
 #: What the names of all that is made begin with, unless the operator says otherwise.
 PREFIX = "conformance"
-_EDITIONS = {"True": "enterprise", "False": "community"}
-_NO_ENDPOINT = frozenset({None, 404, 405, 501})
 
 
 class Tell(Protocol):
@@ -92,7 +91,7 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     features: dict[str, bool] = {}
     stages += [
         ("integrations", _trying_integrations(calls, first, found)),
-        ("features", [lambda: features.update(_features(calls, first, found))]),
+        ("features", [lambda: features.update(_features(calls, first))]),
     ]
     done, total = 0, sum(len(steps) for _, steps in stages)
     with ThreadPoolExecutor(order.at_once) as pool:
@@ -100,23 +99,13 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
             for _ in _each(pool if order.at_once > 1 else None, steps):
                 done += 1
                 tell(stage, done, total)
-    integrations = fixtures_from(found)
-    features |= {name: False for name in _natures() if name not in integrations}
-    endpoint = f"{order.base_url}/oauth/token"
-    has_endpoint = calls.ask("", endpoint, {"grant_type": "password"}).status not in _NO_ENDPOINT
-    enterprise = calls.get(order.administrator, "/metadata").entry.get("enterprise")
     return Provisioned(
         worlds=worlds,
-        integrations=integrations,
-        features=features,
-        token_endpoint=endpoint if has_endpoint else None,
-        edition=_EDITIONS.get(str(enterprise), "unknown"),
+        integrations=fixtures_from(found),
+        features=features | features_from(found),
+        token_endpoint=token_endpoint(calls, order.base_url),
+        edition=edition(calls, order.administrator) or "unknown",
     )
-
-
-def _natures() -> list[str]:
-    """Return the features that tell which kinds of integrations there are. The chat app is installed by hand."""
-    return sorted({kind.nature for kind in catalogue() if kind.nature})
 
 
 def _require_administrator(order: Order, calls: Calls) -> None:
@@ -166,17 +155,15 @@ def _trying_integrations(calls: Calls, world: World, found: dict[str, dict[str, 
     return [partial(step, kind) for kind in catalogue()]
 
 
-def _features(calls: Calls, world: World, found: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
+def _features(calls: Calls, world: World) -> dict[str, bool]:
     """Ask the target for the features that show themselves."""
     owner, maintainer = (world.people[name].token for name in ("owner", "maintainer"))
     group, project = world.groups.get("group", {}).get("id"), world.projects.get("project", {})
     roles = ("/member_roles", f"/groups/{group}/member_roles")
     return {
         "approval_configuration": calls.get(maintainer, f"/projects/{project.get('id')}/approvals").is_served,
-        "chat_app_integration": False,  # until somebody installs it
         "code_completion": "enabled_project" in world.completions,
         "group_approval_rules": calls.get(owner, f"/groups/{group}/approval_rules").is_served,
-        "group_mention_events": any("group_mentions_events" in entry["events"] for entry in found.values()),
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),
         "password_approval": world.asks_for_password and "password_merge_request" in world.merge_requests,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.target.provisioning.integrations import Trial, catalogue, fixtures_from
+from conformance.target.provisioning.integrations import Trial, catalogue, features_from, fixtures_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,12 +24,23 @@ def of_service(calls: Calls, token: str, base_url: str) -> Iterator[Told]:
     """Yield keys of a profile with their values: whether the version can be asked for, and the edition."""
     if calls.get(token, "/version").entry.get("version"):
         yield "version", "auto"
-    enterprise = calls.get(token, "/metadata").entry.get("enterprise")
-    if isinstance(enterprise, bool):
-        yield "edition", "enterprise" if enterprise else "community"
-    endpoint = f"{base_url}/oauth/token"
-    if calls.ask("", endpoint, {"grant_type": "password"}).status not in _NO_ENDPOINT:
+    if found := edition(calls, token):
+        yield "edition", found
+    if endpoint := token_endpoint(calls, base_url):
         yield "fixtures.oauth_token_endpoint", {"url": endpoint}
+
+
+def edition(calls: Calls, token: str) -> str | None:
+    """Return the edition that a target says it is; None where it does not say."""
+    enterprise = calls.get(token, "/metadata").entry.get("enterprise")
+    return ("enterprise" if enterprise else "community") if isinstance(enterprise, bool) else None
+
+
+def token_endpoint(calls: Calls, base_url: str) -> str | None:
+    """Return where tokens are given for a password; None where nothing is served there."""
+    endpoint = f"{base_url}/oauth/token"
+    status = calls.ask("", endpoint, {"grant_type": "password"}).status
+    return None if status in _NO_ENDPOINT else endpoint
 
 
 def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str, Any]:
@@ -69,8 +80,4 @@ def integrations(calls: Calls, token: str, project: int) -> tuple[dict[str, Any]
     fixtures = fixtures_from(found)
     if not fixtures:
         return {}, {}
-    natures = {kind.nature for kind in catalogue() if kind.nature}
-    features = dict.fromkeys(sorted(natures - fixtures.keys()), False)
-    features["chat_app_integration"] = False  # until somebody installs it
-    features["group_mention_events"] = any("group_mentions_events" in entry["events"] for entry in found.values())
-    return fixtures, features
+    return fixtures, features_from(found)

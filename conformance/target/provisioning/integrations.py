@@ -142,6 +142,15 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     return fixtures
 
 
+def features_from(found: Mapping[str, dict[str, Any]]) -> dict[str, bool]:
+    """Return the features that show in the description of each kind by its slug, or in that there is none."""
+    fixtures = fixtures_from(found)
+    features = {kind.nature: False for kind in catalogue() if kind.nature and kind.nature not in fixtures}
+    mentions = any("group_mentions_events" in entry["events"] for entry in found.values())
+    # The chat app is there once somebody has installed it, which no call does.
+    return {**features, "group_mention_events": mentions, _CHAT_APP: False}
+
+
 def _covering(found: Mapping[str, dict[str, Any]]) -> list[str]:
     """Return the slugs of some that have together what all have: those that add most first."""
     offered = {slug: {*entry["parameters"], *entry["events"]} for slug, entry in found.items()}

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
+from conformance.target.names import LEAVING
 from conformance.target.profile import Fixture
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.blueprint import MARK, is_ours
@@ -24,12 +25,8 @@ if TYPE_CHECKING:
 
     from conformance.target.profile import Actor, Profile
 
-#: The area of the operations that leave something for good.
-AREA = "group-approval-rules"
 #: The areas with tests that call such operations.
-NEEDING = frozenset({AREA, "project-approval-rules", "merge-request-approvals"})
-#: By fixture of the profile, the group of the run that takes its place in that area.
-_OWN = {"group": "rules_group", "subgroup": "inner_rules_group", "fuzz_group": "spare_rules_group"}
+NEEDING = frozenset({LEAVING, "project-approval-rules", "merge-request-approvals"})
 _APPROVERS = {"user_ids": ("approver", "second_approver"), "group_ids": ("approver_group", "second_approver_group")}
 _SHOWN_AS = {"user_ids": "users", "group_ids": "groups"}
 #: What a service may answer about a group that is not there, or not for the caller.
@@ -46,12 +43,6 @@ class OwnGroup:
     name: str
     number: int | None = None
     """Its id; None until it is known."""
-
-
-def in_place_of(profile: Profile, fixture: str, area: str) -> str:
-    """Return the name of the fixture that calls of an area go to: the run's own, if the profile has it."""
-    own = _OWN.get(fixture, "") if area == AREA else ""
-    return own if own in profile.fixtures else fixture
 
 
 # -- making ------------------------------------------------------------------------------------------------------------
