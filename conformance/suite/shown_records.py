@@ -72,7 +72,7 @@ class ShownRecords:
     def _contradictions(self, kind: Record, exchange: Exchange) -> Iterator[Contradiction]:
         spot = self._spots.called(exchange.call.path)
         caller = exchange.call.actor.name if exchange.call.actor else ""
-        records = _records(exchange.body) if spot else []
+        records = _records(exchange.body, are_listed=kind.by is not None) if spot else []
         # A list may hold rules of what lies around, too (F10), which may have numbers of their own.
         times = Counter(name for record in records if isinstance(name := record.get(kind.by or ""), int | str))
         for record in records:
@@ -119,10 +119,11 @@ def _comparable(value: Any) -> Any:
     return ordered(list({json.dumps(one): one for one in value}.values())) if isinstance(value, list) else value
 
 
-def _records(body: bytes) -> list[dict[str, Any]]:
+def _records(body: bytes, *, are_listed: bool) -> list[dict[str, Any]]:
+    """Return the records of an answer; none of a list in the place of the only one that there is."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
         return []
-    entries = found if isinstance(found, list) else [found]
+    entries = found if isinstance(found, list) and are_listed else [found]
     return [entry for entry in entries if isinstance(entry, dict)]

@@ -76,3 +76,10 @@ def test_branches_mean_nothing_where_a_rule_is_for_all_of_them(send: Callable[..
     one = {**rule, "applies_to_all_protected_branches": False}
     assert send("GET", f"{RULES}/7", one, age=1) == []
     assert send("GET", RULES, [{**one, "protected_branches": []}], age=1)
+
+
+def test_a_list_in_the_place_of_the_only_record_is_not_compared(send: Callable[..., list[str]]) -> None:
+    scope = [{"inbound_enabled": True}, {"inbound_enabled": False}]
+    assert send("GET", "/projects/1/job_token_scope", scope) == []
+    assert send("GET", "/projects/1/job_token_scope", scope[0]) == []
+    assert send("GET", "/projects/1/job_token_scope", scope[1])
