@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.results.record import Outcome, Reason
 from conformance.suite.arrange import Arranged, Place, arranged
 from conformance.suite.arrange.reviews import created
 from conformance.suite.arrange.surroundings import Surroundings
 from conformance.suite.context import NotTested, Unmet, Violation, current_run, current_test
 from conformance.suite.derived import caller_named, held_against, is_known, served_caller, standing_in, takes_part
-from conformance.suite.expectations import Caller, Path, given, must, verifies
+from conformance.suite.expectations import Caller, Path, given, must, verifies, was_not_tested
 from conformance.suite.expectations.words import settles
 from conformance.suite.world import (
     Difference,
@@ -212,8 +211,7 @@ def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundi
                 if run.shown.compared[alike] > compared[alike] and not current_test().soft_failures:
                     results.passed(alike)
                 elif reads and not any(read.by_path for read in reads):
-                    lacking_path = "the profile gives no path, by which the same could be read a second time"
-                    results.open_question(alike, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, lacking_path)
+                    was_not_tested(alike, "the profile gives no path, by which the same could be read a second time")
     finally:
         results.settle([stays])
 

@@ -23,6 +23,7 @@ from conformance.suite.expectations.words import (
     sees,
     unchanged,
     verifies,
+    was_not_tested,
     whole_number,
 )
 
@@ -48,5 +49,6 @@ __all__ = [
     "sees",
     "unchanged",
     "verifies",
+    "was_not_tested",
     "whole_number",
 ]

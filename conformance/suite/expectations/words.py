@@ -73,6 +73,11 @@ def left_to_others(*requirements: str) -> None:
     results.settle(requirements or results.declared)
 
 
+def was_not_tested(requirement: str, lacking: str) -> None:
+    """Say that a requirement could not be looked at, and what the profile would have to give for that."""
+    current_test().results.open_question(requirement, Outcome.NOT_TESTED, Reason.PREREQUISITE_MISSING, lacking)
+
+
 def _blame(test: TestContext, requirements: tuple[str, ...], violation: Violation, *, go_on: bool) -> None:
     """Fail requirements; raise Unmet where another version may be the cause, unless the test goes on."""
     excuses = [test.excused(requirement, violation) for requirement in requirements]
