@@ -91,13 +91,19 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
             "Name the file with an administrator's token: --admin-token-file FILE. Without one, `conformance target "
             "--discover` or `conformance provision --with PROGRAM` lead to a profile."
         )
-    token, known = administrators_token(admin_token_file), read_yaml(out) if out.is_file() else None
+    token = administrators_token(admin_token_file)
     order = Order(base_url=address, administrator=token, worlds=worlds, prefix=prefix, at_once=concurrency)
+    return _by_calls(order, settings(address, rate, concurrency), out)
+
+
+def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
+    """Make what is wanted with an administrator's token, write the profile, and return the exit code."""
+    known = read_yaml(out) if out.is_file() else None
     secrets_file = out.with_suffix(".secrets.env")
     with (
         closing(SecretsFile(secrets_file)) as secrets,
-        closing(MadeFile(out.parent / "made.jsonl", address)) as made,
-        Client(settings(address, rate, concurrency)) as client,
+        closing(MadeFile(out.parent / "made.jsonl", order.base_url)) as made,
+        Client(how) as client,
     ):
         calls = Calls(by_http(client), made)
         try:
@@ -116,7 +122,10 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
         data = profile_data(order, done, version="auto", secrets=secrets_file.name)
         data = with_additions(data, known)
     write_profile(out, data, secrets_file.name)
-    click.echo(f"{out}: {worlds} world(s) on {address}. Tokens and passwords: {secrets_file}, for your eyes only.")
+    worlds = order.worlds
+    click.echo(
+        f"{out}: {worlds} world(s) on {order.base_url}. Tokens and passwords: {secrets_file}, for your eyes only."
+    )
     _say_what_is_left(by_hand(data), done.refused)
     click.echo(f"\nTest it with: conformance run --target {out}" + (f" --workers {worlds}" if worlds > 1 else ""))
     return ExitCode.INCOMPLETE if done.refused else ExitCode.CONFORMANT

@@ -83,23 +83,16 @@ class Run:
         self._areas = {operation.area for operation in self.validator.operations}
         self.client = Client(settings)
         self.ownership = Ownership(profile, self.validator.operation_of)
-        if not writes_anywhere:
-            self.client.before_write(self.ownership.check)
-        self.client.on_exchange(self.ownership.learn)
         self.known_reads = KnownReads(keeps=not profile.limits.settle_seconds)
         """What the running test need not read again."""
-        self.client.on_exchange(self.known_reads.see)
         self.tells_totals: dict[str, bool] = {}
         """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
         self.held_back = 0
         """How many drawn calls were not sent, for they may have reached what is not the run's own."""
-        self.client.tell_apart(self.validator.place)
-        self.client.on_exchange(_see)
         self.served_writes: dict[tuple[str, str], list[float]] = {}
         """By method and path: when the target served it, in seconds of the monotonic clock."""
         self.latencies = Latencies(self.validator.operation_of)
         """How long the target took to answer."""
-        self.client.on_exchange(self.latencies.see)
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
         self.shown = ShownRecords(profile, self.validator, contract.records)
         """What the running test was shown of each record."""
@@ -107,9 +100,17 @@ class Run:
         """What shows how old the target may be; None where its version is known."""
         self.absences = Absences(profile, self.validator, self.client)
         """Which operations the target does not have."""
-        self.client.on_exchange(self.absences.see)
         self.made_for_good: dict[tuple[str, str, str], Exchange] = {}
         """By operation, path and actor, a served call of those whose product no operation takes away."""
+        self._listen(writes_anywhere=writes_anywhere)
+
+    def _listen(self, *, writes_anywhere: bool) -> None:
+        """Let each that looks at exchanges see them: first what was learnt, then the running test."""
+        if not writes_anywhere:
+            self.client.before_write(self.ownership.check)
+        self.client.tell_apart(self.validator.place)
+        for see in (self.ownership.learn, self.known_reads.see, _see, self.latencies.see, self.absences.see):
+            self.client.on_exchange(see)
         if self.traces is not None:
             self.client.on_exchange(self.traces.see)
         # Last, for whatever looks at exchanges sees the write before what it is waited for by.
