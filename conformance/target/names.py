@@ -134,10 +134,12 @@ def _schema_of_field(entry: Field) -> dict[str, Any]:
 #: The area of the operations that leave something for good.
 LEAVING = "group-approval-rules"
 #: By fixture of the profile, the group of the run that takes its place in that area.
-_OWN = {"group": "rules_group", "subgroup": "inner_rules_group", "fuzz_group": "spare_rules_group"}
+OWN_GROUPS: Mapping[str, str] = MappingProxyType(
+    {"group": "rules_group", "subgroup": "inner_rules_group", "fuzz_group": "spare_rules_group"}
+)
 
 
 def in_place_of(fixture: str, area: str, known: Container[str]) -> str:
     """Return the name of the fixture that calls of an area go to: the run's own group, if that is among those known."""
-    own = _OWN.get(fixture, "") if area == LEAVING else ""
+    own = OWN_GROUPS.get(fixture, "") if area == LEAVING else ""
     return own if own in known else fixture

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from conformance.target.names import FIXTURE_ROWS, FIXTURES, SET_ASIDE
+from conformance.target.names import FIXTURE_ROWS, FIXTURES, OWN_GROUPS, SET_ASIDE
 from conformance.target.readings import Readings
 
 if TYPE_CHECKING:
@@ -96,9 +96,11 @@ def _aside(profile: Profile, client: Client) -> Profile:
     Whoever is not seen to have the role there that the tests count on is left out.
     """
     out = {*SET_ASIDE, *SET_ASIDE.values(), *_INSIDE}
-    # What a run made for itself, and has no name of a fixture, stands in for others already.
+    # What a run made for itself has no name of a fixture, and stands in for others already.
     fixtures = {name: entries for name, entries in profile.fixtures.items() if name in FIXTURES and name not in out}
     fixtures |= {name: profile.fixtures[spare][:1] for name, spare in SET_ASIDE.items() if spare in profile.fixtures}
+    if OWN_GROUPS["fuzz_group"] in profile.fixtures:
+        fixtures[OWN_GROUPS["group"]] = profile.fixtures[OWN_GROUPS["fuzz_group"]]
     target = Readings(profile, client)
     if "merge_request" in fixtures and not _is_by_author(target, fixtures):
         del fixtures["merge_request"]

@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from conformance.errors import ExitCode
+from conformance.http.client import Client
 from conformance.reference import EmbeddedServer
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import directly, prepared_service, profile_of
+from conformance.target.names import LEAVING, in_place_of
 from conformance.target.profile import profile_from
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way
@@ -20,6 +22,7 @@ from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.own_groups import OwnGroup, OwnGroups, removed
 from conformance.target.provisioning.profiles import by_value, profile_data
 from conformance.target.provisioning.sweep import sweep
+from conformance.target.stand_ins import stand_ins
 from selftest.conftest import VERSION, serving
 from selftest.runner.test_precautions import everything_read
 from selftest.target.services import answers_get_lost, changed, refused
@@ -131,6 +134,16 @@ def test_a_run_gets_groups_where_they_can_be_had_and_nothing_stays(behaviour: st
     assert [removed(calls, profile, group) for group in known.values()] == [None] * len(known)
     if "days" not in behaviour:
         assert not [group for group in service.identities.groups.values() if group.full_path in known]
+
+
+def test_rules_of_what_is_set_aside_go_to_a_group_of_the_run_too() -> None:
+    service, profile, *_, made = made_on(SERVICES["groups may be made"][0])
+    with EmbeddedServer(service) as server:
+        whole = replace(profile, base_url=server.base_url, fixtures={**profile.fixtures, **made})
+        with Client(whole.client_settings()) as client:
+            aside = stand_ins(whole)[-1].profile(client).fixtures
+    assert aside["group"] == profile.fixtures["fuzz_group"]
+    assert aside[in_place_of("group", LEAVING, aside)] == made["spare_rules_group"]
 
 
 def test_a_target_that_is_not_disposable_is_given_no_groups() -> None:
