@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -21,12 +21,33 @@ _STEPS = 12
 
 
 class Model(RuleBasedStateMachine):
-    """A state machine of one area; each example starts with the calls of the last one forgotten."""
+    """
+    A state machine of one area; each example starts with the calls of the last one forgotten.
+
+    After a move its own place is looked at, and everything else before the moves go on elsewhere, and at the end.
+    """
+
+    moved: Any = None
+    """The place of the last moves, as long as nothing else has been looked at since."""
 
     def __init__(self) -> None:
         """Begin an example."""
         super().__init__()
         current_test().history.begin_example()
+
+    def go_on_at(self, place: object) -> None:
+        """Begin a move at a place."""
+        if self.moved is not None and self.moved != place:
+            self.look_around(self.moved)
+        self.moved = None
+
+    def look_around(self, moved: Any) -> None:
+        """Hold everything but the place that was moved against the model."""
+
+    def teardown(self) -> None:
+        """End an example; one that failed has left nothing to look at."""
+        if self.moved is not None:
+            self.look_around(self.moved)
 
 
 def explore(suite: SuiteSession, make: type[Model]) -> None:

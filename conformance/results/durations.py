@@ -28,7 +28,7 @@ _REQUESTS = {
     "test_integration_parameters.py": 24,
     "test_pagination.py": 23,
     "test_authorization.py": 18,
-    "test_ids.py": 13,
+    "test_served.py": 20,
     "test_invalid_input.py": 12,
 }
 _OTHERS = 8

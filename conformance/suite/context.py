@@ -83,7 +83,7 @@ class Run:
         self._areas = {operation.area for operation in self.validator.operations}
         self.client = Client(settings)
         self.ownership = Ownership(profile, self.validator.operation_of)
-        self.known_reads = KnownReads(keeps=not profile.limits.settle_seconds)
+        self.known_reads = KnownReads(self.validator.operation_of, keeps=not profile.limits.settle_seconds)
         """What the running test need not read again."""
         self.tells_totals: dict[str, bool] = {}
         """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""

@@ -82,6 +82,11 @@ class Deletions:
                 self._known[owner, name] = found
         return []
 
+    def has(self, path: str, name: str) -> bool:
+        """Tell whether an entry of a list was deleted, and nothing may have brought it back since."""
+        with self._lock:
+            return (path, name) in self._known
+
     def _forget(self, area: str) -> None:
         self._known = {place: known for place, known in self._known.items() if known.area != area}
 

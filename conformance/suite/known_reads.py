@@ -1,29 +1,51 @@
-"""What a test has read and nobody can have changed since, so that it need not be read again."""
+"""What was read and nobody can have changed since, so that it need not be read again."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from conformance.contract import Contract
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.contract import Operation
     from conformance.http.exchange import Exchange
 
 _READING = ("GET", "HEAD")
+_Key = tuple[object, ...]
+
+
+@dataclass(eq=False)
+class _Look:
+    """What is read before anything is changed."""
+
+    reads: dict[_Key, Exchange] = field(default_factory=dict)
+    is_open: bool = True
 
 
 class KnownReads:
     """
     The served reads of the running test since its last write and its last pause.
 
-    Nothing is kept of a target that takes time to show what was written. Safe to use from several threads.
+    Beside them, those that earlier tests of the run began with, as long as they were put back, and no write since can
+    have moved what was read. They count only where a test looks how things stand before it changes them: what it
+    judges, it reads itself. Nothing is kept of a target that takes time to show what was written. Safe to use from
+    several threads.
     """
 
-    def __init__(self, *, keeps: bool) -> None:
-        """Begin with nothing; without `keeps` it stays so."""
+    def __init__(self, operation_of: Callable[[str, str], Operation | None], *, keeps: bool) -> None:
+        """Begin with nothing; without `keeps` it stays so. `operation_of` tells what is called by a method and path."""
         self._keeps = keeps
-        self._known: dict[tuple[object, ...], Exchange] = {}
+        self._operation_of = operation_of
+        self._known: dict[_Key, Exchange] = {}
+        self._resting: dict[_Key, tuple[Exchange, frozenset[str]]] = {}
+        """What was read before something was changed that has been put back, each with the parts of the world in it."""
+        self._looks: list[_Look] = []
+        """Those under way, the innermost last."""
         self._age = 0
         self.writes = 0
         """How many calls that may have changed something were sent."""
@@ -35,16 +57,28 @@ class KnownReads:
         return self._age
 
     def forget(self) -> None:
-        """Forget all, for something may be another by now."""
+        """Forget what the running test has read, for something may be another by now."""
         with self._lock:
             self._age += 1
             self._known.clear()
 
     def see(self, exchange: Exchange) -> None:
-        """Forget all when a call may have changed something, whatever it was answered."""
-        if exchange.call.method not in _READING:
-            self.writes += 1
-            self.forget()
+        """Forget all that a call may have changed, whatever it was answered."""
+        call = exchange.call
+        if call.method in _READING:
+            return
+        self.writes += 1
+        self.forget()
+        operation = self._operation_of(call.method, call.path.partition("?")[0])
+        moves = Contract.load().side_effects.moves
+        with self._lock:
+            for look in self._looks:
+                look.is_open = False
+            if operation is None:
+                self._resting.clear()
+                return
+            moved = {name for move in moves if operation.id in move.scope.operations for name in move.scope.parts}
+            self._resting = {key: read for key, read in self._resting.items() if not moved & read[1]}
 
     def keep(self, exchange: Exchange, age: int) -> None:
         """Keep a served read that began at an age."""
@@ -57,9 +91,43 @@ class KnownReads:
 
     def of(self, actor: object, path: str, query: Mapping[str, object]) -> Exchange | None:
         """Return what an actor was answered; None where it has to be asked for."""
+        key = _key(actor, path, query)
         with self._lock:
-            return self._known.get(_key(actor, path, query))
+            if key not in self._known and key in self._resting and any(look.is_open for look in self._looks):
+                return self._resting[key][0]
+            return self._known.get(key)
+
+    def looked(self, exchange: Exchange) -> None:
+        """Take note of what is read by who looks how things stand."""
+        call = exchange.call
+        with self._lock:
+            for look in self._looks:
+                if look.is_open and exchange.is_success:
+                    look.reads[_key(call.actor, call.path, call.query)] = exchange
+
+    @contextmanager
+    def before_changes(self) -> Iterator[Callable[[], None]]:
+        """
+        While the context lasts, and until it writes, the test looks how things stand before it changes them.
+
+        Yields what is to be called when all has been put back, for then what was read holds again.
+        """
+        look = _Look()
+        self._looks.append(look)
+        try:
+            yield lambda: self._rest(look)
+        finally:
+            self._looks.remove(look)
+
+    def _rest(self, look: _Look) -> None:
+        for key, exchange in look.reads.items() if self._keeps else ():
+            operation = self._operation_of("GET", exchange.call.path)
+            table = Contract.load().side_effects.parts.values()
+            parts = frozenset(part.name for part in table if operation is not None and part.operation == operation.id)
+            with self._lock:
+                if parts:
+                    self._resting[key] = exchange, parts
 
 
-def _key(actor: object, path: str, query: Mapping[str, object]) -> tuple[object, ...]:
+def _key(actor: object, path: str, query: Mapping[str, object]) -> _Key:
     return (getattr(actor, "name", None), path, *sorted(query.items()))

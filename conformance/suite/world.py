@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from conformance.contract import Contract
 from conformance.contract.operations import read_operations
 from conformance.suite.arrange.request_examples import Prepared
-from conformance.suite.context import Unmet, current_run
+from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import PAGE_LENGTH, Caller, parsed
 from conformance.suite.expectations.words import settles
 from conformance.suite.shown_values import values_under
-from conformance.target.spots import Spot, ordered, spot_of, value_at, where
+from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.contract import Operation
     from conformance.contract.side_effects import Part, Where
+    from conformance.http.exchange import Exchange
     from conformance.target import Fixture, Profile
 
 _OURS = "conformance-"
@@ -115,6 +117,43 @@ def differences(before: Reading, after: Reading) -> list[Difference]:
     return gone_or_changed + come
 
 
+class _LastLook:
+    """What was read of the world last, as far as no call since may have moved it by the table of the contract."""
+
+    def __init__(self, run: Run) -> None:
+        self.readings: dict[Thing, Reading] = {}
+        self._profile, self._spots = run.profile, Spots(run.profile)
+        self._operation_of = run.validator.operation_of
+        run.client.on_exchange(self._see)
+
+    @classmethod
+    def of(cls, run: Run) -> _LastLook:
+        """Return that of a run; nothing of it counts for other fixtures, or where time changes what is read."""
+        found = _LAST_LOOKS.get(run)
+        if found is None:
+            found = _LAST_LOOKS[run] = cls(run)
+        if found._profile is not run.profile or run.profile.limits.settle_seconds:
+            found._profile, found._spots = run.profile, Spots(run.profile)
+            found.readings.clear()
+        return found
+
+    def _see(self, exchange: Exchange) -> None:
+        call, table = exchange.call, Contract.load().side_effects
+        if call.method in ("GET", "HEAD"):
+            return
+        operation = self._operation_of(call.method, call.path.partition("?")[0])
+        about = self._spots.called(call.path)
+        if operation is None or about is None or exchange.status is None:
+            self.readings.clear()
+            return
+        for thing in list(self.readings):
+            if table.may_move(operation.id, thing.part.name, where(self._profile, thing.spot, about)):
+                del self.readings[thing]
+
+
+_LAST_LOOKS: WeakKeyDictionary[Run, _LastLook] = WeakKeyDictionary()
+
+
 class WorldSnapshot:
     """All that can be read of the world, as it was at one time."""
 
@@ -123,24 +162,31 @@ class WorldSnapshot:
         self.readings = readings
 
     @classmethod
-    def taken(cls) -> WorldSnapshot:
+    def taken(cls, *, afresh: bool) -> WorldSnapshot:
         """
         Read every part of the world once.
 
-        What the profile does not name, the target does not declare and nobody is served is left out. A target that
-        takes time to show what was written is given that time first.
+        Unless `afresh`, what an earlier look showed and no call may have moved since is not read again. What the
+        profile does not name, the target does not declare and nobody is served is left out. A target that takes time
+        to show what was written is given that time first.
         """
         run = current_run()
         _let_settle()
+        known = {} if afresh else cls.known().readings
         readings: dict[Thing, Reading] = {}
         for part in Contract.load().side_effects.parts.values():
             if part.feature is not None and not run.profile.declares(part.feature):
                 continue
             for thing in _things(part, run.profile, readings):
-                found = None if thing in readings else _first_reading(thing)
+                found = None if thing in readings else known.get(thing) or _first_reading(thing)
                 if found is not None:
                     readings[thing] = found
         return cls(readings)
+
+    @classmethod
+    def known(cls) -> WorldSnapshot:
+        """Return what earlier looks showed and no call may have moved since."""
+        return cls(dict(_LastLook.of(current_run()).readings))
 
     def renewed(self, *, about: Prepared) -> WorldSnapshot:
         """Read again what the suite may have changed since, while it made a call right."""
@@ -155,6 +201,14 @@ class WorldSnapshot:
         again = {thing: _again(thing, self.readings[thing]) for thing in changed}
         kept = {thing: again.get(thing, reading) for thing, reading in self.readings.items()}
         return WorldSnapshot({thing: reading for thing, reading in kept.items() if reading is not None})
+
+    def holds_again(self) -> None:
+        """Say that all that was changed since has been put back, so that the next look need not read it again."""
+        last, table = _LastLook.of(current_run()), Contract.load().restoring
+        stays = {restored.part for restored in table.parts if restored.add and restored.remove is None}
+        for thing, reading in self.readings.items():
+            if thing.part.name not in stays:
+                last.readings.setdefault(thing, reading)
 
     @property
     def is_empty(self) -> bool:
@@ -252,8 +306,11 @@ def _read(thing: Thing, reader: Caller, operation: Operation, path: str) -> Read
     except (ValueError, RecursionError):
         return None
     entries = _entries(thing, body)
-    length = len(body) if is_list else None
-    return None if entries is None else Reading(entries, length, reader, operation, path)
+    if entries is None:
+        return None
+    found = Reading(entries, len(body) if is_list else None, reader, operation, path)
+    _LastLook.of(current_run()).readings[thing] = found
+    return found
 
 
 def _again(thing: Thing, before: Reading) -> Reading | None:

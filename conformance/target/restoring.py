@@ -13,7 +13,7 @@ from conformance.target.provisioning.own_groups import removed
 from conformance.target.states import RECORD, States, Thing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from conformance.http.exchange import Exchange
     from conformance.target.ledger import Content
@@ -30,7 +30,7 @@ def put_back(content: Content, profile: Profile) -> tuple[str, ...]:
     """
     Put back what a ledger says, settle it, and return what is left, each with what it is and why.
 
-    Reads everything, brings what differs to its former value, and looks again, so that it may be done twice.
+    Reads everything, brings what differs to its former value, and looks again after that, so that it may be done twice.
     Raise TargetGoneError when the target does not answer; the ledger stays open then.
     """
     unanswered: list[Exchange] = []
@@ -78,12 +78,14 @@ class _Restoring:
                     self._was.append((thing, line["by"], state))
         self.problems: dict[tuple[str, Any], str] = {}
         """Why something could not be put back."""
+        self._known: dict[tuple[str, str], tuple[str, State] | None] = {}
+        """What was read since the last write, which may move anything: by thing and first reader."""
 
     def round(self) -> bool:
         """Put back what differs; return whether anything did, and could be put back."""
         moved = False
         for thing, by, was in self._was:
-            read = self._states.read(thing, by)
+            read = self._now(thing, by)
             for key, problem in self._back(thing, by, was, read[1]) if read else ():
                 if problem is None:
                     moved = True
@@ -94,7 +96,7 @@ class _Restoring:
     def left(self) -> Iterator[str]:
         """Yield in words what still differs, all entries of a list together that are left for the same reason."""
         for thing, by, was in self._was:
-            read = self._states.read(thing, by)
+            read = self._now(thing, by)
             if read is None:
                 yield f"{thing}: it cannot be read any more"
                 continue
@@ -106,12 +108,22 @@ class _Restoring:
                 shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
                 yield f"{thing}{f' ({shown})' if shown else ''}: {why}"
 
+    def _now(self, thing: Thing, by: str) -> tuple[str, State] | None:
+        key = (str(thing), by)
+        if key not in self._known:
+            self._known[key] = self._states.read(thing, by)
+        return self._known[key]
+
+    def _write(self, thing: Thing, by: str, name: str, body: Mapping[str, Any] | None, entry: Any = None) -> str | None:
+        self._known.clear()
+        return self._states.write(thing, name, body, entry=entry, first=by)
+
     def _back(self, thing: Thing, by: str, was: State, now: State) -> Iterator[tuple[Any, str | None]]:
         """Put back each entry that differs; yield it with why that was not possible."""
         differing = _differing(was, now)
         needs = thing.restored.needs
         if differing and needs is not None:
-            self._states.write(thing, needs[0], needs[1], first=by)
+            self._write(thing, by, needs[0], needs[1])
         for key in differing:
             if key not in was:
                 yield key, self._take_away(thing, by, key, now[key])
@@ -126,7 +138,7 @@ class _Restoring:
             return "it came meanwhile, and not by this run"
         if restored.remove is None:
             return "made by this run, and no operation takes it away"
-        return self._states.write(thing, restored.remove, None, entry=key, first=by)
+        return self._write(thing, by, restored.remove, None, key)
 
     def _is_ours(self, thing: Thing, key: Any, values: dict[str, Any]) -> bool:
         where = (thing.part.name, thing.spot)
@@ -149,7 +161,7 @@ class _Restoring:
         if restored.read_each is not None:
             sent = self._whole(thing, key, was)
         sent |= {parameter: was[parameter] for parameter in restored.always if parameter in was}
-        return self._states.write(thing, name, sent, entry=key, first=by)
+        return self._write(thing, by, name, sent, key)
 
     def _whole(self, thing: Thing, key: Any, values: dict[str, Any]) -> dict[str, Any]:
         """Add to the values of an entry what the service did not show of it, as far as the profile knows that."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from conformance.suite.arrange import ABSENT, Arranged, Prepared, arranged
-from conformance.suite.context import NotTested, Unmet, Violation, current_run
+from conformance.suite.context import NotTested, Run, Unmet, current_run
 from conformance.suite.derived import (
     ANONYMOUS,
     WRONG_TOKEN,
@@ -23,7 +23,6 @@ from conformance.suite.derived import (
     note,
     reads_of_a_project,
     served_caller,
-    standing_in,
     takes_part,
     token_in,
     with_token,
@@ -34,80 +33,19 @@ from conformance.suite.expectations import (
     Path,
     given,
     must,
-    must_settle,
     observe,
     project_path,
-    unchanged,
     verifies,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from conformance.suite import Fixture, Operation
 
 
-#: Some services do in the background what they have answered.
-CHANGE_SECONDS = 5
 #: Who makes once more a call that somebody else has just made.
 UNCHANGING = "developer"
-
-
-@pytest.mark.every_operation(
-    where=takes_part,
-    requirements=lambda operation: claims_of(*operation.served.values(), "authentication.private-token"),
-)
-def test_who_has_the_role_is_served(operation: Operation) -> None:
-    """By the number, and by the path where a path is taken at all; what one of them can change, every one can."""
-    with arranged(operation) as prepared:
-        by_path: dict[str, Answer] = {}
-        changes = False
-        for requirement, actors in cells(operation.served).items():
-            for name in actors:
-                prepared.again()
-                caller = standing_in(operation, name)
-                before = shown_state(prepared)
-                answer = prepared.sent_by(caller)
-                with held_against([requirement], go_on=True):
-                    answer.must_be_served()
-                    if changes and before is not None:
-                        moved = partial(is_other_than, prepared, before)
-                        must_settle(moved, "a change, as by others", lambda: "none", within=CHANGE_SECONDS)
-                changes = changes or (before is not None and is_other_than(prepared, before))
-                look_at_the_header(prepared, caller, answer)
-                if prepared.by_path is not None and not prepared.request_example.stays:
-                    prepared.again()
-                    by_path[name] = prepared.sent(prepared.by_path, caller)
-        look_at_the_paths(operation, by_path)
-
-
-def shown_state(prepared: Arranged) -> Any:
-    """Return what a call can change; None where it cannot be read, which leaves the call to be judged by its answer."""
-    with suppress(Unmet, NotTested, Violation):
-        return prepared.state()
-    return None
-
-
-def is_other_than(prepared: Arranged, before: object) -> bool:
-    return bool(shown_state(prepared) != before)
-
-
-def look_at_the_paths(operation: Operation, by_path: Mapping[str, Answer]) -> None:
-    """Where one of them is served by the path, all are; that no path is taken at all is told once, elsewhere."""
-    served = any(answer.is_served for answer in by_path.values())
-    for name, answer in by_path.items() if served else ():
-        with held_against([operation.served[name]], go_on=True):
-            must(answer.is_served, "served by the path as well", f"status {answer.status}", answer.exchange)
-
-
-def look_at_the_header(prepared: Arranged, caller: Caller, answer: Answer) -> None:
-    """Blame the header of the token only where the same token is served in another header."""
-    other = answer
-    if not answer.is_served:
-        other = prepared.call.sent_by(caller, headers=token_in(caller, "Authorization", "Bearer "))
-    if other.is_served:
-        with held_against(["authentication.private-token"], go_on=True):
-            must(answer.is_served, "served by PRIVATE-TOKEN", "served by Authorization alone", answer.exchange)
 
 
 def refusals(operation: Operation) -> frozenset[str]:
@@ -138,14 +76,50 @@ def test_who_lacks_the_role_is_refused_and_changes_nothing(operation: Operation)
         shows_change = prepared.state() != before
         refuse_what_is_so(prepared, control)
         prepared.again()
-        for requirement, actors in cells(operation.refused).items():
+        table = cells(operation.refused)
+        together = all_refused(prepared, [name for names in table.values() for name in names])
+        for requirement, actors in table.items():
             for name in actors:
-                refuse(prepared, name, requirement, control, shows_change=shows_change)
+                refuse(prepared, name, requirement, control, together.get(name), shows_change=shows_change)
 
 
-def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, shows_change: bool) -> None:
+@dataclass(frozen=True)
+class Tried:
+    """What an actor was answered, and what is looked at before and after that."""
+
+    answers: list[Answer]
+    before: Any
+    after: Callable[[], Any]
+
+
+def all_refused(prepared: Arranged, names: list[str]) -> dict[str, Tried]:
     """
-    Let one actor call; whatever was changed all the same is undone before the next one calls.
+    Let these actors call, one after the other, and return what came of it where all were refused and nothing changed.
+
+    Otherwise each has to call alone, to tell who it was, and nothing is returned.
+    """
+    found: dict[str, Tried] = {}
+    with suppress(Unmet, NotTested):
+        before = prepared.state()
+        called = {name: sent_in_all_forms(prepared, caller_named(name)) for name in names}
+        if all(answer.exchange.is_refusal for answers in called.values() for answer in answers):
+            after = prepared.state()
+            found = {name: Tried(called[name], before, lambda: after) for name in names if after == before}
+    if not found:
+        prepared.again()
+    return found
+
+
+def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
+    forms = [prepared.sent_by(caller), *(call.sent_by(caller) for call in in_other_forms(prepared))]
+    return [*forms, *(call.sent_by(caller) for call in elsewhere(prepared, caller))]
+
+
+def refuse(
+    prepared: Arranged, name: str, requirement: str, control: Answer, together: Tried | None, *, shows_change: bool
+) -> None:
+    """
+    Let one actor call, unless all have done so together; whatever was changed is undone before the next one calls.
 
     That nothing changed proves something only where the same call, served, does change what is looked at. Where nothing
     can be changed, as by switching on what the instance keeps on, being refused is all there is to see.
@@ -154,26 +128,24 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Answer, *, 
     is_anonymous = name == ANONYMOUS
     general = "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"
     untouched = ["errors.refusal.changes-nothing", *(["authentication.anonymous-changes-nothing"] * is_anonymous)]
-    caller = caller_named(name)
     found: list[Answer] = []
-    states: list[object] = []
     with held_against([requirement], go_on=True):
-        states.append(prepared.state())
-        found.append(prepared.sent_by(caller))
-        found += [call.sent_by(caller) for call in [*in_other_forms(prepared), *elsewhere(prepared, caller)]]
+        before = prepared.state() if together is None else together.before
+        found += sent_in_all_forms(prepared, caller_named(name)) if together is None else together.answers
+        after = prepared.state if together is None else together.after
         is_served = any(called.is_served for called in found)
         # Who is served has a right too many: what the text says of refusals is only to blame where one was meant.
-        is_refusal = not is_served or (shows_change and prepared.state() == states[0])
+        is_refusal = not is_served or (shows_change and after() == before)
         with held_against([requirement, *([general] if is_refusal else [])], go_on=True):
             found[0].must_be_refused(beside=control)
             for other in found[1:]:
                 wanted = "a refusal, in whatever form the call is made"
                 must(not other.is_served, wanted, f"status {other.status}", other.exchange)
         if prepared.request_example.state is not None:
-            states.append(prepared.state())
+            now = after()
             as_refused = untouched if shows_change and not is_served else []
-            with held_against([requirement, *as_refused], go_on=True), unchanged(partial(states.pop, 0), "the state"):
-                pass
+            with held_against([requirement, *as_refused], go_on=True):
+                must(now == before, f"the state as before: {before}"[:400], str(now)[:400])
     if not found:
         return  # the state could not be read, so nobody called
     answer = found[0]
@@ -234,8 +206,20 @@ def elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
         if place is None or not place.get("path") or not in_question:
             continue
         path = Path(f"/{kind}/{place.id}") / below
-        if caller.get(path).exchange.is_refusal and served_caller(operation).get(path).is_served:
+        if told_once(caller, path).exchange.is_refusal and told_once(served_caller(operation), path).is_served:
             yield prepared.call.having(owner, place["path"])
+
+
+#: By run, actor and path: what a witness said; who has which role changes in no run.
+_TOLD: WeakKeyDictionary[Run, dict[tuple[str, Path], Answer]] = WeakKeyDictionary()
+
+
+def told_once(caller: Caller, path: Path) -> Answer:
+    """Return what an actor is answered at a path, who is asked only once in a run, unless nobody answers."""
+    known = _TOLD.setdefault(current_run(), {})
+    if (caller.name, path) not in known or known[caller.name, path].exchange.status is None:
+        known[caller.name, path] = caller.get(path)
+    return known[caller.name, path]
 
 
 def shape(answer: Answer) -> str:

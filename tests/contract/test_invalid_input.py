@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from conformance.suite import Operation, Parameter
 
 UNKNOWN_VALUE = "conformance-unknown-value"
-REFUSAL = ("errors.refusal.is-client-error", "errors.refusal.changes-nothing", "errors.refusal.code-of-invalid-input")
+REFUSAL = ("errors.refusal.is-client-error", "errors.refusal.changes-nothing")
+CODE_OF_INVALID, CODE_OF_MISSING = "errors.refusal.code-of-invalid-input", "errors.refusal.code-of-missing-resource"
 
 
 def required(operation: Operation) -> list[Parameter]:
@@ -49,26 +50,66 @@ def typed(operation: Operation) -> list[Parameter]:
     )
 
 
+def chosen(operation: Operation) -> list[Parameter]:
+    return parameters_where(
+        operation, lambda parameter: is_validation(parameter.requirement) and bool(parameter.schema.get("enum"))
+    )
+
+
+def claims(operation: Operation) -> frozenset[str]:
+    """Return what calls with something wrong in them show of an operation."""
+    return claims_of(
+        *requirements_of(required(operation), "requirement_required"),
+        *requirements_of([*typed(operation), *chosen(operation)], "requirement"),
+        *(requirement for _, requirement in naming(operation)),
+    )
+
+
+def can_be_wrong(operation: Operation) -> bool:
+    return takes_part(operation) and bool(claims(operation) or list(naming(operation)))
+
+
 @pytest.mark.every_operation(
-    where=lambda operation: takes_part(operation) and bool(required(operation)),
-    requirements=lambda operation: claims_of(*requirements_of(required(operation), "requirement_required"), *REFUSAL),
+    where=can_be_wrong,
+    requirements=lambda operation: claims(operation) | frozenset({*REFUSAL, CODE_OF_INVALID, CODE_OF_MISSING}),
 )
-def test_a_call_without_a_required_parameter_is_refused(operation: Operation) -> None:
+def test_a_call_with_something_wrong_in_it_is_refused_or_stores_none_of_it(operation: Operation) -> None:
+    """
+    What is required and missing, of a wrong type, on no list of values, or names what does not exist.
+
+    Values that lenient services convert, such as the text "1" for a number, are never sent.
+    """
     with arranged(operation) as prepared:
-        refuse(
-            prepared,
-            [
-                Wrong(parameter.requirement_required, f"no {parameter.name}", partial(without, parameter))
-                for parameter in required(operation)
-            ],
-        )
+        wrong = [
+            Wrong(parameter.requirement_required, f"no {parameter.name}", partial(without, parameter))
+            for parameter in required(operation)
+        ]
+        for parameter, value, what in wrong_values_of(prepared):
+            if may_be_dropped(parameter):
+                refuse_or_drop(prepared, parameter, value)
+            else:
+                wrong.append(Wrong(parameter.requirement, what, partial(having, parameter, value)))
+        wrong += [
+            Wrong(requirement, f"an unknown {parameter.name}", partial(of_nobody, parameter), CODE_OF_MISSING)
+            for parameter, requirement in naming(operation)
+        ]
+        refuse(prepared, wrong)
         # What is required is so for everybody. Whether an administrator may call this at all is another matter.
-        for admin in administrators():
+        for admin in administrators() if required(operation) else ():
             prepared.again()
             for parameter in required(operation):
                 answer = prepared.call.without(parameter).sent_by(admin)
                 with held_against([parameter.requirement_required], go_on=True):
                     must(not answer.is_served, "a refusal", f"status {answer.status}", answer.exchange)
+
+
+def wrong_values_of(prepared: Arranged) -> Iterator[tuple[Parameter, Any, str]]:
+    """Yield parameters with values of a wrong type, or on no list of values, and what to call them."""
+    for parameter in taken(prepared, typed(prepared.operation)):
+        for value in wrong_values(parameter.schema):
+            yield parameter, value, f"a wrong {parameter.name}"
+    for parameter in taken(prepared, chosen(prepared.operation)):
+        yield parameter, UNKNOWN_VALUE, f"{parameter.name} = {UNKNOWN_VALUE}"
 
 
 def without(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
@@ -77,26 +118,6 @@ def without(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
 
 def having(parameter: Parameter, value: Any, prepared: Arranged) -> list[Prepared]:
     return [prepared.call.having(parameter, value)]
-
-
-@pytest.mark.every_operation(
-    where=lambda operation: takes_part(operation) and bool(typed(operation)),
-    requirements=lambda operation: claims_of(*requirements_of(typed(operation), "requirement"), *REFUSAL),
-)
-def test_a_value_that_nobody_could_take_for_the_right_type_is_not_accepted(operation: Operation) -> None:
-    """Values that lenient services convert, such as the text "1" for a number, are never sent."""
-    with arranged(operation) as prepared:
-        owed = taken(prepared, typed(operation))
-        for parameter in filter(may_be_dropped, owed):
-            for value in wrong_values(parameter.schema):
-                refuse_or_drop(prepared, parameter, value)
-        wrong = [
-            Wrong(parameter.requirement, f"a wrong {parameter.name}", partial(having, parameter, value))
-            for parameter in owed
-            for value in wrong_values(parameter.schema)
-            if not may_be_dropped(parameter)
-        ]
-        refuse(prepared, wrong)
 
 
 def taken(prepared: Arranged, parameters: list[Parameter]) -> list[Parameter]:
@@ -128,6 +149,8 @@ class Wrong:
     requirement: str | None
     what: str
     calls: Callable[[Arranged], list[Prepared]]
+    code: str = CODE_OF_INVALID
+    """The note of the codes that such calls are refused with."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +169,7 @@ class Tried:
         return self.after == self.before and all(answer.exchange.is_refusal for each in self.answers for answer in each)
 
 
-def refuse(prepared: Arranged, wrong: list[Wrong], code: str = "errors.refusal.code-of-invalid-input") -> None:
+def refuse(prepared: Arranged, wrong: list[Wrong]) -> None:
     """
     Expect that calls are refused and change nothing, beside the right call, which is served.
 
@@ -160,7 +183,7 @@ def refuse(prepared: Arranged, wrong: list[Wrong], code: str = "errors.refusal.c
     for asked, came in parts:
         for one, answers in zip(asked, came.answers, strict=True):
             hold(prepared, one, answers, came)
-            note(code, f"{prepared.operation.id} answers {answers[0].exchange.status} to {one.what}")
+            note(one.code, f"{prepared.operation.id} answers {answers[0].exchange.status} to {one.what}")
 
 
 def tried(prepared: Arranged, wrong: list[Wrong]) -> Tried:
@@ -281,55 +304,5 @@ def is_removed_thing(operation: Operation, parameter: Parameter) -> bool:
     return operation.method == "DELETE" and parameter.place == "path"
 
 
-@pytest.mark.every_operation(
-    where=lambda operation: takes_part(operation) and bool(list(naming(operation))),
-    requirements=lambda operation: claims_of(
-        *(requirement for _, requirement in naming(operation)),
-        "errors.refusal.is-client-error",
-        "errors.refusal.changes-nothing",
-        "errors.refusal.code-of-missing-resource",
-    ),
-)
-def test_a_call_that_names_what_does_not_exist_is_refused(operation: Operation) -> None:
-    with arranged(operation) as prepared:
-        wrong = [
-            Wrong(requirement, f"an unknown {parameter.name}", partial(of_nobody, parameter))
-            for parameter, requirement in naming(operation)
-        ]
-        refuse(prepared, wrong, "errors.refusal.code-of-missing-resource")
-
-
 def of_nobody(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
     return [prepared.call.having(parameter, number) for number in nobodys(prepared, parameter)]
-
-
-# -- values that are not on the list -----------------------------------------------------------------------------------
-
-
-def chosen(operation: Operation) -> list[Parameter]:
-    return parameters_where(
-        operation, lambda parameter: is_validation(parameter.requirement) and bool(parameter.schema.get("enum"))
-    )
-
-
-def unknown(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
-    return having(parameter, UNKNOWN_VALUE, prepared)
-
-
-@pytest.mark.every_operation(
-    where=lambda operation: takes_part(operation) and bool(chosen(operation)),
-    requirements=lambda operation: claims_of(*requirements_of(chosen(operation), "requirement")),
-)
-def test_a_value_that_is_not_among_the_stated_ones_is_not_stored(operation: Operation) -> None:
-    with arranged(operation) as prepared:
-        owed = taken(prepared, chosen(operation))
-        for parameter in filter(may_be_dropped, owed):
-            refuse_or_drop(prepared, parameter, UNKNOWN_VALUE)
-        wrong = [
-            Wrong(
-                parameter.requirement, f"{parameter.name} = {UNKNOWN_VALUE}", partial(having, parameter, UNKNOWN_VALUE)
-            )
-            for parameter in owed
-            if not may_be_dropped(parameter)
-        ]
-        refuse(prepared, wrong)

@@ -28,6 +28,7 @@ from conformance.suite.arrange.approval_settings import (
     of_project,
 )
 from conformance.suite.arrange.reviews import merge_request_path, rules_put_back, under_review
+from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, given
 
 if TYPE_CHECKING:
@@ -139,9 +140,11 @@ def joint_review(
 
 def kept(settings: Settings) -> Iterator[Settings]:
     """Lend settings to a story, and put back what it changes."""
-    before = settings.values()
+    with current_run().known_reads.before_changes() as holds_again:
+        before = settings.values()
     yield settings
     settings.restore(before)
+    holds_again()
 
 
 @pytest.fixture

@@ -100,16 +100,26 @@ class ApprovalSettings(Model):
         for place in ("project", "group"):
             for setting in (*INDEPENDENT, RETAIN):
                 self.update(place, setting, value=not self.model[place][setting])
+                self.look_around(place)
 
     def update(self, place: str, setting: str, *, value: bool) -> None:
         if setting not in self.free[place]:
             return
+        self.go_on_at(place)
         if self.places[place].move(setting, value=value):
             self.model[place][setting] = value
-        shown = {name: settings.values() for name, settings in self.places.items()}
-        self.compare_changed(place, setting, shown[place])
-        self.compare_neighbours(place, shown)
-        self.model = shown
+        shown = self.places[place].values()
+        self.compare_changed(place, setting, shown)
+        self.model[place] = shown
+        self.moved = place
+
+    def look_around(self, moved: str) -> None:
+        """Hold against the model what updates must leave; a group may hand its own down to what lies in it."""
+        shown = {name: settings.values() for name, settings in self.places.items() if name != moved}
+        for name, requirement in LEAVES[moved].items():
+            with verifies(requirement):
+                must(shown[name] == self.model[name], f"in the {name}: {self.model[name]}", f"{shown[name]}")
+        self.model |= shown
 
     def compare_changed(self, place: str, setting: str, shown: Mapping[str, bool]) -> None:
         wanted = self.model[place]
@@ -120,12 +130,6 @@ class ApprovalSettings(Model):
         with verifies(LEAVES_UNSENT[place]):
             found = {name: shown.get(name) for name in others}
             must(found == others, f"after {setting} = {wanted[setting]}: {others}", f"{found}")
-
-    def compare_neighbours(self, place: str, shown: Mapping[str, Mapping[str, bool]]) -> None:
-        """Hold against the model what an update must leave; a group may hand its own down to what lies in it."""
-        for name, requirement in LEAVES[place].items():
-            with verifies(requirement):
-                must(shown[name] == self.model[name], f"in the {name}: {self.model[name]}", f"{shown[name]}")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without,
 )
+from conformance.suite.context import Unmet, Violation
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -170,12 +172,11 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
         for integration, names in holders(kind, known):
             with borrowed(maintainer, path, integration):
                 given_set_up(maintainer, path, integration)
-                for name in names:
-                    takes(maintainer, path, integration, name, kind)
-                    if has_both_names(maintainer, project):
-                        odd = {**settings_of(integration), name: kind.wrong}
-                        by_older_name = maintainer.put(project_path(project) / OLDER_NAME / slug_of(integration), odd)
-                        maintainer.follow(by_older_name).must_not_break()
+                take(maintainer, path, integration, names, kind)
+                for name in names if has_both_names(maintainer, project) else ():
+                    odd = {**settings_of(integration), name: kind.wrong}
+                    by_older_name = maintainer.put(project_path(project) / OLDER_NAME / slug_of(integration), odd)
+                    maintainer.follow(by_older_name).must_not_break()
 
 
 def holders(kind: Kind, known: list[Fixture]) -> Iterator[tuple[Fixture, tuple[str, ...]]]:
@@ -190,19 +191,41 @@ def holders(kind: Kind, known: list[Fixture]) -> Iterator[tuple[Fixture, tuple[s
         yield integration, mine
 
 
-def takes(caller: Caller, path: Path, integration: Fixture, name: str, kind: Kind) -> None:
-    """Expect that a parameter takes each right value, shows no older one instead, and takes no wrong value."""
-    earlier: list[Any] = []
-    for value in kind.right or (settings_of(integration).get(name, f"conformance-{name}"),):
-        set_up(caller, path, integration, **{name: value}).must_be_served()
-        must_not_show_another(caller, path, integration, name, value, earlier)
-        before = shown(caller, path, slug_of(integration), name)
-        odd = set_up(caller, path, integration, **{name: kind.wrong}).must_not_break()
-        after = shown(caller, path, slug_of(integration), name)
-        must(kind.wrong not in after, f"{name} refused or not stored", f"{name} = {kind.wrong!r} is shown")
-        if odd.exchange.is_refusal:
-            must(after == before, f"{name} as before the refusal: {before}", f"{name} = {after}")
-        earlier.append(value)
+def take(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...], kind: Kind) -> None:
+    """
+    Expect that parameters take each right value, show no older one instead, and take no wrong value.
+
+    They are sent together; where that shows anything else, each is by itself, to tell which of them it was.
+    """
+    with suppress(Violation, Unmet):
+        if len(names) > 1 and takes(caller, path, integration, names, kind):
+            return
+    for name in names:
+        takes(caller, path, integration, (name,), kind)
+
+
+def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...], kind: Kind) -> bool:
+    """Expect it of these together; tell whether that shows it, which of several only refusals of wrong values do."""
+    slug, settings = slug_of(integration), settings_of(integration)
+    earlier: dict[str, list[Any]] = {name: [] for name in names}
+    for number in range(max(len(kind.right), 1)):
+        sent = {name: (kind.right or (settings.get(name, f"conformance-{name}"),))[number] for name in names}
+        set_up(caller, path, integration, **sent).must_be_served()
+        for name in names:
+            must_not_show_another(caller, path, integration, name, sent[name], earlier[name])
+            earlier[name].append(sent[name])
+        before = {name: shown(caller, path, slug, name) for name in names}
+        odd = [set_up(caller, path, integration, **{name: kind.wrong}).must_not_break() for name in names]
+        after = {name: shown(caller, path, slug, name) for name in names}
+        are_refused = all(answer.exchange.is_refusal for answer in odd)
+        for name in names:
+            must(kind.wrong not in after[name], f"{name} refused or not stored", f"{name} = {kind.wrong!r} is shown")
+            if are_refused:
+                is_same = after[name] == before[name]
+                must(is_same, f"{name} as before the refusal: {before[name]}", f"{name} = {after[name]}")
+        if len(names) > 1 and not are_refused:
+            return False
+    return True
 
 
 def must_not_show_another(

@@ -21,7 +21,7 @@ from conformance.suite.arrange.integrations import (
     settings_of,
     slug_of,
 )
-from conformance.suite.context import NotTested
+from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import Caller, Path, given, must, project_path, verifies
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ def machine(path: Path, older: Path | None, moved: tuple[Fixture, ...], callers:
         @initialize()
         def start(self) -> None:
             """Disable all that is moved; what else is listed must stay as it is."""
-            for integration in moved:
-                callers[0].delete(path / slug_of(integration))
+            for slug in map(slug_of, moved):
+                if not current_run().deletions.has(path, slug):
+                    callers[0].delete(path / slug)
             self.pushes: dict[str, bool] = {}
             self.others = entries(callers[0], path)
             slugs = {slug_of(integration) for integration in moved}

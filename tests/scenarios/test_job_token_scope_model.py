@@ -114,6 +114,7 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
         @precondition(lambda self: self.limit and bool(targets))
         @rule(allowlist=lists, place=places, caller=people)
         def add(self, allowlist: Allowlist, place: int, caller: Caller) -> None:
+            self.go_on_at(allowlist)
             target = targets[allowlist][place]
             answer = caller.post(allowlist.of(project), allowlist.body(target))
             if target not in self.model[allowlist]:
@@ -124,6 +125,7 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
         @precondition(lambda self: self.limit and bool(targets))
         @rule(allowlist=lists, place=places, caller=people)
         def remove(self, allowlist: Allowlist, place: int, caller: Caller) -> None:
+            self.go_on_at(allowlist)
             target = targets[allowlist][place]
             answer = caller.delete(allowlist.of(project) / target)
             if target in self.model[allowlist]:
@@ -133,6 +135,7 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
 
         @rule(enabled=st.booleans(), caller=people)
         def switch(self, enabled: bool, caller: Caller) -> None:  # noqa: FBT001 - drawn
+            self.go_on_at("limit")
             answer = caller.patch(scope_path(project), {"enabled": enabled})
             version = caller.target_version
             enforced = version is None or version >= Version.parse("18.0")
@@ -153,18 +156,24 @@ def machine(  # noqa: C901 - a machine is its rules, and they share what they ar
                 self.model[allowlist] = shown
 
         def compare(self, changed: Allowlist, requirement: str, target: int) -> None:
-            """Hold the whole state against the model, each difference against the requirement that it breaks."""
+            """Hold a list against the model, each difference against the requirement that it breaks."""
+            shown, wanted = changed.ids(reader, project), self.model[changed]
+            actual = f"{changed.segment} = {sorted(shown, key=str)}"
+            with verifies(requirement):
+                expected = f"{target} {'in' if target in wanted else 'not in'} {changed.segment}"
+                must((target in shown) == (target in wanted), expected, actual)
+            with verifies(IDS[changed].leaves_others):
+                must(shown == wanted, f"{changed.segment} = {sorted(wanted, key=str)}", actual)
+            self.moved = changed
+
+        def look_around(self, moved: Allowlist) -> None:
             self.compare_limit()
             for allowlist, wanted in self.model.items():
-                shown = allowlist.ids(reader, project)
-                actual = f"{allowlist.segment} = {sorted(shown, key=str)}"
-                if allowlist is changed:
-                    expected = f"{target} {'in' if target in wanted else 'not in'} {allowlist.segment}"
-                    with verifies(requirement):
-                        must((target in shown) == (target in wanted), expected, actual)
-                others = IDS[allowlist].leaves_others
-                with verifies(others if allowlist is changed else "job-token-scope.allowlists.are-separate"):
-                    must(shown == wanted, f"{allowlist.segment} = {sorted(wanted, key=str)}", actual)
+                if allowlist is not moved:
+                    shown = allowlist.ids(reader, project)
+                    actual = f"{allowlist.segment} = {sorted(shown, key=str)}"
+                    with verifies("job-token-scope.allowlists.are-separate"):
+                        must(shown == wanted, f"{allowlist.segment} = {sorted(wanted, key=str)}", actual)
 
         def compare_limit(self) -> None:
             shown = limit_of(reader, project)

@@ -103,6 +103,7 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
 
         @rule(caller=people, place=numbers)
         def approve(self, caller: Caller, place: int) -> None:
+            self.go_on_at(place)
             answer = caller.post(places[place] / "approve")
             if user_id(caller) not in self.model[place]:
                 answer.given_served()
@@ -116,6 +117,7 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
 
         @rule(caller=people, place=numbers)
         def unapprove(self, caller: Caller, place: int) -> None:
+            self.go_on_at(place)
             answer = caller.post(places[place] / "unapprove")
             if user_id(caller) in self.model[place]:
                 answer.given_served()
@@ -129,6 +131,7 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
 
         @rule()
         def reset(self) -> None:
+            self.go_on_at(0)
             bot.put(places[0] / "reset_approvals").given_served()
             self.model[0] = set()
             left = settled(lambda: approvers_of(reader, places[0]), [], within=patience[0])
@@ -139,17 +142,20 @@ def approvals(  # noqa: C901 - a machine is its rules, and they share what they 
             )
 
         def compare(self, changed: int, who: int | None, of_caller: str, of_others: str) -> None:
-            """Hold both merge requests against the model, each difference against the requirement that it breaks."""
-            expected = [sorted(found) for found in self.model]
-            found = settled(lambda: [approvers_of(reader, path) for path in places], expected)
-            shown, other, wanted = found[changed], found[1 - changed], self.model[changed]
+            """Hold the merge request against the model, each difference against the requirement that it breaks."""
+            wanted = self.model[changed]
+            shown = settled(lambda: approvers_of(reader, places[changed]), sorted(wanted))
             with verifies(of_caller):
                 holds = (who in shown) is (who in wanted)
                 must(holds, f"user {who} {'in' if who in wanted else 'not in'} approved_by", str(shown))
             with verifies(of_others):
                 must(shown == sorted(wanted), f"approved_by of {sorted(wanted)}", str(shown))
+            self.moved = changed
+
+        def look_around(self, moved: int) -> None:
+            unmoved = sorted(self.model[1 - moved])
+            other = settled(lambda: approvers_of(reader, places[1 - moved]), unmoved)
             with verifies("merge-request-approvals.approvals-are-separate"):
-                unmoved = sorted(self.model[1 - changed])
                 must(other == unmoved, f"approved_by of {unmoved} in the other merge request", str(other))
 
     patience = [RESET_SECONDS]
@@ -207,6 +213,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
         @precondition(lambda self: all(len(own) < MOST_RULES for own in self.own))
         @rule(caller=people, place=numbers, number=wanted, approvers=named)
         def create(self, caller: Caller, place: int, number: int, approvers: list[int]) -> None:
+            self.go_on_at(place)
             sent = {"name": fresh_name(), "approvals_required": number, "user_ids": approvers, "group_ids": []}
             made = rule_in(caller.post(lists[place], sent))["id"]
             self.model[place][made] = as_essence(sent)
@@ -223,6 +230,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
         @rule(caller=people, data=st.data(), number=wanted, approvers=named)
         def update(self, caller: Caller, data: st.DataObject, number: int, approvers: list[int]) -> None:
             place, target = data.draw(st.sampled_from(self.all_own()))
+            self.go_on_at(place)
             sent = {"name": fresh_name(), "approvals_required": number, "user_ids": approvers, "group_ids": []}
             caller.put(lists[place] / target, sent).given_served()
             self.model[place][target] = as_essence(sent)
@@ -242,6 +250,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
         @rule(caller=people, data=st.data())
         def delete(self, caller: Caller, data: st.DataObject) -> None:
             place, target = data.draw(st.sampled_from(self.all_own()))
+            self.go_on_at(place)
             caller.delete(lists[place] / target).given_served()
             del self.model[place][target]
             self.own[place].remove(target)
@@ -251,9 +260,9 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             return [(place, number) for place in (0, 1) for number in self.own[place]]
 
         def compare(self, place: int, target: int, there: str, values: str | tuple[str, ...], approvers: str) -> None:
-            """Hold both lists against the model, each difference against the requirement that it breaks."""
-            found = settled(lambda: [essences(callers[0], path) for path in lists], self.model)
-            shown, other, expected = found[place], found[1 - place], self.model[place].get(target)
+            """Hold the list against the model, each difference against the requirement that it breaks."""
+            shown = settled(lambda: essences(callers[0], lists[place]), self.model[place])
+            expected = self.model[place].get(target)
             with verifies(there):
                 stays = expected is not None
                 must((target in shown) is stays, f"rule {target} {'there' if stays else 'gone'}", f"{sorted(shown)}")
@@ -263,8 +272,12 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             unmoved = {number: rule for number, rule in self.model[place].items() if number != target}
             with verifies("merge-request-approvals.rules.delete.leaves-others"):
                 must(rest == unmoved, f"the other rules as before: {unmoved}", str(rest))
+            self.moved = place
+
+        def look_around(self, moved: int) -> None:
+            other = settled(lambda: essences(callers[0], lists[1 - moved]), self.model[1 - moved])
             with verifies("merge-request-approvals.rules.are-separate"):
-                must(other == self.model[1 - place], "the rules of the other merge request as before", str(other))
+                must(other == self.model[1 - moved], "the rules of the other merge request as before", str(other))
 
     untouched: list[set[Any]] = []
     return Rules

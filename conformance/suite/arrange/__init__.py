@@ -31,7 +31,7 @@ from conformance.suite.expectations import Answer, Caller
 from conformance.suite.expectations.words import settles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from conformance.contract import Operation
     from conformance.suite.context import Run
@@ -117,6 +117,8 @@ class Arranged:
     """How many writes had been sent when the call was made right."""
     _untouched_at: int = -1
     """How many had been sent when what was there was read."""
+    _holds_again: Callable[[], None] = lambda: None
+    """Says that what was read then is so again."""
 
     @property
     def request_example(self) -> RequestExample:
@@ -199,14 +201,19 @@ class Arranged:
 
     def put_back(self) -> None:
         """Undo what was called so far."""
-        if self._remembered is not ABSENT and current_run().known_reads.writes != self._untouched_at:
+        if self._remembered is ABSENT:
+            return
+        if current_run().known_reads.writes != self._untouched_at:
             self._area.put_back(self.keeper, self.place, self._remembered)
+        self._holds_again()
 
     def remember(self) -> None:
         """Read what is there, before the first change."""
         if self._remembered is ABSENT:
-            self._untouched_at = current_run().known_reads.writes
-            self._remembered = self._area.remember(self.keeper, self.place)
+            known = current_run().known_reads
+            self._untouched_at = known.writes
+            with known.before_changes() as self._holds_again:
+                self._remembered = self._area.remember(self.keeper, self.place)
 
 
 @contextmanager

@@ -12,7 +12,17 @@ from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Caller, Path, given, group_path, must, must_settle, parsed, project_path
+from conformance.suite.expectations import (
+    PAGE_LENGTH,
+    Caller,
+    Path,
+    given,
+    group_path,
+    must,
+    must_settle,
+    parsed,
+    project_path,
+)
 from conformance.target.names import LEAVING, in_place_of
 
 if TYPE_CHECKING:
@@ -86,7 +96,7 @@ def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
 
 def is_listed(caller: Caller, rules: Path) -> bool:
     """Tell whether a caller may read a list of rules."""
-    return not caller.look(rules, page=1, per_page=1).exchange.is_refusal
+    return not caller.look(rules, page=1, per_page=PAGE_LENGTH).exchange.is_refusal
 
 
 @contextmanager

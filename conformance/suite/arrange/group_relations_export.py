@@ -94,7 +94,7 @@ class Export:
         Before the first export of a group has begun there may be none, or none that has a state, or the status may be
         refused.
         """
-        answer = self.caller.get(self.path / "status")
+        answer = self.caller.look(self.path / "status")
         if answer.exchange.is_refusal:
             return []
         body = parsed(answer)
@@ -242,6 +242,7 @@ class Export:
         """Download what an entry says is finished; once more where the relation turns out to be exported anew."""
         answer = self.download(**query)
         for _ in range(_MOST_RESTARTS):
+            current_run().known_reads.forget()
             if not answer.exchange.is_refusal or marks_in([self.own()]) == marks_in([entry]):
                 break
             entry = self.finished(batched=entry.get("batched") is True)

@@ -71,6 +71,8 @@ _OTHER_KINDS = (
     "switchable_integration",
 )
 _has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
+#: By run: the lists that were seen to show the integration of the request examples when it was set up.
+_shown_when_set_up: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
 
 # -- where -------------------------------------------------------------------------------------------------------------
@@ -197,8 +199,11 @@ def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[Non
     One that was listed before is set up again afterwards with the settings of the profile; those it really had cannot
     be read.
     """
-    before = caller.whole_list(path)
+    with current_run().known_reads.before_changes() as holds_again:
+        before = caller.whole_list(path)
     for integration in integrations:
+        if current_run().deletions.has(path, slug_of(integration)) and not before.having(slug=slug_of(integration)):
+            continue
         if caller.delete(path / slug_of(integration)).is_served:
             must_have_gone(before, caller, path, integration)
         else:
@@ -211,6 +216,7 @@ def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[Non
                 set_up(caller, path, integration)
             else:
                 caller.delete(path / slug_of(integration))
+        holds_again()
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -297,11 +303,13 @@ def _remember(caller: Caller, place: Place) -> dict[str, dict[str, Any]]:
     """
     path, integration = _where(caller, place)
     before = entries(caller, path)
-    if slug_of(integration) not in before:
+    shown = _shown_when_set_up.setdefault(current_run(), set())
+    if slug_of(integration) not in before and path not in shown:
         try:
             answer = set_up(caller, path, integration)
             if answer.is_served:
                 caller.whole_list(path).the(slug=slug_of(integration))
+                shown.add(path)
             elif answer.exchange.is_refusal:
                 answer.given_served()
         finally:

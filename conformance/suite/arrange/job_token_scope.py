@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
-from conformance.suite.context import Unmet
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, given_done, project_path
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ def limit_kept(caller: Caller, project: Fixture) -> Iterator[bool]:
 
     Lists that cannot be read are none of its business.
     """
-    before = limit_of(caller, project)
-    lists = {allowlist: listed_if_readable(caller, allowlist, project) for allowlist in ALLOWLISTS}
+    with current_run().known_reads.before_changes() as holds_again:
+        before = limit_of(caller, project)
+        lists = {allowlist: listed_if_readable(caller, allowlist, project) for allowlist in ALLOWLISTS}
     try:
         yield before
     finally:
@@ -50,6 +51,7 @@ def limit_kept(caller: Caller, project: Fixture) -> Iterator[bool]:
             _bring_back_both(caller, project, lists)
         _switch_back(caller, project, on=before)
         _bring_back_both(caller, project, lists)
+        holds_again()
 
 
 def _bring_back_both(caller: Caller, project: Fixture, lists: Mapping[Allowlist, set[int] | None]) -> None:
@@ -71,12 +73,13 @@ def limit_on(caller: Caller, project: Fixture) -> Iterator[None]:
     Settings that cannot be read are for their own tests to find.
     """
     is_off = False
-    with suppress(Unmet):
+    with suppress(Unmet), current_run().known_reads.before_changes() as holds_again:
         is_off = not limit_of(caller, project)
     with limit_kept(caller, project) if is_off else nullcontext():
         if is_off:
             caller.patch(scope_path(project), {"enabled": True})
         yield
+    holds_again()
 
 
 def listed_if_readable(caller: Caller, allowlist: Allowlist, project: Fixture) -> set[int] | None:
@@ -136,11 +139,13 @@ class Allowlist:
     @contextmanager
     def left_as_found(self, caller: Caller, project: Fixture, targets: Sequence[Fixture]) -> Iterator[None]:
         """Leave these targets on a project's list, or off it, as they were found."""
-        before = self.ids(caller, project)
+        with current_run().known_reads.before_changes() as holds_again:
+            before = self.ids(caller, project)
         try:
             yield
         finally:
             self.bring_back(caller, project, before, among={target.id for target in targets})
+            holds_again()
 
     @contextmanager
     def borrowed(self, caller: Caller, project: Fixture, targets: Sequence[Fixture]) -> Iterator[None]:

@@ -146,7 +146,8 @@ def given_open(reader: Caller, merge_request: Path) -> None:
 @contextmanager
 def approvals_put_back(reader: Caller, merge_request: Path, *callers: Caller) -> Iterator[None]:
     """Begin without the approvals of these callers, and leave them as they were found."""
-    before = approvers_of(reader, merge_request)
+    with current_run().known_reads.before_changes() as holds_again:
+        before = approvers_of(reader, merge_request)
     for caller in callers:
         if user_id(caller) in before:
             caller.post(merge_request / "unapprove").given_served()
@@ -157,17 +158,20 @@ def approvals_put_back(reader: Caller, merge_request: Path, *callers: Caller) ->
         for caller in callers:
             if (user_id(caller) in now) != (user_id(caller) in before):
                 caller.post(merge_request / ("unapprove" if user_id(caller) in now else "approve"))
+        holds_again()
 
 
 @contextmanager
 def under_review(maintainer: Caller, merge_request: Path, *approvers: Caller) -> Iterator[Path]:
     """Begin with an open merge request that has one rule for each of these, of whom nobody has approved."""
-    given_open(maintainer, merge_request)
+    with current_run().known_reads.before_changes() as holds_again:
+        given_open(maintainer, merge_request)
     rules = merge_request / "approval_rules"
     with rules_put_back(maintainer, rules), approvals_put_back(maintainer, merge_request, *approvers):
         for approver in approvers:
             created(maintainer, rules, approvals_required=1, user_ids=[user_id(approver)])
         yield merge_request
+    holds_again()
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
@@ -184,7 +188,9 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
 
     Where the list cannot be read, it is the rules that the test is known to have created.
     """
-    before, around = _listed(writer, rules), _CREATED.get(rules)
+    with current_run().known_reads.before_changes() as holds_again:
+        before = _listed(writer, rules)
+    around = _CREATED.get(rules)
     created_here = _CREATED[rules] = set()
     with _overriding_put_back(writer, rules):
         try:
@@ -195,6 +201,7 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
             if around is not None:  # the test put the same list back around this
                 _CREATED[rules] = around
             writer.delete_each(rules, created_here if before is None or now is None else now - before)
+            holds_again()
 
 
 #: By run: the projects whose settings let no merge request have rules, and whether the suite lets them for now.

@@ -78,9 +78,12 @@ class Caller:
         return self.call("GET", path, query=query)
 
     def look(self, path: str, **query: str | int | bool | None) -> Answer:
-        """Read what nobody can have changed since this test read it last only once."""
-        known = self._run.known_reads.of(self.actor, path, query)
-        return self.get(path, **query) if known is None else Answer(known)
+        """Read what nobody can have changed since it was read last only once."""
+        known = self._run.known_reads
+        exchange = known.of(self.actor, path, query)
+        answer = self.get(path, **query) if exchange is None else Answer(exchange)
+        known.looked(answer.exchange)
+        return answer
 
     def post(self, path: str, body: Any = _ABSENT) -> Answer:
         """Create, or do something."""
