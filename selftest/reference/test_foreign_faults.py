@@ -20,6 +20,7 @@ from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
 from selftest.reference.crossing_chapters import crossings
 from selftest.reference.fresh_chapters import more_slips
+from selftest.reference.fresh_forms_chapters import slips_of_forms
 from selftest.reference.fresh_places_chapters import slips_of_places
 from selftest.reference.tired_chapters import slips
 
@@ -121,6 +122,7 @@ class Story:
         slips(self)
         more_slips(self)
         slips_of_places(self)
+        slips_of_forms(self)
         self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):

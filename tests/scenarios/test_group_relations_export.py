@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -33,6 +33,7 @@ from conformance.suite.expectations import (
     does_not_apply,
     given,
     given_field,
+    left_to_others,
     must,
     observe,
     unchanged,
@@ -244,6 +245,13 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
         with verifies("group-relations-export.download.batch-holds-its-objects", go_on=True):
             wanted = batch.get("objects_count")
             must(len(lines) == wanted, f"{wanted} lines in batch {number}", f"{len(lines)}")
+        name = file_name(file)
+        if name is None:
+            left_to_others("group-relations-export.download.file-name")
+            continue
+        with verifies("group-relations-export.download.file-name", go_on=True):
+            # What stands in front, and where the number does, is open.
+            must(".ndjson" in name and ".gz" in name, f"a name with .ndjson and .gz for batch {number}", name)
     with verifies("group-relations-export.batch.numbers-are-distinct"):
         given(len(numbers) > 1, f"{export.relation} has one batch only")
         must(len(set(numbers)) == len(numbers), "a number of its own for each batch", f"{numbers}")
@@ -285,7 +293,11 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
     lines = lines_of(file)
     with verifies("group-relations-export.download.holds-its-objects", go_on=True):
         for text in texts:
-            must(any(text in line for line in lines), f"a line with {text.decode()}", "no such line", file.exchange)
+            must_hold_once(file, text)
+        for other in named_by_path(export, export_group):
+            by_path = other.download()
+            for text in texts if by_path.is_served else ():
+                must_hold_once(by_path, text)
     with verifies("group-relations-export.download.is-of-its-relation"):
         files = [(other, export.download(relation=other)) for other in export.others()[:MOST_RELATIONS]]
         filled = [(other, one) for other, one in files if one.is_served and lines_of(one)]
@@ -293,6 +305,19 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
         for other, one in filled:
             same = set(lines_of(one)) == set(lines)
             must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
+
+
+def must_hold_once(file: Answer, text: bytes) -> None:
+    """Expect an object in a file, by a text of its own; none is there twice, the same in all that is said."""
+    found = [line for line in lines_of(file) if text in line]
+    must(bool(found), f"a line with {text.decode()}", "no such line", file.exchange)
+    must(len(set(found)) == len(found), f"the object {text.decode()} once", "the same line twice", file.exchange)
+
+
+def named_by_path(export: Export, group: Fixture) -> list[Export]:
+    """Return the same export, with its group named by the path; none where the profile does not give it."""
+    path = group.get("path")
+    return [replace(export, path=Path("/groups") / quote(path, safe="") / "export_relations")] if path else []
 
 
 def test_a_file_holds_the_objects_of_its_group(

@@ -119,7 +119,14 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
             left_to_others()
             return
         with verifies("job-token-scope.groups-allowlist.add.present"):
-            maintainer.list(path).must_contain_once(id=taken[0])
+            listed = maintainer.list(path).must_contain_once(id=taken[0])
+        shown, name = listed.the(id=taken[0]).get("name"), inner[0].get("name")
+        if isinstance(name, str):
+            with verifies("job-token-scope.group-entry.describes-target", go_on=True):
+                # Whether the names of the groups around it are told as well is open.
+                must(name in str(shown), f"a name with {name!r} in it", f"name = {shown!r}")
+        else:
+            left_to_others("job-token-scope.group-entry.describes-target")
         if not maintainer.post(path, GROUPS.body(group.id)).is_served:
             left_to_others()
             return

@@ -16,7 +16,7 @@ from conformance.suite.arrange.approval_settings import PASSWORD as PASSWORD_SET
 from conformance.suite.arrange.approval_settings import REAUTHENTICATION as REAUTHENTICATION_SETTING
 from conformance.suite.arrange.approval_settings import RETAIN as RETAIN_SETTING
 from conformance.suite.arrange.approval_settings import SELECTIVE as SELECTIVE_SETTING
-from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read, of_project
+from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read, of_project, side_by_side
 from conformance.suite.arrange.project_approval_configuration import NO_LONGER_READ
 from conformance.suite.arrange.reviews import (
     UNUSED_ID,
@@ -29,7 +29,18 @@ from conformance.suite.arrange.reviews import (
     under_review,
     user_id,
 )
-from conformance.suite.expectations import Answer, Caller, Path, given, must, observe, project_path, unchanged, verifies
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    Path,
+    given,
+    left_to_others,
+    must,
+    observe,
+    project_path,
+    unchanged,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,6 +237,25 @@ def test_each_setting_changes_alone_and_stays_changed(configuration: Configurati
             configuration.must_hold(**{name: value})
         with verifies("project-approval-configuration.change.leaves-unsent", go_on=True):
             configuration.must_hold(**{other: shown for other, shown in expected.items() if other != name})
+
+
+def test_a_change_leaves_the_project_beside_it(configuration: Configuration) -> None:
+    """What lies in another group is looked at beside every write."""
+    caller = configuration.caller
+    for first, second in side_by_side(caller):
+        one, other = Configuration(caller, first), Configuration(caller, second)
+        name = next((name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in one.locked()), COMMITTERS)
+        before = one.settings()
+        try:
+            with (
+                verifies("project-approval-configuration.change.leaves-other-projects"),
+                unchanged(other.settings, "the configuration of the other project"),
+            ):
+                one.change(**{name: not before[name]}).given_served()
+        finally:
+            one.bring_to(before)
+        return
+    left_to_others()
 
 
 def test_several_settings_change_together(configuration: Configuration) -> None:

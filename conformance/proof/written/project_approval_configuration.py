@@ -21,6 +21,8 @@ from conformance.reference.errors import InvalidError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.reference import Service
 
 AREA = "project-approval-configuration"
@@ -142,6 +144,32 @@ def change_replaces_all(service: Service) -> None:
         return change(project, ConfigurationChange(**filled))
 
     area.change_configuration = changing
+
+
+def reaching(service: Service, is_reached: Callable[[Any, Any], bool]) -> None:
+    """Let a change of the configuration of one project be one of others too; these are told from the changed one."""
+    area = service.project_approval_configurations
+    change = area.change_configuration
+
+    def changing(project: Any, wanted: Any) -> Any:
+        for other in service.identities.projects.values():
+            if other.id != project.id and is_reached(other, project):
+                change(other, wanted)
+        return change(project, wanted)
+
+    area.change_configuration = changing
+
+
+@fault(f"{AREA}.change.leaves-other-projects", version="15.2")
+def changes_reach_every_project(service: Service) -> None:
+    """A change of one configuration is one of all."""
+    reaching(service, lambda *_: True)
+
+
+@fault(f"{AREA}.change.leaves-other-projects", version="15.2")
+def changes_reach_the_namespace(service: Service) -> None:
+    """A change of one configuration is one of all projects that lie in the same group."""
+    reaching(service, lambda other, project: other.namespace_id == project.namespace_id)
 
 
 @fault(f"{AREA}.change.selective-while-resetting", version="15.2")

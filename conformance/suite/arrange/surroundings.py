@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.suite.arrange import arranged
 from conformance.suite.arrange.approval_rules import project_rules_path
+from conformance.suite.arrange.approval_settings import RETAIN, of_project
 from conformance.suite.arrange.integrations import integrations_path, set_up, slug_of
 from conformance.suite.arrange.job_token_scope import ALLOWLISTS, GROUPS, PROJECTS, Allowlist, limit_on
 from conformance.suite.arrange.places import Place
@@ -131,6 +132,20 @@ def _integration(name: str, which: int) -> Part:
     return made
 
 
+@contextmanager
+def _approvals_kept_on_push(place: Place) -> Iterator[None]:
+    """Let a setting of the project be on, which mostly is off at first: what switches it off is seen by that alone."""
+    settings = of_project(_maintainer(place), place.fixture("project"))
+    before = settings.values()
+    if settings.is_free(RETAIN) and not before[RETAIN]:
+        settings.without_selective_removals()
+        settings.change(**{RETAIN: True})
+    try:
+        yield
+    finally:
+        settings.restore(before)
+
+
 def _done(name: str) -> Part:
     """Let a write be done as its example has it, so that what is read is not what everything begins with."""
 
@@ -193,6 +208,7 @@ _AROUND_AREAS: Mapping[str, tuple[Part, ...]] = {
 _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
     "removeProjectFromJobTokenAllowlist": (_entries(PROJECTS, "sibling_project", 0),),
     "removeGroupFromJobTokenAllowlist": (_entries(GROUPS, "sibling_project", 0),),
+    **dict.fromkeys(("createMergeRequestApprovalRule", "createProjectApprovalRule"), (_approvals_kept_on_push,)),
     # Another one than that of the area, which may have gone with an earlier copy.
     "deleteMergeRequestApprovalRule": (_project_rule("project"),),
     "unapproveMergeRequest": (_approvals_of_another_merge_request,),

@@ -1,0 +1,87 @@
+"""Chapters of the story that shows foreign faults: forms of what is sent, what is false or empty, ids in answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from selftest.reference.test_foreign_faults import Story
+
+
+def slips_of_forms(story: Story) -> None:
+    """Tell all of them."""
+    for chapter in (_completions, _integrations, _hidden_groups, _exports, _rules_of_groups, _copies, _twice):
+        chapter(story)
+
+
+def _project(story: Story, name: str) -> str:
+    return f"/projects/{story.world.one(name).id}"
+
+
+def _completions(story: Story) -> None:
+    place = "/code_suggestions/completions"
+    wanted = {"current_file": {"file_name": "a.py", "content_above_cursor": "rocket = '🚀"}}
+    story.call("developer", "POST", place, wanted)
+    answer = story.client.post(place, json=wanted, headers={"authorization": "Bearer nobody's"})
+    story._tell(f"a bearer: {answer.status_code}")  # noqa: SLF001
+    path = story.world.one("subgroup_project").path
+    story.call("maintainer", "POST", "/code_suggestions/enabled", {"project_path": path})
+
+
+def _integrations(story: Story) -> None:
+    services = f"{_project(story, 'guarded_project')}/services/slack"
+    story.call("owner", "DELETE", services)
+    story.call("owner", "PUT", services, {"webhook": "https://hooks.example.com/f", "push_events": False})
+    story.call("owner", "GET", services)
+
+
+def _hidden_groups(story: Story) -> None:
+    rules = f"{_project(story, 'project')}/approval_rules"
+    body = {"name": "Of a group that is hidden", "approvals_required": 1}
+    hidden = {**body, "group_ids": [story.world.one("hidden_group").id]}
+    made = story.call("admin", "POST", rules, hidden)
+    sent = {**body, "user_ids": [], "group_ids": [], "remove_hidden_groups": False}
+    story.call("maintainer", "PUT", f"{rules}/{made['id']}", sent)
+    own = f"{_project(story, 'project')}/merge_requests/{story.world.one('merge_request').extra['iid']}/approval_rules"
+    of_it = story.call("admin", "POST", own, hidden)
+    story.call("maintainer", "GET", f"{own}/{of_it['id']}")
+
+
+def _exports(story: Story) -> None:
+    export = f"/groups/{story.world.one('export_group').id}/export_relations"
+    story.call("owner", "POST", export, {"batched": False})
+    story.until_finished(f"{export}/status")
+    story.call("owner", "GET", f"{export}/status?relation=labels")
+
+
+def _rules_of_groups(story: Story) -> None:
+    rules = f"/groups/{story.world.one('group').id}/approval_rules"
+    people = {
+        "user_ids": [story.world.actors["approver"].id],
+        "group_ids": [story.world.one("approver_group").id],
+    }
+    story.call("owner", "POST", rules, {"name": "Of users and groups", "approvals_required": 1, **people})
+    for page in (1, 2):
+        story.call("owner", "GET", f"{rules}?page={page}&per_page=1")
+
+
+def _copies(story: Story) -> None:
+    project = _project(story, "project")
+    rules = f"{project}/approval_rules"
+    own = f"{project}/merge_requests/{story.world.one('second_merge_request').extra['iid']}/approval_rules"
+    body = {"name": "To be copied", "approvals_required": 1}
+    source = story.call("maintainer", "POST", rules, body)
+    copy = story.call("maintainer", "POST", own, {**body, "approval_project_rule_id": source["id"]})
+    story.call("maintainer", "PUT", f"{rules}/{source['id']}", {**body, "name": "Changed since"})
+    story.call("maintainer", "GET", f"{own}/{copy['id']}")
+    for place in (f"{own}/{copy['id']}", f"{rules}/{source['id']}"):
+        story.call("maintainer", "DELETE", place)
+
+
+def _twice(story: Story) -> None:
+    allowlist = f"{_project(story, 'guarded_project')}/job_token_scope/allowlist"
+    target = story.world.many("allowlist_projects")[4].id
+    addition = "POST", allowlist, {"target_project_id": target}
+    story.at_once(("owner", *addition), ("admin", *addition))
+    story.count(allowlist)
+    story.call("owner", "DELETE", f"{allowlist}/{target}")
