@@ -106,6 +106,24 @@ def refuses_what_is_not_documented(service: Service) -> None:
         service.routes.change(route.key, handler=_strict(route.handler, allowed))
 
 
+def reads_numbers_as_far_as_they_go(service: Service) -> None:
+    """Read the number of a rule, a merge request or a target up to the first sign that is no digit."""
+
+    def reading(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def handled(request: Request) -> Response:
+            for name, text in request.path.items():
+                digits = text[: len(text) - len(text.lstrip("0123456789"))]
+                if name.endswith(("_id", "_iid")) and digits:
+                    request.path[name] = digits
+            return handler(request)
+
+        return handled
+
+    for route in list(service.routes):
+        if "_id" in route.path or "_iid" in route.path:
+            service.routes.change(route.key, handler=reading(route.handler))
+
+
 def _strict(handler: Callable[[Request], Response], allowed: set[str]) -> Callable[[Request], Response]:
     def handled(request: Request) -> Response:
         names = [name.removesuffix("[]") for name in parse_qs(request.query.decode("latin-1"), keep_blank_values=True)]
@@ -353,6 +371,12 @@ VARIANTS = (
         "Names of rules are short and printable.",
         alterations=(takes_short_names_only,),
         basis="A4, F9",
+    ),
+    Variant(
+        "numbers-as-far-as-they-go",
+        "Numbers in a path may have letters behind them.",
+        alterations=(reads_numbers_as_far_as_they_go,),
+        basis="A5",
     ),
     Variant(
         "numbers-beyond-doubles",

@@ -56,9 +56,11 @@ def exports_hold_objects_of_other_groups(service: Service) -> None:
 
     @instead(service.group_relations_export, "relations")
     def _(relations: Any, group: Any) -> Any:
-        foreign_one = {"title": "not-of-this-group", "color": "#000000"}
+        # Labels that some group has: what no group has could be told from outside by nobody.
+        others = [one for one in service.identities.groups.values() if one.id != group.id]
+        theirs = [label for other in others for label in relations(other)["labels"]]
         found = dict(relations(group))
-        return {**found, "labels": (*found["labels"], foreign_one)}
+        return {**found, "labels": (*found["labels"], *theirs)}
 
 
 @foreign("content", "Group relations export: newline-delimited JSON")

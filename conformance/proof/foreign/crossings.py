@@ -166,18 +166,6 @@ def a_batch_too_many_is_the_last(service: Service) -> None:
         return batch(export, min(number, len(service.group_relations_export.batches(export))))
 
 
-@foreign(_NEIGHBOUR, "Project approval rules: GET one")
-def ids_of_rules_may_go_on(service: Service) -> None:
-    """A rule of a project is found by its number with letters behind it; the id is an integer."""
-
-    @handling(service, f"GET {_PROJECT_RULES}/:approval_rule_id")
-    def _(handler: Any, request: Any) -> Any:
-        text = request.path["approval_rule_id"]
-        digits = text[: len(text) - len(text.lstrip("0123456789"))]
-        request.path["approval_rule_id"] = digits or text
-        return handler(request)
-
-
 @foreign(_NEIGHBOUR, "Authentication: access token")
 def tokens_may_have_something_in_front(service: Service) -> None:
     """A token with something in front of it is taken for the one that was given out."""
@@ -228,7 +216,7 @@ def batches_are_named_otherwise(service: Service) -> None:
     def _(handler: Any, request: Any) -> Any:
         answer = handler(request)
         if request.parameters.given("batch_number") and is_served(answer):
-            answer.headers = {**answer.headers, "Content-Disposition": 'attachment; filename="batch.tar"'}
+            answer.headers = {**answer.headers, "content-disposition": 'attachment; filename="batch.tar"'}
         return answer
 
 
