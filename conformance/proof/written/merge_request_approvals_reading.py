@@ -166,22 +166,6 @@ def nothing_is_unapproved(service: Service) -> None:
     )
 
 
-@fault("merge-request-approvals.unknown-merge-request.approving")
-def ids_are_approved(service: Service) -> None:
-    """Where the project has no merge request of an iid, the one of that id is approved."""
-    known, key = service.repositories.merge_requests, f"POST {MERGE_REQUEST}/approve"
-    handle = service.routes.get(key).handler
-
-    def handled(request: Request) -> Response:
-        number = int(request.path["merge_request_iid"])
-        if (request.project.id, number) not in known:
-            same = (one for one in known.values() if (one.project_id, one.id) == (request.project.id, number))
-            request.path["merge_request_iid"] = str(next((one.iid for one in same), number))
-        return handle(request)
-
-    service.routes.change(key, handler=handled)
-
-
 # -- roles and projects ------------------------------------------------------------------------------------------------
 
 
