@@ -20,8 +20,7 @@ def _project(story: Story, name: str) -> str:
 
 def _completions(story: Story) -> None:
     place = "/code_suggestions/completions"
-    wanted = {"current_file": {"file_name": "a.py", "content_above_cursor": "rocket = '🚀"}}
-    story.call("developer", "POST", place, wanted)
+    wanted = {"current_file": {"file_name": "a.py", "content_above_cursor": "def f():"}}
     answer = story.client.post(place, json=wanted, headers={"authorization": "Bearer nobody's"})
     story._tell(f"a bearer: {answer.status_code}")  # noqa: SLF001
     path = story.world.one("subgroup_project").path
@@ -69,7 +68,7 @@ def _copies(story: Story) -> None:
     project = _project(story, "project")
     rules = f"{project}/approval_rules"
     own = f"{project}/merge_requests/{story.world.one('second_merge_request').extra['iid']}/approval_rules"
-    body = {"name": "To be copied", "approvals_required": 1}
+    body = {"name": "To be copied 🚀", "approvals_required": 1}
     source = story.call("maintainer", "POST", rules, body)
     copy = story.call("maintainer", "POST", own, {**body, "approval_project_rule_id": source["id"]})
     story.call("maintainer", "PUT", f"{rules}/{source['id']}", {**body, "name": "Changed since"})

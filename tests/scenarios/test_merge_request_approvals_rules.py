@@ -293,8 +293,11 @@ def test_an_update_may_remove_the_groups_that_its_caller_cannot_see(
         hidden_group.id in approvers_named(owner.read(merge_request_rules / rule["id"]))[1],
         "the owner does not see the group",
     )
-    seen = approvers_named(maintainer.read(merge_request_rules / rule["id"]))[1]
-    given(hidden_group.id not in seen, "the group is not hidden from the maintainer")
+    seen = maintainer.read(merge_request_rules / rule["id"])
+    given(hidden_group.id not in approvers_named(seen)[1], "the group is not hidden from the maintainer")
+    with verifies("merge-request-approvals.rules.hidden-groups.are-announced", go_on=True):
+        told = seen.get("contains_hidden_groups")
+        must(told is True, "contains_hidden_groups = true", f"contains_hidden_groups = {told!r}")
     change = {"user_ids": [user_id(approver)], "group_ids": [], "remove_hidden_groups": True}
     with verifies("merge-request-approvals.rules.update.remove-hidden-groups"):
         maintainer.put(merge_request_rules / rule["id"], change).given_served()

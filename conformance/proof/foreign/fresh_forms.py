@@ -57,18 +57,16 @@ def escapes_are_stored_as_written(service: Service) -> None:
         return handler(request)
 
 
-# The text says nothing of signs that may not be completed; and no call may break the service.
-@foreign(_SENT, "Code completion: current_file")
-def completions_beyond_the_basic_plane_break(service: Service) -> None:
-    """A file with a sign beyond the first 65,536 breaks the service."""
+# A name is a text; one that the service does not take is refused, and no call may break the service.
+@foreign(_SENT, "Project approval rules: POST, name")
+def names_beyond_the_basic_plane_break(service: Service) -> None:
+    """The name of a rule with a sign beyond the first 65,536 breaks the service."""
 
-    @instead(service.code_completion, "read")
-    def _(read: Any, parameters: Any) -> Any:
-        wanted = read(parameters)
-        text = wanted.content_above_cursor + wanted.content_below_cursor
-        if not text.isascii() and max(map(ord, text)) > 0xFFFF:
-            raise OverflowError(text)
-        return wanted
+    @instead(service.approval_rules, "require_possible")
+    def _(require: Any, rule: Any) -> None:
+        if max(map(ord, rule.name), default=0) > 0xFFFF:
+            raise OverflowError(rule.name)
+        require(rule)
 
 
 # The older name is an alias of the newer one, for whatever is sent.

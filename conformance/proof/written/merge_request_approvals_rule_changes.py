@@ -215,6 +215,14 @@ def hidden_groups_stay(service: Service) -> None:
     parameters(service, f"PUT {RULE}", without("remove_hidden_groups"))
 
 
+@fault("merge-request-approvals.rules.hidden-groups.are-announced")
+def rules_with_hidden_groups_say_nothing_of_them(service: Service) -> None:
+    """contains_hidden_groups is false in all rules of merge requests."""
+    area = service.merge_request_approval_rules
+    present = area.present
+    area.present = lambda *rule: {**present(*rule), "contains_hidden_groups": False}
+
+
 # -- deletion, isolation, system rules --------------------------------------------------------------------------
 
 
