@@ -294,12 +294,19 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
     with verifies("group-relations-export.download.holds-its-objects", go_on=True):
         for text in texts:
             must_hold_once(file, text)
-        for other in named_by_path(export, export_group):
-            by_path = other.download()
+        for same in named_by_path(export, export_group):
+            by_path = same.download()
             for text in texts if by_path.is_served else ():
                 must_hold_once(by_path, text)
+    files = [(other, export.download(relation=other)) for other in export.others()[:MOST_RELATIONS]]
+    if files:
+        with verifies("group-relations-export.entry.finished-is-downloadable", go_on=True):
+            # That a relation has no objects leaves its file empty; one that is exported anew meanwhile shows nothing.
+            refused = [one.exchange for other, one in files if one.exchange.is_refusal and other in export.others()]
+            must(not refused, "a file of every finished relation", f"none of {len(refused)}", *refused[:1])
+    else:
+        left_to_others("group-relations-export.entry.finished-is-downloadable")
     with verifies("group-relations-export.download.is-of-its-relation"):
-        files = [(other, export.download(relation=other)) for other in export.others()[:MOST_RELATIONS]]
         filled = [(other, one) for other, one in files if one.is_served and lines_of(one)]
         given(bool(filled) and bool(lines), "no other relation holds anything that could differ")
         for other, one in filled:

@@ -349,6 +349,11 @@ def test_two_who_add_at_the_same_time_both_have_added(
                     done.given_served()
                 maintainer.list(path).must_contain_once(id=second.id).must_not_contain(id=first.id, after=listed)
             allowlist.given_removed(maintainer, project, second.id)
+        # Who comes second may be refused, as whoever adds what is listed already.
+        same = [partial(caller.post, path, allowlist.body(first.id)) for caller in (maintainer, owner)]
+        given(any(added.is_served for added in at_once(*same)), "of two who add the same at once none was served")
+        maintainer.list(path).must_contain_once(id=first.id)
+        allowlist.given_removed(maintainer, project, first.id)
 
 
 def test_a_change_of_one_list_leaves_the_other(

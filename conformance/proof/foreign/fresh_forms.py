@@ -196,18 +196,26 @@ def lists_turn_around_with_every_call(service: Service) -> None:
 # -- what comes after --------------------------------------------------------------------------------------------------
 
 
-# Name, users and groups are copied when the rule is created: it is a rule of the merge request from then on.
-@foreign(_LATER, "Merge request approvals: approval_project_rule_id")
-def copies_follow_their_source(service: Service) -> None:
-    """Changing a rule of a project changes the rules of merge requests that were copied from it."""
-    rules = service.approval_rules.rules
+# A rule that was deleted is none that the merge request has to satisfy.
+@foreign(_LATER, "Merge request approval state: rules")
+def deleted_rules_stay_in_the_state(service: Service) -> None:
+    """The approval state goes on showing rules that were deleted."""
+    approvals, gone = service.merge_request_approvals, list[Any]()
 
-    @instead(service.project_approval_rules, "update_rule")
-    def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
-        changed = update(project, number, wanted, caller)
-        for copy in [rule for rule in rules.values() if rule.source_id == number]:
-            rules[copy.id] = replace(copy, name=changed.name, users=changed.users, groups=changed.groups)
-        return changed
+    @instead(service.merge_request_approval_rules, "delete_rule")
+    def _(delete: Any, merge_request: Any, number: int) -> None:
+        rule = service.merge_request_approval_rules.find(merge_request, number)
+        delete(merge_request, number)
+        gone.append((merge_request.id, rule))
+
+    @instead(approvals, "state")
+    def _(state: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = state(merge_request, viewer)
+        left = [rule for number, rule in gone if number == merge_request.id]
+        return {
+            **shown,
+            "rules": shown["rules"] + [approvals.present_state_rule(rule, merge_request, viewer) for rule in left],
+        }
 
 
 # A list has no entry twice; a target is in it, or is not.
