@@ -124,20 +124,6 @@ def reads_numbers_as_far_as_they_go(service: Service) -> None:
             service.routes.change(route.key, handler=reading(route.handler))
 
 
-def keeps_copies_like_their_source(service: Service) -> None:
-    """Change what was copied from a rule of a project together with that rule."""
-    rules, area = service.approval_rules.rules, service.project_approval_rules
-    update = area.update_rule
-
-    def updating(project: Any, number: int, wanted: Any, caller: Any) -> Any:
-        changed = update(project, number, wanted, caller)
-        for copy in [rule for rule in rules.values() if rule.source_id == number]:
-            rules[copy.id] = replace(copy, name=changed.name, users=changed.users, groups=changed.groups)
-        return changed
-
-    area.update_rule = updating  # type: ignore[method-assign] # a legal service does it otherwise
-
-
 def _strict(handler: Callable[[Request], Response], allowed: set[str]) -> Callable[[Request], Response]:
     def handled(request: Request) -> Response:
         names = [name.removesuffix("[]") for name in parse_qs(request.query.decode("latin-1"), keep_blank_values=True)]
@@ -391,12 +377,6 @@ VARIANTS = (
         "Numbers in a path may have letters behind them.",
         alterations=(reads_numbers_as_far_as_they_go,),
         basis="A5",
-    ),
-    Variant(
-        "copies-go-with-their-source",
-        "What was copied from a rule of a project changes with that rule.",
-        alterations=(keeps_copies_like_their_source,),
-        basis="G10, G11",
     ),
     Variant(
         "numbers-beyond-doubles",
