@@ -294,8 +294,8 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
     with verifies("group-relations-export.download.holds-its-objects", go_on=True):
         for text in texts:
             must_hold_once(file, text)
-        for same in named_by_path(export, export_group):
-            by_path = same.download()
+        for by_its_path in named_by_path(export, export_group):
+            by_path = by_its_path.download()
             for text in texts if by_path.is_served else ():
                 must_hold_once(by_path, text)
     files = [(other, export.download(relation=other)) for other in export.others()[:MOST_RELATIONS]]
