@@ -108,12 +108,16 @@ def test_the_entry_of_a_group_describes_it(
 
 
 def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
-    maintainer: Caller, project: Fixture, group: Fixture
+    maintainer: Caller, sibling_project: Fixture, group: Fixture
 ) -> None:
-    """Who may let such a group in is open; what is let in is this group and no other."""
+    """
+    Who may let such a group in is open; what is let in is this group and no other.
+
+    The project lies in neither: its own group may be let in by itself, for good.
+    """
     inner = current_run().profile.fixtures.get("subgroup", ())[:1]
-    path = GROUPS.of(project)
-    with GROUPS.borrowed(maintainer, project, (group, *inner)):
+    path = GROUPS.of(sibling_project)
+    with GROUPS.borrowed(maintainer, sibling_project, (group, *inner)):
         taken = [one.id for one in inner if maintainer.post(path, GROUPS.body(one.id)).is_served]
         if not taken:
             left_to_others()
