@@ -139,8 +139,8 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
 @click.option(
     "--confirm",
     metavar="HOST",
-    help="Say once that a run may change settings, lists and rules on this host, whose profile does not call it "
-    "disposable.",
+    help="Say once that a run may change settings, lists and rules on this host, and make groups that it removes, "
+    "though its profile does not call it disposable.",
 )
 @click.option("--no-restore", is_flag=True, help="Leave alone what an earlier run changed and did not put back.")
 @click.option(

@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import html
 import json
+import logging
 import re
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TextIO
+import sys
+import traceback
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TextIO, cast
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 MASK = "[redacted]"
 _ALL_OF_IT = "[redacted: a secret stands here in pieces, or in another form]"
@@ -152,6 +156,33 @@ class GuardedStream:
     def __getattr__(self, name: str) -> Any:
         """Be the stream in all else."""
         return getattr(self._stream, name)
+
+
+@contextmanager
+def guarded_logs(*, and_streams: bool) -> Iterator[None]:
+    """Let no log record hold a secret meanwhile, whoever writes it where; `and_streams`, nothing that is printed."""
+    usual = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(partial(_record_without_secrets, usual))
+    try:
+        with ExitStack() as streams:
+            if and_streams:
+                streams.enter_context(redirect_stdout(cast("TextIO", GuardedStream(sys.stdout))))
+                streams.enter_context(redirect_stderr(cast("TextIO", GuardedStream(sys.stderr))))
+            yield
+    finally:
+        logging.setLogRecordFactory(usual)
+
+
+def _record_without_secrets(usual: Callable[..., logging.LogRecord], *given: Any, **named: Any) -> logging.LogRecord:
+    record = usual(*given, **named)
+    try:
+        text = record.getMessage()
+    except (TypeError, ValueError, LookupError):  # values that do not fit the message, which logging itself would print
+        text = f"{record.msg} {record.args}"
+    record.msg, record.args = DOOR.pieces(text), ()
+    if record.exc_info and record.exc_info[0] is not None:
+        record.exc_text = DOOR.pieces("".join(traceback.format_exception(*record.exc_info)))
+    return record
 
 
 def _longest_first(secrets: Iterable[str]) -> list[str]:

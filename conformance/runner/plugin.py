@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
-from conformance.http.redaction import DOOR
+from conformance.http.redaction import DOOR, guarded_logs
 from conformance.results.durations import in_order
 from conformance.results.record import Reason
 from conformance.runner import outcomes, workers
@@ -19,7 +20,7 @@ from conformance.runner.collection import ONLY_ASKS, all_tests, id_in, id_of, is
 from conformance.runner.confirmation import Attempts
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
-from conformance.runner.progress import TRIED_AGAIN, ByArea
+from conformance.runner.progress import TRIED_AGAIN, ByArea, Interruptible
 from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
@@ -41,6 +42,8 @@ _AREA = pytest.StashKey[str]()
 _BRIEF = pytest.StashKey[bool]()
 """Where the command shows a run: whether in as few words as there are."""
 _EXIT = pytest.StashKey[ExitCode]()
+#: What shares tests out, and what shows the state of workers, by the names under which pytest-xdist registers them.
+_SHARES_OUT, _SHOWS_WORKERS = "dsession", "terminaldistreporter"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,6 +61,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "every_operation(where, requirements, draws): one test per operation of the contract",
     ):
         config.addinivalue_line("markers", line)
+    # What pytest itself writes of a run while it goes on: live logs and log files, and with -s whatever is printed.
+    slips = ExitStack()
+    config.add_cleanup(slips.close)
+    slips.enter_context(guarded_logs(and_streams=config.option.capture == "no"))
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
@@ -82,6 +89,7 @@ def _show_by_area(config: pytest.Config) -> None:
         return
     config.stash[_BRIEF] = option.verbose < 0
     config.pluginmanager.register(ByArea(config.stash[SESSION], is_shown=option.verbose == 0))
+    config.pluginmanager.register(Interruptible(config.stash[SESSION]))
     option.verbose = min(option.verbose, -1)
 
 
@@ -103,6 +111,15 @@ def session_of(config: pytest.Config) -> Session | None:
 
 
 # -- workers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let pytest-xdist say nothing of how workers come up, where progress is shown by area."""
+    manager = session.config.pluginmanager
+    if _BRIEF in session.config.stash and manager.has_plugin(_SHOWS_WORKERS):
+        manager.unregister(name=_SHOWS_WORKERS)
+        manager.get_plugin(_SHARES_OUT).terminal = None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -242,7 +259,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Begin the run before the first test: target up, record open. True where there can be none, and pytest stops."""
     config, state = session.config, session.config.stash[SESSION]
     suite = [item for item in session.items if is_suite(item)]
-    is_broken = session.testsfailed and not config.option.continue_on_collection_errors
+    is_broken = state.interrupted or (session.testsfailed and not config.option.continue_on_collection_errors)
     if config.option.collectonly or is_broken or not (suite or workers.has_workers(config)):
         return None
     try:
@@ -273,7 +290,6 @@ def _give_up(session: pytest.Session, error: ConformanceError) -> bool:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
     """End the run after pytest has let the last test clean up, also an interrupted one, and give its exit code."""
     state = session.config.stash.get(SESSION, None)
-    interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever it is, the results so far come first
@@ -284,15 +300,16 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
         workers.leave(state, session.config.workeroutput)  # type: ignore[attr-defined]  # the same
     if state in _KEEPING:
         _KEEPING.remove(state)
+    state.interrupted = state.interrupted or exitstatus == pytest.ExitCode.INTERRUPTED
     ended_itself = state.stopped is not None  # its time was over, or its target was gone: nobody interrupted it
     if state.is_open:
         _end_last_test(session, state)
-        state.stopped = state.stopped or _why_stopped(session, state, interrupted=interrupted)
+        state.stopped = state.stopped or _why_stopped(session, state)
         state.close()
     else:
         state.let_go()
-    if exitstatus == pytest.ExitCode.INTERRUPTED and ended_itself:
-        exitstatus = pytest.ExitCode.OK
+    if state.interrupted:
+        exitstatus = pytest.ExitCode.OK if ended_itself else pytest.ExitCode.INTERRUPTED
     session.exitstatus = _exit_status(session, state, exitstatus)
 
 
@@ -307,13 +324,13 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
     enter(None)
 
 
-def _why_stopped(session: pytest.Session, state: Session, *, interrupted: bool) -> str | None:
+def _why_stopped(session: pytest.Session, state: Session) -> str | None:
     if state.terminated:
         return "the run was terminated"
     told = session.shouldfail or session.shouldstop
     if told:
         return f"pytest stopped: {told}"
-    return "the operator interrupted the run" if interrupted else None
+    return "the operator interrupted the run" if state.interrupted else None
 
 
 def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> int:

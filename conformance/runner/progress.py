@@ -294,6 +294,31 @@ class ByArea:
             self._progress.tick()
 
 
+class Interruptible:
+    """A pytest plugin: a run that somebody interrupts ends with what it came to, and not with where pytest was."""
+
+    def __init__(self, session: Session) -> None:
+        """Tell this session."""
+        self._session = session
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Go on to the end when somebody interrupts."""
+        return (yield from self._to_the_end())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Go on to the end when somebody interrupts."""
+        return (yield from self._to_the_end())
+
+    def _to_the_end(self) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        except KeyboardInterrupt:
+            self._session.interrupted = True
+            return True
+
+
 @contextmanager
 def _ticking(tick: Callable[[], None]) -> Iterator[None]:
     """Let time be seen to go by as long as the context lasts, also while one test takes long."""

@@ -110,6 +110,8 @@ class Session:
     """Whether it ended before its first test, for the target could not be tested."""
     name: str = ""
     """What tells this run from all others."""
+    interrupted: bool = False
+    """Whether somebody interrupted it, or what pytest calls so."""
     terminated: bool = False
     """Whether SIGTERM ended it."""
     precautions: Precautions | None = None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
+import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -49,5 +51,7 @@ def echo(_: Route, request: Request, response: Response) -> Response:
 def _breaks(request: pytest.FixtureRequest) -> None:
     if request.node.name == "test_switching_the_limit_on_and_off_shows_in_the_settings":
         secret = os.environ["LEAKED"]
-        print(secret, list(ways(secret)))  # noqa: T201
+        for stream in (sys.stdout, sys.stderr):
+            print(secret, list(ways(secret)), file=stream)
+        logging.getLogger("leaky").error("%s", list(ways(secret)), exc_info=KeyError(secret))
         raise RuntimeError(list(ways(secret)))

@@ -12,6 +12,7 @@ import yaml
 from conformance.errors import ExitCode
 from conformance.http.client import Client
 from conformance.reference import EmbeddedServer
+from conformance.reference.errors import ForbiddenError
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import directly, prepared_service, profile_of
 from conformance.target.names import LEAVING, in_place_of
@@ -146,11 +147,6 @@ def test_rules_of_what_is_set_aside_go_to_a_group_of_the_run_too() -> None:
     assert aside[in_place_of("group", LEAVING, aside)] == made["spare_rules_group"]
 
 
-def test_a_target_that_is_not_disposable_is_given_no_groups() -> None:
-    *_, told, made = made_on(SERVICES["groups may be made"][0], disposable=False)
-    assert (told, made) == ([], {})
-
-
 @pytest.mark.parametrize("other", [{"name": "another"}, {"path": "another"}], ids=["name", "path"])
 def test_a_group_that_is_another_by_now_is_never_deleted(other: dict[str, Any]) -> None:
     service, profile, calls, told, _ = made_on(SERVICES["groups may be made"][0])
@@ -239,10 +235,16 @@ def test_a_run_that_needs_no_such_group_makes_none(conformance: Callable[..., An
         assert not [path for path in paths if path.startswith("POST") and path.endswith("/groups")]
 
 
+async def without_groups(request: Request) -> None:
+    if (request.method, request.route.path) == ("POST", "/groups"):
+        raise ForbiddenError(request.route.path)
+
+
 def test_what_stays_for_want_of_such_a_group_stands_in_every_report(
     conformance: Callable[..., Any], tmp_path: Path, write_profile: Callable[..., Path]
 ) -> None:
     with serving() as (service, base_url):
+        service.interruption = without_groups
         write_profile(service, base_url, disposable=False)
         outcome = conformance("run", *_OPTIONS, *_CREATION, "--confirm", base_url.removeprefix("http://"))
     said = "made by this run, and no operation takes it away"

@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 PROCESSES = Path("/proc")
 #: What pytest is told to do beside the suite: to show values, to write a report of its own, to break in a test.
 AND_PYTEST = ("-v", "--showlocals", "--junitxml=own.xml", "-p", "selftest.runner.leaky", "-k", "switching or odd")
+WRITTEN = ("index.html", "junit.xml", "results.jsonl", "report.json")
+LOGS = ("--log-cli-level=DEBUG", "--log-file=own.log", "--log-file-level=DEBUG")
 
 
 def traces(secret: str) -> set[bytes]:
@@ -71,16 +73,19 @@ def target(tmp_path: Path) -> Iterator[set[str]]:
         yield {secret for secret in load_profile(tmp_path / "target.yaml").secrets() if len(secret) >= 6}
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_no_secret_is_in_anything_that_a_run_writes(target: set[str], workers: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("workers", "more"), [("1", LOGS), ("1", (*LOGS, "-s")), ("2", (*LOGS, "-s"))])
+def test_no_secret_is_in_anything_that_a_run_writes(
+    target: set[str], workers: str, more: tuple[str, ...], tmp_path: Path
+) -> None:
     secret = max(target, key=len)
     area = ("--area", "job-token-scope", "--max-examples", "3", "--workers", workers)
-    said, lines = run(tmp_path, secret, *area, "--", *AND_PYTEST)
+    said, lines = run(tmp_path, secret, *area, "--", *AND_PYTEST, *more)
     (tmp_path / "target.yaml").unlink()
     written = {str(file.relative_to(tmp_path)): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert b"of the suite itself broke" in said, said.decode()[-3000:]
-    assert {"own.xml", "out/index.html", "out/junit.xml", "out/results.jsonl", "out/report.json"} <= written.keys()
+    assert {"own.xml", "own.log", *(f"out/{name}" for name in WRITTEN)} <= written.keys()
     assert b"[redacted" in written["out/results.jsonl"]
+    assert b"[redacted" in written["own.log"]
     gave_away = _given_away({**written, "the process list": b"\n".join(lines)}, target)
     assert not {name for name, _ in gave_away}
 

@@ -1,8 +1,8 @@
 """
 Groups that a run makes for itself, for what no operation takes away again: it goes with the group.
 
-Only on a target that is there to be tested. They lie in the group of the profile that they take the place of, or at the
-top where a target has rules of such groups only, and are used where everybody is answered there as in that group.
+They lie in the group of the profile that they take the place of, or at the top where a target has rules of such groups
+only, and are used where everybody is answered there as in that group.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OwnGroup:
 
 @dataclass
 class OwnGroups:
-    """The groups of a run, on a target that is disposable; what was made of them is for `removed`."""
+    """The groups of a run; what was made of them is for `removed`."""
 
     around: Profile
     """The profile without them."""
@@ -68,7 +68,7 @@ class OwnGroups:
         return self._times > 0
 
     def profile(self) -> Profile:
-        """Make them, and return the profile with them; as it was on a target that is not disposable, or has none."""
+        """Make them, and return the profile with them; as it was on a target that has none."""
         self._times += 1
         self._made = self._anywhere()
         more = {name: (Fixture(name, values, "a group that the run made"),) for name, values in self._made.items()}
@@ -91,7 +91,7 @@ class OwnGroups:
     def _anywhere(self) -> Mapping[str, Entry]:
         profile = self.around
         group = next(iter(profile.fixtures.get("group", ())), None)
-        if not profile.disposable or not profile.declares("group_approval_rules") or group is None:
+        if not profile.declares("group_approval_rules") or group is None:
             return {}
         run = self.run if self._times == 1 else f"{self.run}-{self._times}"
         for is_nested in (True, False):
