@@ -41,9 +41,9 @@ def require_confirmed(profile: Profile, confirmed: str | None) -> None:
         return
     if confirmed is None:
         raise UsageError(
-            f"A run changes settings, lists and rules on {host}, makes groups for itself, and puts back what can be put "
-            f"back. Say once that it may: --confirm {host}. Or write `disposable: true` into the profile of "
-            "a target that is only there to be tested, or pass --read-only."
+            f"A run changes settings, lists and rules on {host}, makes groups, and puts back what can be put back. Say "
+            f"once that it may: --confirm {host}. Or write `disposable: true` into the profile of a target that is "
+            "only there to be tested, or pass --read-only."
         )
     file, known = _confirmed_hosts()
     write_privately(file, "\n".join([*known, host, ""]))
