@@ -11,7 +11,8 @@ from conformance.contract import Contract
 from conformance.errors import ExitCode
 from conformance.results.record import Reason
 from conformance.results.verdicts import RunVerdict, Verdict
-from conformance.target.names import ACTORS, FEATURES, FIXTURES
+from conformance.target.example import unlocked
+from conformance.target.names import FEATURES, TABLE, Named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -124,11 +125,31 @@ def _requirements(contract: Contract) -> str:
 
 
 def _profile(_: Contract) -> str:
-    tables: Mapping[str, Mapping[str, str]] = {"Actors": ACTORS, "Fixtures": FIXTURES, "Features": FEATURES}
-    return _PROFILE + "".join(
-        f"\n## {heading}\n" + _table(("name", "what it is"), ((f"`{name}`", text) for name, text in names.items()))
-        for heading, names in tables.items()
+    named = ("name", "what it is", "musts that need it")
+    kinds = {row.kind: row for row in TABLE["fixtures"]}
+    return (
+        f"{_PROFILE}\n## Actors\n{_table(named, map(_named, TABLE['actors']))}\n## Fixtures\n"
+        + _table((*named, "kind"), ((*_named(row), row.kind.replace("_", " ")) for row in TABLE["fixtures"]))
+        + "".join(_values(row) for row in kinds.values())
+        + f"\n## Features\n{_table(named[:2], ((f'`{name}`', text) for name, text in FEATURES.items()))}"
     )
+
+
+def _named(row: Named) -> tuple[object, ...]:
+    return f"`{row.name}`", row.what, unlocked(row.name) or ""
+
+
+def _values(row: Named) -> str:
+    """Return which values a fixture of a kind has, and what each is for."""
+    words = {True: "must be given", False: "may be left out"}
+    values = ((f"`{one.name}`", _type(one.type), words[one.is_required], one.what) for one in row.fields)
+    return f"\n### Values of a fixture of the kind {row.kind.replace('_', ' ')}\n" + _table(
+        ("value", "type", "", "what it is: what needs it"), values
+    )
+
+
+def _type(names: str | tuple[str, ...]) -> str:
+    return names if isinstance(names, str) else " or ".join(names)
 
 
 _PAGES: Mapping[str, Callable[[Contract], str]] = {

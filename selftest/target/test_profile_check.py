@@ -189,6 +189,7 @@ def test_features_that_a_target_does_not_have_are_named(right: dict[str, Any]) -
         ("fixtures.project", {"path": "a/b"}, "at fixtures.project: 'id' is a required property"),
         ("fixtures.integrations[0].settings", [], "at fixtures.integrations.0.settings: [] is not of type 'object'"),
         ("fixtures.integrations[0].slug", 3, "at fixtures.integrations.0.slug: 3 is not of type 'string'"),
+        ("fixtures.merge_request.target_sha", 7, "at fixtures.merge_request.target_sha: 7 is not of type 'string'"),
         ("fixtures.installed_chat_app_integration", {"slug": "x", "settings": {}}, "'project_id' is a required"),
     ],
     ids=str,
