@@ -269,6 +269,8 @@ def _exit_code(code: int, session: Session | None) -> int:
     """Return the exit code of a run: pytest being content, or not with its tests, says nothing without a verdict."""
     if session is not None and session.exit_code is not None:
         return code or int(session.exit_code)
+    if code == ExitCode.INTERRUPTED:
+        click.echo("\nInterrupted before the first test.", err=True)
     if code in (ExitCode.CONFORMANT, ExitCode.NON_CONFORMANT):
         click.echo("No test ran, so there is no verdict.", err=True)
         return int(ExitCode.NOTHING_RAN)

@@ -158,6 +158,8 @@ def _collected(contract: Contract, version: Version | None) -> Mapping[str, Suit
     output = io.StringIO()
     with _without_environment(), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         code = pytest.main(arguments, plugins=[collector])
+    if code == pytest.ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
     if not collector.tests:
         raise ContractError(f"The suite cannot be collected (exit code {code}): {output.getvalue().strip()[-2000:]}")
     return collector.tests

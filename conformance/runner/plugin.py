@@ -259,7 +259,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Begin the run before the first test: target up, record open. True where there can be none, and pytest stops."""
     config, state = session.config, session.config.stash[SESSION]
     suite = [item for item in session.items if is_suite(item)]
-    is_broken = state.interrupted or (session.testsfailed and not config.option.continue_on_collection_errors)
+    if state.interrupted:
+        _leave_failures_to_the_verdict(config)
+        return True
+    is_broken = session.testsfailed and not config.option.continue_on_collection_errors
     if config.option.collectonly or is_broken or not (suite or workers.has_workers(config)):
         return None
     try:
@@ -392,7 +395,7 @@ def _within_time(request: pytest.FixtureRequest) -> None:
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
     """Let this thread work for a test from before its first fixture until after its last; run it again where needed."""
     session = item.config.stash[SESSION]
-    if not is_suite(item) or session.run is None or session.plan is None:
+    if not is_suite(item) or session.run is None or session.plan is None or session.is_over:
         return (yield)
     planned = session.plan.tests[id_of(item)]
     is_first = _ATTEMPTS not in item.stash
@@ -462,9 +465,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 
 def _stop_when_told(item: pytest.Item, session: Session) -> None:
-    """Begin no further test when the target is gone or the time is over."""
-    if session.stopped is not None and session.ends_with_target:
-        item.session.shouldstop = session.stopped
+    """Let pytest stop when no further test is begun, and say why; by area the summary says it."""
+    if session.is_over and _BRIEF not in item.config.stash:
+        item.session.shouldstop = str(session.stopped)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -295,7 +295,7 @@ class ByArea:
 
 
 class Interruptible:
-    """A pytest plugin: a run that somebody interrupts ends with what it came to, and not with where pytest was."""
+    """A pytest plugin: a run that is interrupted, or stops, ends with what it came to and no words of pytest's own."""
 
     def __init__(self, session: Session) -> None:
         """Tell this session."""
@@ -310,6 +310,11 @@ class Interruptible:
     def pytest_runtestloop(self) -> Generator[None, object, object]:
         """Go on to the end when somebody interrupts."""
         return (yield from self._to_the_end())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self) -> bool | None:
+        """Pass over what is left when the target is gone or the time is over."""
+        return True if self._session.is_over else None
 
     def _to_the_end(self) -> Generator[None, object, object]:
         try:

@@ -180,6 +180,11 @@ class Session:
         return session
 
     @property
+    def is_over(self) -> bool:
+        """Whether no further test is begun: the target is gone, or the time is over."""
+        return self.stopped is not None and self.ends_with_target
+
+    @property
     def durations(self) -> Durations:
         """How long tests took on this target, as far as that is kept."""
         return Durations(self.corpus_folder, self.profile.base_url if self.profile is not None else "")
