@@ -373,6 +373,7 @@ def test_a_host_is_changed_once_somebody_has_said_that_it_may_be(
     refused = conformance("run", *little)
     assert refused.code == ExitCode.USAGE, refused.text
     assert f"--confirm {host}" in refused.text
+    assert "deselected in" not in refused.text
     other = conformance("run", *little, "--confirm", "other.example.com")
     assert other.code == ExitCode.USAGE
     assert "is not the host of the target" in other.text
