@@ -20,7 +20,7 @@ from conformance.runner.collection import ONLY_ASKS, all_tests, id_in, id_of, is
 from conformance.runner.confirmation import Attempts
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
-from conformance.runner.progress import TRIED_AGAIN, ByArea, Interruptible
+from conformance.runner.progress import TRIED_AGAIN, ByArea, FewWords
 from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
@@ -42,8 +42,6 @@ _AREA = pytest.StashKey[str]()
 _BRIEF = pytest.StashKey[bool]()
 """Where the command shows a run: whether in as few words as there are."""
 _EXIT = pytest.StashKey[ExitCode]()
-#: What shares tests out, and what shows the state of workers, by the names under which pytest-xdist registers them.
-_SHARES_OUT, _SHOWS_WORKERS = "dsession", "terminaldistreporter"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -89,7 +87,7 @@ def _show_by_area(config: pytest.Config) -> None:
         return
     config.stash[_BRIEF] = option.verbose < 0
     config.pluginmanager.register(ByArea(config.stash[SESSION], is_shown=option.verbose == 0))
-    config.pluginmanager.register(Interruptible(config.stash[SESSION]))
+    config.pluginmanager.register(FewWords(config.stash[SESSION]))
     option.verbose = min(option.verbose, -1)
 
 
@@ -111,15 +109,6 @@ def session_of(config: pytest.Config) -> Session | None:
 
 
 # -- workers -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let pytest-xdist say nothing of how workers come up, where progress is shown by area."""
-    manager = session.config.pluginmanager
-    if _BRIEF in session.config.stash and manager.has_plugin(_SHOWS_WORKERS):
-        manager.unregister(name=_SHOWS_WORKERS)
-        manager.get_plugin(_SHARES_OUT).terminal = None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -36,6 +36,8 @@ SILENCE_SECONDS = 15.0
 #: The outcome of a test that failed and runs once more: a category of our own, as plugins may have.
 TRIED_AGAIN = "tried again"
 _TICK_SECONDS = 0.5
+#: What shares tests out, and what shows the state of workers, by the names under which pytest-xdist registers them.
+_SHARES_OUT, _SHOWS_WORKERS = "dsession", "terminaldistreporter"
 _BAR = 20
 
 
@@ -294,12 +296,20 @@ class ByArea:
             self._progress.tick()
 
 
-class Interruptible:
-    """A pytest plugin: a run that is interrupted, or stops, ends with what it came to and no words of pytest's own."""
+class FewWords:
+    """A pytest plugin: workers come up, and a run that is interrupted or stops ends, without words of pytest's own."""
 
     def __init__(self, session: Session) -> None:
         """Tell this session."""
         self._session = session
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Let pytest-xdist say nothing of how workers come up."""
+        manager = session.config.pluginmanager
+        if manager.has_plugin(_SHOWS_WORKERS):
+            manager.unregister(name=_SHOWS_WORKERS)
+            manager.get_plugin(_SHARES_OUT).terminal = None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, object, object]:
