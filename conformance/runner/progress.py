@@ -307,9 +307,10 @@ class FewWords:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Let pytest-xdist say nothing of how workers come up."""
         manager = session.config.pluginmanager
-        if manager.has_plugin(_SHOWS_WORKERS):
+        shares_out = manager.get_plugin(_SHARES_OUT)
+        if shares_out is not None and manager.has_plugin(_SHOWS_WORKERS):
             manager.unregister(name=_SHOWS_WORKERS)
-            manager.get_plugin(_SHARES_OUT).terminal = None
+            shares_out.terminal = None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, object, object]:
