@@ -24,6 +24,7 @@ from conformance.http.redaction import DOOR
 from conformance.reference import EmbeddedServer, Service
 from conformance.suite.context import Run, TestContext, testing
 from conformance.target.embedded import prepared_service, profile_data
+from selftest.inside import inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -131,6 +132,13 @@ def _no_secrets_of_others() -> Iterator[None]:
     """Let no test keep out of files what is a secret of another one only."""
     yield
     DOOR.forget()
+
+
+@pytest.fixture(scope="module")
+def inside_this_process() -> Iterator[None]:
+    """Let runs of a module, which is not about connections, reach references of this process without one."""
+    with inside():
+        yield
 
 
 @pytest.fixture

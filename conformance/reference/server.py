@@ -29,12 +29,13 @@ _TICK_SECONDS = 0.1
 
 
 def ask(  # noqa: PLR0913, PLR0917 - the parts of a request
-    service: Service, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
+    service: Service | Application, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
 ) -> tuple[int, dict[str, str], bytes]:
     """
     Answer one request without a connection: status, headers with names in lower case, and body.
 
-    Raise RuntimeError when the service waits for something that only a running server brings.
+    An application is given in the place of a service where calls are counted from one to the next. Raise RuntimeError
+    when the service waits for something that only a running server brings.
     """
     scope = {
         "type": "http",
@@ -52,7 +53,8 @@ def ask(  # noqa: PLR0913, PLR0917 - the parts of a request
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
-    answering = Application(service, 0)(scope, receive, send)
+    application = service if isinstance(service, Application) else Application(service, 0)
+    answering = application(scope, receive, send)
     with suppress(StopIteration):
         # Nothing in it waits for anything but these two functions, so it runs to its end at once.
         answering.send(None)
@@ -112,7 +114,7 @@ class EmbeddedServer:
     def __init__(self, service: Service, port: int = 0, latency_ms: float = 0) -> None:
         self.service = service
         self._port = port
-        self._latency_ms = latency_ms
+        self.latency_ms = latency_ms
         self._app: Application | None = None
         self._server: _Server | None = None
         self._socket: socket.socket | None = None
@@ -140,7 +142,7 @@ class EmbeddedServer:
             self._socket.close()
             raise
         self._port = self._socket.getsockname()[1]
-        self._app = Application(self.service, self._latency_ms / 1000)
+        self._app = Application(self.service, self.latency_ms / 1000)
         config = uvicorn.Config(
             self._app,
             backlog=_BACKLOG,

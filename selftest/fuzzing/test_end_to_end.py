@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 SCOPE = "/projects/:id/job_token_scope"
 AREA = ("--area", "job-token-scope", "--max-examples", "10")
 DERIVED = ("--", "-k", "contract")

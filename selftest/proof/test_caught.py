@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 SCOPE = "/projects/:id/job_token_scope"
 ALLOWLIST = f"{SCOPE}/allowlist"
 

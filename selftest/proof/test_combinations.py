@@ -10,6 +10,8 @@ from conformance.proof.combinations import LEGAL, drawn
 from conformance.proof.legal import combined
 from conformance.proof.variant_runs import WITHOUT_DRAWN, run_each
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 #: How many are tried, and from which seed: COMBINATIONS=50 COMBINATIONS_SEED=7 tries others.
 NUMBER = int(os.environ.get("COMBINATIONS", "3"))
 SEED = int(os.environ.get("COMBINATIONS_SEED", "1"))

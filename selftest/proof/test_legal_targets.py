@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.reference.areas.approval_rule_records import home_of
 from conformance.reference.areas.approval_rules import ApprovalRules
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
     from conformance.reference.http import Request
     from conformance.reference.routing import Route
+
+pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 VERSION = "17.7"
 NOBODYS = b"/2000000001"

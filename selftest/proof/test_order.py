@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from click.testing import CliRunner
 
 from conformance.proof.repetition import Repetition, at_the_same_time, in_random_orders, main
@@ -12,6 +13,8 @@ from conformance.proof.variant_runs import WITHOUT_DRAWN
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 #: What leans on others most: tests that share a project's lists and settings.
 FEW = (*WITHOUT_DRAWN, "--area=job-token-scope", "--area=approval-settings")

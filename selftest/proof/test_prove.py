@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 
 def test_every_fault_of_job_token_scope_is_killed_by_two_processes(
     conformance: Callable[..., Any], tmp_path: Path

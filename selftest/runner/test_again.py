@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 
 from conformance.errors import ExitCode
@@ -16,6 +17,8 @@ from selftest.conftest import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 AREA = "approval-settings"
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from conformance.results.record import RunRecord
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 AREA = "code-completion"
 ONE_FILE = SUITE_FOLDER / "scenarios" / "test_code_completion.py"
 VIOLATED, INTERRUPTED, USAGE, NOTHING_RAN, INCOMPLETE, BROKEN = 1, 2, 4, 5, 6, 7

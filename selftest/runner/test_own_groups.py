@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 _OPTIONS = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
 _CREATION = ("--requirement", "group-approval-rules.create.answers-with-rule")
 _PATIENCE = 0.5

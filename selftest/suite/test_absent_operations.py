@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Judge = Callable[..., tuple[int, str, Mapping[str, Any]]]
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 SCOPE = "/projects/:id/job_token_scope"
 REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 RULE = "/:approval_rule_id"

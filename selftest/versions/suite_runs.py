@@ -20,6 +20,7 @@ from conformance.runner.location import suite_arguments
 from conformance.target import embedded
 from conformance.target.embedded import prepared_service
 from conformance.versions.readiness import affected
+from selftest.inside import inside
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -69,7 +70,8 @@ def main() -> None:
 
     mock.patch.object(embedded, "prepared_service", remembering).start()
     runs = [SuiteRun(**entry) for entry in json.loads(sys.argv[2])]
-    codes = {run.name: run.perform(folder) for run in runs}
+    with inside():
+        codes = {run.name: run.perform(folder) for run in runs}
     (folder / "codes.json").write_text(json.dumps(codes), encoding="utf-8")
     (folder / "called.json").write_text(json.dumps(sorted(called)), encoding="utf-8")
 
