@@ -18,6 +18,7 @@ from unittest.mock import patch
 import pytest
 import yaml
 
+from conformance import reports
 from conformance.cli import main
 from conformance.contract import Contract
 from conformance.http.redaction import DOOR
@@ -39,6 +40,8 @@ VERSION = "17.7"
 NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 #: Where nobody answers, nobody will: one try more shows all that a minute of them does.
 SHORT_RETRIES = {"call_seconds": 1, "run_seconds": 20}
+#: What runs in this process render, unless all is asked for: the rest takes as long as a short run, and has own tests.
+FEW_REPORTS = ("json", "html", "markdown")
 
 #: Folders and files whose tests have all they need, each for itself.
 _INDEPENDENT = frozenset({"cli", "http", "proof", "runner", "suite", "target", "test_ci_files", "test_foreign_faults"})
@@ -96,7 +99,12 @@ class Outcome:
         return self.out + self.err
 
 
-def run_conformance(*arguments: str, cwd: Path, environment: Mapping[str, str] | None = None) -> Outcome:
+def run_conformance(
+    *arguments: str,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    formats: Collection[str] = FEW_REPORTS,
+) -> Outcome:
     """Run the command in this process: a new one for each of some hundred runs would take most of the time."""
     out, err = io.StringIO(), io.StringIO()
     state = {"CONFORMANCE_STATE": os.environ["CONFORMANCE_STATE"]}
@@ -107,6 +115,7 @@ def run_conformance(*arguments: str, cwd: Path, environment: Mapping[str, str] |
         contextlib.redirect_stderr(err),
         patch.dict(os.environ, variables, clear=True),
         patch.object(sys, "argv", ["conformance", *arguments]),
+        patch.object(reports, "render_all", lambda record, folder: reports.render(record, formats, folder)),
         # A reference that a test broke says so in its log, which is none of the command's.
         patch.object(logging.getLogger("conformance.reference"), "disabled", new=True),
         pytest.raises(SystemExit) as ended,
@@ -119,8 +128,8 @@ def run_conformance(*arguments: str, cwd: Path, environment: Mapping[str, str] |
 def conformance(tmp_path: Path) -> Callable[..., Outcome]:
     """The command line in an empty folder; no traceback is ever shown to a user."""
 
-    def command(*arguments: str, environment: Mapping[str, str] | None = None) -> Outcome:
-        outcome = run_conformance(*arguments, cwd=tmp_path, environment=environment)
+    def command(*arguments: str, **more: Any) -> Outcome:
+        outcome = run_conformance(*arguments, cwd=tmp_path, **more)
         assert "Traceback" not in outcome.text, outcome.text
         return outcome
 

@@ -66,6 +66,7 @@ class Contract:
     digest: str
     """SHA-256 over the contract's files: two runs with the same digest judged by the same text."""
     _views: dict[Version | None, Json] = field(default_factory=dict, repr=False, compare=False)
+    _operations: dict[Version | None, tuple[Operation, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def load(cls, folder: Path = CONTRACT_FOLDER) -> Contract:
@@ -89,7 +90,9 @@ class Contract:
 
     def operations(self, version: Version | None) -> tuple[Operation, ...]:
         """Return the operations of a version in the document's order."""
-        return read_operations(self.at(version))
+        if version not in self._operations:
+            self._operations[version] = read_operations(self.at(version))
+        return self._operations[version]
 
     def requirement(self, requirement_id: str) -> Requirement:
         """Look a requirement up; raise UsageError that suggests the nearest ids."""

@@ -39,9 +39,17 @@ def _named_in(file: str) -> Mapping[int, tuple[ast.expr, ...]]:
     tree = ast.parse(Path(file).read_text(encoding="utf-8"), file)
     return {
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): tuple(_named(node))
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
+        for node in _functions(tree)
     }
+
+
+def _functions(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    """Yield the functions of a module and of its classes; those inside of others are part of them."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node)
 
 
 def _named(tree: ast.AST) -> Iterator[ast.expr]:

@@ -14,6 +14,7 @@ from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
 from conformance.proof.variants import VARIANTS
 from conformance.reference.errors import NoRouteError
+from conformance.reports import WRITTEN
 from conformance.target.embedded import prepared_service
 from selftest.conftest import VERSION, lacking, serving
 
@@ -79,7 +80,7 @@ def test_a_report_says_what_was_asked_for_and_not_where_the_suite_lies(
 
 
 def test_the_reports_of_a_run_are_made_again_from_its_record(conformance: Callable[..., Any], tmp_path: Path) -> None:
-    conformance("run", "--requirement", "job-token-scope.switch.on", "--out", "out")
+    conformance("run", "--requirement", "job-token-scope.switch.on", "--out", "out", formats=WRITTEN)
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
     for name in before.keys() - {"results.jsonl"}:
         (tmp_path / "out" / name).unlink()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from conformance.reference import Service
     from conformance.results.record import RunRecord
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
@@ -142,8 +143,8 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def profiles() -> Iterator[Mapping[bool, dict[str, Any]]]:
-    """Profiles of two served references: one that violates nothing of the area, and one that does."""
+def served() -> Iterator[Mapping[bool, tuple[Service, str]]]:
+    """Two served references: one that violates nothing of the area, and one that does."""
     fault = next(
         fault
         for fault in all_faults(Contract.load(), VERSION)
@@ -151,11 +152,16 @@ def profiles() -> Iterator[Mapping[bool, dict[str, Any]]]:
     )
     wrong = prepared_service(version=VERSION)
     fault.apply(wrong)
-    with serving() as (healthy, address), serving(wrong) as (_, elsewhere):
-        yield {
-            False: profile_data(healthy.world, address, VERSION),
-            True: profile_data(wrong.world, elsewhere, VERSION),
-        }
+    with serving() as healthy, serving(wrong) as faulty:
+        yield {False: healthy, True: faulty}
+
+
+@pytest.fixture
+def profiles(served: Mapping[bool, tuple[Service, str]]) -> Mapping[bool, dict[str, Any]]:
+    """Their profiles; nobody has called them yet, for they serve so many completions a minute only."""
+    for service, _ in served.values():
+        service.reset()
+    return {faulty: profile_data(service.world, address, VERSION) for faulty, (service, address) in served.items()}
 
 
 @pytest.fixture
