@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import defaultdict
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from conformance.contract import Contract, Version
 from conformance.proof.personality import Variant
 from conformance.proof.wire_alterations import transform
+from conformance.reference.areas.approval_rule_records import home_of
 from conformance.reference.choices import Choices
 from conformance.reference.errors import InvalidError, RejectedError
 from conformance.reference.http import Response
@@ -329,6 +333,47 @@ def numbers_integrations_anew(service: Service) -> None:
 
 _PLAIN = Choices()
 
+
+def replaces_settings(service: Service) -> None:
+    """Set what a change of an integration leaves out back to its default."""
+    integrations = service.integrations
+    set_up = integrations.set_up
+
+    def replaced(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        if before := integrations.known.get((project.id, kind.slug)):
+            integrations.require_settings(kind, values)
+            integrations.known[project.id, kind.slug] = replace(before, values=MappingProxyType({}))
+        return set_up(project, kind, values, active=active)
+
+    integrations.set_up = replaced  # type: ignore[method-assign] # a service is altered by putting methods in place
+
+
+def lets_copies_take_places(service: Service) -> None:
+    """List the project's rules in each merge request, under numbers that copies of them take over and use up."""
+    rules, everywhere = service.merge_request_approval_rules, service.approval_rules
+    listed, find_listed, create = rules.listed, rules.find_listed, rules.create_rule
+    numbers: dict[tuple[int, int], int] = defaultdict(partial(service.store.next_id, "approval_rules"))
+
+    def inherited(merge_request: Any) -> list[Any]:
+        home, copied = home_of(merge_request), {rule.source_id for rule in rules.own_rules(merge_request)}
+        left = [rule for rule in rules.project_rules(merge_request) if rule.id not in copied]
+        return [replace(rule, id=numbers[merge_request.id, rule.id], home=home, source_id=rule.id) for rule in left]
+
+    def found(merge_request: Any, number: int) -> Any:
+        return {rule.id: rule for rule in inherited(merge_request)}.get(number) or find_listed(merge_request, number)
+
+    def created(merge_request: Any, wanted: Any, source_id: Any, caller: Any) -> Any:
+        rule = create(merge_request, wanted, source_id, caller)
+        if source_id is None:
+            return rule
+        number = numbers.pop((merge_request.id, source_id), rule.id)
+        return everywhere.rules.setdefault(number, replace(everywhere.rules.pop(rule.id), id=number))
+
+    rules.listed = lambda merge_request: [*listed(merge_request), *inherited(merge_request)]  # type: ignore[method-assign]
+    rules.find_listed = found  # type: ignore[method-assign] # see above
+    rules.create_rule = created  # type: ignore[method-assign] # see above
+
+
 VARIANTS = (
     Variant(
         "compressed-on-the-wire",
@@ -462,5 +507,17 @@ VARIANTS = (
         "An integration has another number each time it is set up.",
         alterations=(numbers_integrations_anew,),
         basis="J4",
+    ),
+    Variant(
+        "integrations-set-up-anew",
+        "A change of an integration sets what it leaves out back to its default.",
+        alterations=(replaces_settings,),
+        basis="J2",
+    ),
+    Variant(
+        "copies-take-places",
+        "Merge requests list the rules of their project, and a copy takes the place of one.",
+        alterations=(lets_copies_take_places,),
+        basis="G8, G10",
     ),
 )

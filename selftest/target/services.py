@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.calls import Answer, Body, Way
+from conformance.target.provisioning.integrations import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,6 +159,19 @@ def settings_stand_elsewhere(way: Way, token: str, method: str, path: str, query
     return answer
 
 
+def set_up_anew(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """A change of an integration resets what it leaves out, and `active` is refused where it says nothing."""
+    place, _, slug = path.rpartition("/")
+    if method != "PUT" or not place.endswith("/integrations"):
+        return way(token, method, path, query, body)
+    if "active" in (body or {}) and not any(kind.active for kind in catalogue() if kind.slug == slug):
+        return refused(422)
+    before = way(token, "GET", path, {}, None)
+    if before.is_served and way(token, method, path, query, body).is_served:
+        way(token, "DELETE", path, {}, None)
+    return way(token, method, path, query, body)
+
+
 def completion_is_on_where_the_group_says_so() -> Callable[..., Answer]:
     """Code completion is off only where project and group say so."""
     off: set[str] = set()
@@ -213,6 +227,7 @@ SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "the default branch is protected already": lambda: main_is_protected,
     "a new project stays empty": lambda: no_repository_yet,
     "settings stand elsewhere": lambda: settings_stand_elsewhere,
+    "integrations are set up anew": lambda: set_up_anew,
     "completion is on where the group has it on": completion_is_on_where_the_group_says_so,
     "rules name somebody": lambda: rules_name_somebody,
     "answers get lost": lambda: answers_get_lost(5),

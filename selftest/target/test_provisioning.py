@@ -112,6 +112,11 @@ def stopping_after(calls: int) -> Callable[[Way], Way]:
     return alter
 
 
+def offered(data: dict[str, Any]) -> set[str]:
+    """What the integrations of a profile take."""
+    return {name for each in data["fixtures"]["integrations"] for name in (*each["parameters"], *each["events"])}
+
+
 @pytest.fixture(scope="module")
 def whole() -> tuple[Bench, Provisioned]:
     """A reference that was prepared once, without any interruption."""
@@ -132,8 +137,7 @@ def test_everything_that_calls_can_make_is_in_the_profile(whole: tuple[Bench, Pr
         "installed_chat_app_integration",
         "job_token",
     }
-    offered = {name for each in data["fixtures"]["integrations"] for name in (*each["parameters"], *each["events"])}
-    assert {"webhook", "push_channel", "push_events", "active", "recipients", "password"} <= offered
+    assert {"webhook", "push_channel", "push_events", "active", "recipients", "password"} <= offered(data)
 
 
 def test_preparing_again_makes_nothing_twice() -> None:
@@ -244,6 +248,7 @@ def test_services_as_they_come_are_prepared(whole: tuple[Bench, Provisioned], se
     wanted, found = whole[0].profile(whole[1]), bench.profile(done)
     assert found["actors"].keys() == wanted["actors"].keys()
     assert found["fixtures"].keys() == wanted["fixtures"].keys()
+    assert offered(found) == offered(wanted)
     before = bench.counts()
     assert bench.profile(bench.provision()) == found
     assert bench.counts() == before

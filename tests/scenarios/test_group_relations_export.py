@@ -99,7 +99,7 @@ def test_an_export_can_be_scheduled_without_saying_in_which_form(export: Export)
     export.finished(batched=True)
     before = export.marks()
     with verifies("group-relations-export.schedule.batched.is-optional"):
-        export.caller.post(export.path).must_be(202)
+        export.accepted(bare=True).must_be(202)
         with suppress(Unmet):
             export.settled(before, batched=False)
             form = "in batches" if export.is_batched() else "in one piece"

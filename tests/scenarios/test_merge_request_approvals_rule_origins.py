@@ -93,16 +93,13 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
 
 def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Rule, maintainer: Caller) -> None:
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name()}
-    with (
-        verifies("merge-request-approvals.rules.copy.approvals-required-stays-required"),
-        unchanged(lambda: maintainer.list(merge_request_rules).ids(), "the rules"),
-    ):
-        refused = maintainer.post(merge_request_rules, sent)
-        still_there = maintainer.list(merge_request_rules).ids()
+    with verifies("merge-request-approvals.rules.copy.approvals-required-stays-required"):
+        # The list may show each rule of the project, and a copy take the place of what it shows, which comes back anew.
+        with unchanged(lambda: maintainer.list(merge_request_rules).ids(), "the rules"):
+            refused = maintainer.post(merge_request_rules, sent)
         control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 20})
         maintainer.delete(merge_request_rules / rule_in(control)["id"]).given_served()
         refused.must_be_refused(beside=control)
-        must(rule_in(control)["id"] not in still_there, "no rule from the refused call", str(still_there))
 
 
 def test_how_a_copy_without_a_name_is_answered(

@@ -61,9 +61,9 @@ class Export:
     path: Path
     relation: str
 
-    def schedule(self, **body: Any) -> Answer:
-        """Schedule an export with these parameters."""
-        return self.caller.post(self.path, body)
+    def schedule(self, *, bare: bool = False, **body: Any) -> Answer:
+        """Schedule an export with these parameters; `bare` sends no body at all."""
+        return self.caller.post(self.path) if bare else self.caller.post(self.path, body)
 
     def accepted(self, **body: Any) -> Answer:
         """

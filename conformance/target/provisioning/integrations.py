@@ -94,11 +94,12 @@ class Trial:
         return self.calls.send(self.token, "PUT", f"{self.path}/{kind.slug}", {**kind.needs, **settings})
 
     def _shown_after(self, kind: Kind, settings: Mapping[str, Any], *, active: bool) -> dict[str, Any]:
-        """Set some parameters, one by one where they are refused together, and return what is shown of all."""
+        """Set some parameters, or those that are taken one by one where they are refused together; return all shown."""
         tried = {**settings, "active": active}
         if not self._put(kind, tried).is_served:
-            for name, value in tried.items():
-                self._put(kind, {name: value})
+            taken = {name: value for name, value in tried.items() if self._put(kind, {name: value}).is_served}
+            # What is left out of a call may go back to its default: only one call shows them all.
+            self._put(kind, taken)
         body = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
         return flat(body)
 
