@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from http.cookiejar import CookieJar
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
@@ -46,6 +47,7 @@ _LONGEST_REDIRECT = 5
 _READING = frozenset({"GET", "HEAD"})
 _QUICK_ANSWER = 0.001  # seconds
 _FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
+_NO_AUTHENTICATION = httpx.Auth()
 #: What kept a call from being answered, by what the library raises; the first that fits.
 _TROUBLES: Mapping[type[Exception], Trouble] = {
     BrokenOffError: Trouble.BROKEN,
@@ -117,8 +119,9 @@ class Client:
         self._asking = threading.Lock()
         self._wanting_quiet = threading.Lock()
         self._own_address = Address.of(settings.api, settings.headers)
-        # The library's client around it would add defaults, cookies and redirects, none of which is wanted here.
-        self._transport = Transport(settings)
+        self._http = httpx.Client(
+            transport=Transport(settings), trust_env=False, timeout=settings.timeout_seconds, cookies=_NoCookies()
+        )
 
     def __enter__(self) -> Self:
         """Use as a context manager."""
@@ -130,7 +133,7 @@ class Client:
 
     def close(self) -> None:
         """Close all connections."""
-        self._transport.close()
+        self._http.close()
 
     @property
     def test(self) -> str:
@@ -316,7 +319,7 @@ class Client:
         try:
             address, rest = self._place(call)
             request = address.request(call.method, rest, self._headers(call), call.body, most)
-            response = self._transport.handle_request(request)
+            response = self._http.send(request, stream=True, auth=_NO_AUTHENTICATION)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             return self._no_answer(call, error, time.perf_counter() - started)
         headers, body = _headers_of(response), b"".join(response.iter_raw())
@@ -376,6 +379,13 @@ class Client:
         if isinstance(error, httpx.TimeoutException):
             return Exchange.unanswered(call, f"no answer within {self.settings.timeout_seconds:g} s", seconds, trouble)
         return Exchange.unanswered(call, str(error), seconds, trouble)
+
+
+class _NoCookies(CookieJar):
+    """Takes no cookie: each call stands for itself."""
+
+    def extract_cookies(self, response: object, request: object) -> None:
+        """Take nothing."""
 
 
 class _Speaker(threading.local):
