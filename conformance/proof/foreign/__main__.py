@@ -64,7 +64,7 @@ def _figures(found: list[dict[str, Any]]) -> dict[str, Any]:
         "known": len(faults()),
         "by_dimension": {name: {"seen": caught[name], "tried": number} for name, number in tried.items()},
         "how": "the tests of the fault's area came first, and the run ended at the first failure that came twice; where "
-        "no failure was of that area, the whole suite ran in its own order. Three drawn calls for each operation, seed 1.",
+        "no failure was of that area, the whole suite ran in its own order, for the limits with --include slow. Three drawn calls for each operation, seed 1.",
         "results": found,
     }
 

@@ -105,6 +105,7 @@ def groups_change_rules_of_merge_requests(service: Service) -> None:
         return rule if reaches else find(home, number)
 
 
+# Nothing tries it: a run writes only to merge requests that the profile names. Reading by the id is tried.
 @foreign(_LEVEL, "Merge request approvals: approve")
 def approving_takes_the_id_as_well(service: Service) -> None:
     """Where no merge request of the project has that iid, the one with that id is approved."""

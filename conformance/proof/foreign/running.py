@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from conformance.proof.variant_runs import VariantResult
 
 _DRAWN_CASES = "--max-examples=3"
+#: How the sections about limits begin, which operators have tried only when they ask for it.
+_LIMITS = "Limits"
 #: Where a fault lies, by the beginning of the section that it names; those of no area lie anywhere.
 _AREAS = {
     "Job token scope": "job-token-scope",
@@ -68,17 +70,20 @@ def seen(name: str) -> Sight:
     Run the suite against one fault, by its name.
 
     The tests of its area come first, and the run ends at the first failure that came twice. Where none fits, the whole
-    suite runs in its own order, as operators run it.
+    suite runs in its own order, as operators run it; for the limits with what is off by default.
     """
     fault = next(one for one in faults() if one.name == name)
     service = VariantRun(
         fault.name, fault.version, fault.choices or Choices(), alterations=(fault.apply,), ahead=areas_of(fault)
     )
-    (run,) = run_each((service,), _DRAWN_CASES, "--maxfail=1")
+    options = (_DRAWN_CASES,)
+    if fault.section.startswith(_LIMITS):
+        service, options = replace(service, features={"completion_rate_limit": True}), (*options, "--include=slow")
+    (run,) = run_each((service,), *options, "--maxfail=1")
     sight = _sight(fault, run, whole=False)
     if sight.is_seen:
         return sight
-    (run,) = run_each((replace(service, ahead=()),), _DRAWN_CASES)
+    (run,) = run_each((replace(service, ahead=()),), *options)
     return _sight(fault, run, whole=True)
 
 
