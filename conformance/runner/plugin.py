@@ -298,9 +298,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     if state.is_open:
         _end_last_test(session, state)
         state.stopped = state.stopped or _why_stopped(session, state)
-        state.close()
-    else:
-        state.let_go()
+    state.close()
     if state.interrupted:
         exitstatus = pytest.ExitCode.OK if ended_itself else pytest.ExitCode.INTERRUPTED
     session.exitstatus = _exit_status(session, state, exitstatus)

@@ -445,12 +445,9 @@ class Session:
                 corpus.close()
             self._stack.close()
 
-    def let_go(self) -> None:
-        """Let go what was brought up for a run that did not begin."""
-        self._stack.close()
-
     def _say_what_was_not_begun(self) -> None:
         cause = self.stopped or "pytest ended before it, and did not say why"
+        self.say_deselected(self.plan.selected if self.plan else (), str)
         for name in self.plan.tests if self.plan else ():
             if name not in self.ended:
                 self.write(TestEnd(name, TestOutcome.NOT_BEGUN, detail=cause))

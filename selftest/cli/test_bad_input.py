@@ -95,9 +95,10 @@ def test_a_refused_connection_leaves_a_readable_report(
 ) -> None:
     service, _ = reference
     write_profile(service, f"http://127.0.0.1:{unused_port()}")
-    outcome = conformance("run", "--target", "target.yaml", "--out", "out")
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out", *JOB_TOKEN_SCOPE)
     assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
     assert "does not answer" in outcome.text
+    assert "tests (not selected by --area job-token-scope)" in outcome.text
     assert_nothing_passed(tmp_path / "out")
 
 
