@@ -119,7 +119,7 @@ def test_what_a_gateway_keeps_answering_is_no_answer_of_the_service() -> None:
     assert exchange.status is None
     assert exchange.problem == "status 503, which a gateway answers in the place of the service"
     assert exchange.body == b""
-    assert turns.calls == 3
+    assert 1 < turns.calls < 9  # as often as the machine was quick enough for, until the time was over
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 _WITHOUT_BODY = (b"204", b"304")
 _SECONDS_OF_AN_ANSWER = 60
+#: How long the end of a connection is waited for, while an answer may still be on its way.
+_SECONDS_OF_AN_ENDING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ class Proxy:
     """How often which thing was done to a call, and how many passed as they were."""
     _listener: socket.socket | None = None
     _port: int = 0
-    _open: set[socket.socket] = field(default_factory=set)
+    _open: dict[socket.socket, threading.Thread] = field(default_factory=dict)
+    """Connections, each with the thread that reads from it."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -134,16 +137,19 @@ class Proxy:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def down(self) -> None:
-        """Refuse connections from now on, and break those that are open."""
+        """Refuse connections from now on, and break those that are open; whoever calls again is told of it."""
         listener, self._listener = self._listener, None
         if listener is not None:
             with suppress(OSError):  # who waits in accept wakes up by this, not by close
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         with self._lock:
-            opened, self._open = self._open, set()
+            opened, self._open = self._open, {}
         for each in opened:
             _reset(each)
+        for reader in opened.values():  # a connection ends when nobody reads from it any more
+            if reader is not threading.current_thread():
+                reader.join(_SECONDS_OF_AN_ENDING)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -152,9 +158,10 @@ class Proxy:
             except OSError:
                 return
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            reader = threading.Thread(target=self._serve, args=(accepted,), daemon=True)
             with self._lock:
-                self._open.add(accepted)
-            threading.Thread(target=self._serve, args=(accepted,), daemon=True).start()
+                self._open[accepted] = reader
+                reader.start()
 
     def _serve(self, client: socket.socket) -> None:
         service = Service(self.port_behind)
@@ -164,6 +171,8 @@ class Proxy:
             stream = stack.enter_context(client.makefile("rb"))
             while (request := read_message(stream)) is not None:
                 with self._lock:
+                    if client not in self._open:  # it was broken while this was on its way
+                        return
                     chance = random.Random(self._chance.random())  # noqa: S311 - no secret
                 self._pass(Passage(request, chance, client, service))
 
@@ -174,7 +183,7 @@ class Proxy:
 
     def _forget(self, client: socket.socket) -> None:
         with self._lock:
-            self._open.discard(client)
+            self._open.pop(client, None)
         client.close()
 
 
