@@ -38,7 +38,6 @@ pytest_plugins = ["conformance.suite.fixtures"]
 SESSION = pytest.StashKey[Session]()
 _RUNNING = pytest.StashKey[Running]()
 _ATTEMPTS = pytest.StashKey[Attempts]()
-_AREA = pytest.StashKey[str]()
 _BRIEF = pytest.StashKey[bool]()
 """Where the command shows a run: whether in as few words as there are."""
 _EXIT = pytest.StashKey[ExitCode]()
@@ -57,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "calls_area(*names): areas whose operations a test calls beyond those of its requirements",
         "slow: takes minutes or many calls; runs with --include slow",
         "every_operation(where, requirements, draws): one test per operation of the contract",
+        "together: tests of several areas that follow each other, since they share what is made for them",
     ):
         config.addinivalue_line("markers", line)
     # What pytest itself writes of a run while it goes on: live logs and log files, and with -s whatever is printed.
@@ -214,10 +214,15 @@ def _everything(session: Session) -> Mapping[str, SuiteTest]:
 
 
 def _put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], contract: Contract) -> None:
-    """Let the tests of an area follow each other."""
-    for item in filter(is_suite, items):
-        item.stash[_AREA] = tests[id_of(item)].area
-    items.sort(key=lambda item: contract.areas.index(item.stash[_AREA]) if is_suite(item) else -1)
+    """Let the tests of an area follow each other, and in the end those that share what is made for several areas."""
+
+    def place(item: pytest.Item) -> int:
+        if not is_suite(item):
+            return -1
+        is_shared = item.get_closest_marker("together") is not None
+        return len(contract.areas) if is_shared else contract.areas.index(tests[id_of(item)].area)
+
+    items.sort(key=place)
 
 
 def _let_the_longest_begin(items: list[pytest.Item], session: Session) -> None:

@@ -198,7 +198,8 @@ class WorldSnapshot:
         ]
         if changed:
             _let_settle()
-        again = {thing: _again(thing, self.readings[thing]) for thing in changed}
+        known = self.known().readings
+        again = {thing: known.get(thing) or _again(thing, self.readings[thing]) for thing in changed}
         kept = {thing: again.get(thing, reading) for thing, reading in self.readings.items()}
         return WorldSnapshot({thing: reading for thing, reading in kept.items() if reading is not None})
 

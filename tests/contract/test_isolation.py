@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from conformance.suite.arrange.reviews import created
 from conformance.suite.arrange.surroundings import Surroundings
 from conformance.suite.context import NotTested, Unmet, Violation, current_run, current_test
 from conformance.suite.derived import caller_named, held_against, is_known, served_caller, standing_in, takes_part
-from conformance.suite.expectations import Caller, Path, given, must, verifies, was_not_tested
+from conformance.suite.expectations import Caller, Path, given, must, was_not_tested
 from conformance.suite.expectations.words import settles
 from conformance.suite.world import (
     Difference,
@@ -25,10 +26,12 @@ from conformance.suite.world import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from conformance.suite import Operation
     from conformance.suite.arrange import Prepared
+
+pytestmark = pytest.mark.together
 
 #: Operations that only read, although their method is not GET.
 ASKING = ("createCompletion", "checkCodeSuggestionsEnabled")
@@ -36,18 +39,32 @@ ASKING = ("createCompletion", "checkCodeSuggestionsEnabled")
 READERS = ("approver", "developer", "admin")
 #: How long what a write sets off may take, in seconds.
 A_WHILE = 1.0
-#: That reading changes nothing, by area, and that all readers are shown the same of what has a record of its own.
-STAYING = {
-    "job-token-scope.leaves-the-rest": ("job-token-scope.same-everywhere",),
-    "code-completion.leaves-the-rest": (),
-    "group-approval-rules.leaves-the-rest": ("group-approval-rules.same-everywhere",),
-    "project-approval-rules.leaves-the-rest": ("project-approval-rules.same-everywhere",),
-    "project-approval-configuration.leaves-the-rest": ("project-approval-configuration.same-everywhere",),
-    "merge-request-approvals.leaves-the-rest": ("merge-request-approvals.same-everywhere",),
-    "approval-settings.leaves-the-rest": ("approval-settings.same-everywhere",),
-    "group-relations-export.leaves-the-rest": (),
-    "integrations.leaves-the-rest": ("integrations.same-everywhere",),
-}
+#: Areas whose reads are made right side by side. Of the others what makes them right would be in each other's way, and
+#: what that is answered is held against the reads.
+TOGETHER = (
+    ("job-token-scope", "code-completion", "group-relations-export", "integrations"),
+    ("group-approval-rules",),
+    ("project-approval-rules",),
+    ("project-approval-configuration",),
+    ("merge-request-approvals",),
+    ("approval-settings",),
+)
+#: Areas without records that could be shown in several places.
+WITHOUT_RECORDS = ("code-completion", "group-relations-export")
+
+
+def stays(area: str) -> str:
+    """Return the requirement that the calls of an area, reads among them, leave what they are not about."""
+    return f"{area}.leaves-the-rest"
+
+
+def alike(area: str) -> list[str]:
+    """Return the requirement that all readers are shown the same of the records of an area, where it has any."""
+    return [] if area in WITHOUT_RECORDS else [f"{area}.same-everywhere"]
+
+
+def stated(areas: tuple[str, ...]) -> list[str]:
+    return [name for area in areas for name in (stays(area), *alike(area))]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +105,7 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
     Unless `afresh`, the latter is what earlier tests saw of it: return False, and judge nothing, where that differs.
     """
     with ExitStack() as stack:
-        surroundings.make(operation.id, operation.area, Place(current_run().profile))
+        surroundings.make([operation.id], [operation.area], Place(current_run().profile))
         # What makes the call right are calls of the same kind, which reach no further either.
         whole = WorldSnapshot.taken(afresh=afresh)
         given(not whole.is_empty, "nothing of the world can be read")
@@ -195,64 +212,68 @@ def must_stay(thing: Thing, found: list[Difference], what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "stays",
-    [pytest.param(name, marks=pytest.mark.requirements(name, *alike), id=name) for name, alike in STAYING.items()],
+    "areas",
+    [pytest.param(areas, marks=pytest.mark.requirements(*stated(areas)), id=" ".join(areas)) for areas in TOGETHER],
 )
-def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundings: Surroundings) -> None:
+def test_reading_changes_nothing_and_shows_the_same_to_all(areas: tuple[str, ...], surroundings: Surroundings) -> None:
     """
     Who has something to lose reads too: an approval of the reader's own, say.
 
     What each answer says of a record is held against the others in passing; here everything is read by several, by
     number and by path, after it was made another than it is at first.
     """
-    results = current_test().results
+    test = current_test()
+    asked = tuple(area for area in areas if test.declared & set(stated((area,))))
     try:
-        if not read(stays, surroundings, afresh=False):
-            surroundings.put_back()
-            read(stays, surroundings, afresh=True)
+        if not read(asked, surroundings, afresh=False):
+            for area in asked:
+                surroundings.put_back()
+                read((area,), surroundings, afresh=True)
     finally:
-        results.settle([stays])
+        test.results.settle(map(stays, areas))
 
 
-def read(stays: str, surroundings: Surroundings, *, afresh: bool) -> bool:
-    """Let everything of an area be read, and hold the world after it against the world before; see `write`."""
-    results, run = current_test().results, current_run()
-    area = run.contract.requirements[stays].area
+def read(areas: tuple[str, ...], surroundings: Surroundings, *, afresh: bool) -> bool:
+    """Let everything of some areas be read, and hold the world after it against the world before; see `write`."""
     with ExitStack() as stack:
-        surroundings.make(f"reads of {area}", area, Place(run.profile))
+        surroundings.make([f"reads of {area}" for area in areas], areas, Place(current_run().profile))
         known = WorldSnapshot.known()
-        lacking: list[NotTested | Unmet] = []
-        reads = list(every_read(area, stack, lacking))
-        if not reads and lacking:
-            raise lacking[0]
-        compared = run.shown.compared.copy()
+        reads = {area: list(every_read(area, stack)) for area in areas}
+        compared = current_run().shown.compared.copy()
         changes = changes_by(reads, afresh=afresh)
         if not afresh and any(found for _, found in changes):
             return False
         if {thing.part.name for thing, found in changes if found} == {"approvals"}:
             # A reset of approvals that an earlier write set off may only have come now.
-            for prepared in reads:
+            for prepared in chain(*reads.values()):
                 prepared.make_right()
             settles(lambda: False, A_WHILE)
             changes = changes_by(reads, afresh=True)
-        for thing, found in changes:
-            with verifies(stays, go_on=True):
-                must_stay(thing, found, f"the reads of {area}")
-        for alike in STAYING[stays]:
-            if run.shown.compared[alike] > compared[alike] and not current_test().soft_failures:
-                results.passed(alike)
-            elif reads and not any(one.by_path for one in reads):
-                was_not_tested(alike, "the profile gives no path, by which the same could be read a second time")
+        for area in filter(reads.get, areas):
+            for thing, found in changes:
+                with held_against([stays(area)], go_on=True):
+                    must_stay(thing, found, f"the reads of {area}")
+            look_alike(area, reads[area], compared)
     if not current_test().soft_failures:
         known.holds_again()
     return True
 
 
-def changes_by(reads: list[Arranged], *, afresh: bool) -> list[tuple[Thing, list[Difference]]]:
+def look_alike(area: str, reads: list[Arranged], compared: Mapping[str, int]) -> None:
+    """Take records of an area for alike that were compared since, and were not told to differ."""
+    test = current_test()
+    for name in test.declared.intersection(alike(area)):
+        if test.run.shown.compared[name] > compared.get(name, 0) and not test.soft_failures:
+            test.results.passed(name)
+        elif not any(one.by_path for one in reads):
+            was_not_tested(name, "the profile gives no path, by which the same could be read a second time")
+
+
+def changes_by(reads: Mapping[str, list[Arranged]], *, afresh: bool) -> list[tuple[Thing, list[Difference]]]:
     """Let everything be read by several, by number and by path; return what of the world is not as before."""
     before = WorldSnapshot.taken(afresh=afresh)
     given(not before.is_empty, "nothing of the world can be read")
-    for prepared in reads:
+    for prepared in chain(*reads.values()):
         everybody = readers(prepared.operation)
         for caller in everybody:
             prepared.sent_by(caller)
@@ -261,8 +282,10 @@ def changes_by(reads: list[Arranged], *, afresh: bool) -> list[tuple[Thing, list
     return list(before.changes(lambda _, __: False))
 
 
-def every_read(area: str, stack: ExitStack, lacking: list[NotTested | Unmet]) -> Iterator[Arranged]:
-    """Yield every call of an area that only reads, made right; add what keeps others from being called to `lacking`."""
+def every_read(area: str, stack: ExitStack) -> Iterator[Arranged]:
+    """Yield every call of an area that only reads, made right; say what keeps all of them from being called."""
+    lacking: list[NotTested | Unmet] = []
+    count = 0
     for operation in current_run().validator.operations:
         if operation.area == area and takes_part(operation) and (operation.is_read or operation.id in ASKING):
             try:
@@ -270,7 +293,11 @@ def every_read(area: str, stack: ExitStack, lacking: list[NotTested | Unmet]) ->
             except (NotTested, Unmet) as error:
                 lacking.append(error)
             else:
+                count += 1
                 yield prepared
+    for why in [] if count else lacking[:1]:
+        for name in current_test().declared.intersection(alike(area)):
+            current_test().results.open_question(name, why.outcome, why.reason, why.detail)
 
 
 def readers(operation: Operation) -> list[Caller]:

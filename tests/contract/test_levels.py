@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from conformance.suite import Operation
     from conformance.suite.arrange import Prepared
 
+pytestmark = pytest.mark.together
+
 RULE = "approval_rule_id"
 #: What is held against an operation that takes the rule of somebody else for one of its own.
 OF_OTHERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,18 @@ import pytest
 
 from conformance.fuzzing import must_be_stored
 from conformance.suite.absences import OTHER_PREFIXES
-from conformance.suite.arrange import Arranged, arranged
+from conformance.suite.arrange import Arranged, area_of, arranged
+from conformance.suite.call_forms import sent_in_all_forms
 from conformance.suite.context import NotTested, Unmet, Violation
 from conformance.suite.derived import (
+    ANONYMOUS,
+    WRONG_TOKEN,
+    caller_named,
     cells,
     claims_of,
     documents_json,
     held_against,
+    note,
     served_caller,
     standing_in,
     success_requirements,
@@ -30,7 +35,7 @@ from conformance.suite.expectations import Answer, Caller, given, must, must_set
 from conformance.suite.expectations.words import settles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from conformance.suite import Operation
 
@@ -72,6 +77,10 @@ NAMED = {
 #: What tells a thing from all others. Everything else of a record may move between two answers.
 IDENTITY = ("id", "iid", "slug", "relation", "path", "name", "username")
 NOT_FOUND = (404, 405)
+#: Who makes once more a call that somebody else has just made.
+UNCHANGING = "developer"
+#: What becomes another text where it is written in HTML, in an older character set, or is read as ASCII.
+UNUSUAL = ("R&D's Prüfung 検査 🚀", "R&D's Prüfung 検査")
 #: Some services do in the background what they have answered.
 CHANGE_SECONDS = 5
 #: How many seconds a change by the path may take to show, once the same by the number did.
@@ -96,26 +105,48 @@ def conventions_of(operation: Operation) -> frozenset[str]:
         "conventions.no-content" if any(response.status == "204" for response in responses) else None,
         "errors.success-with-body" if operation.is_read and with_json else None,
         CODES.get(operation.id),
+        "conventions.requests.are-json" if keeps_what_is_sent(operation) else None,
         *((found.number, found.encoded_path) if found else ()),
         found.names_no_other if found and operation.is_read else None,
+    )
+
+
+def refusals(operation: Operation) -> frozenset[str]:
+    """What a refusal of this operation shows, beyond the cells of its own table."""
+    nobody = {ANONYMOUS, WRONG_TOKEN}
+    return claims_of(
+        *operation.refused.values(),
+        "authentication.anonymous-is-refused" if ANONYMOUS in operation.refused else None,
+        "authentication.anonymous-changes-nothing"
+        if ANONYMOUS in operation.refused and not operation.is_read
+        else None,
+        "errors.refusal.changes-nothing" if not operation.is_read else None,
+        "errors.refusal.is-client-error",
+        "errors.refusal.code-without-right" if set(operation.refused) - nobody else None,
+        "errors.body-shape",
     )
 
 
 @pytest.mark.every_operation(
     where=takes_part,
     requirements=lambda operation: (
-        claims_of(*operation.served.values()) | success_requirements(operation) | conventions_of(operation)
+        claims_of(*operation.served.values())
+        | success_requirements(operation)
+        | conventions_of(operation)
+        | (refusals(operation) if operation.refused else frozenset())
     ),
 )
-def test_whoever_has_the_role_is_served_as_documented_by_number_and_path(operation: Operation) -> None:
+def test_whoever_has_the_role_is_served_as_documented_and_nobody_else(operation: Operation) -> None:
     """
     What one of them can change, every one can; what is written by the path is found by the number.
 
-    What the schema of the answer states is held against it in passing, place by place.
+    What the schema of the answer states is held against it in passing, place by place. Who lacks the role makes the
+    same call: without the one that was served a refusal would prove nothing.
     """
     unseen: list[Unmet | NotTested] = []
     by_path: dict[str, Answer] = {}
-    changes = False
+    control: Answer | None = None
+    changes = shows_change = False
     with arranged(operation) as prepared:
         first = served_caller(operation)
         for requirement, actors in cells(operation.served).items():
@@ -132,13 +163,18 @@ def test_whoever_has_the_role_is_served_as_documented_by_number_and_path(operati
                 changes = changes or changed
                 look_at_the_header(prepared, caller, answer)
                 if caller.name == first.name:
+                    control, shows_change = answer, changed
                     look_at_the_prefix(prepared, caller, answer)
                     look_at_the_document(operation, answer)
+                    with put_off(unseen):
+                        look_at_what_is_stored(prepared, caller, answer)
                 with put_off(unseen):
                     look_at_the_path(prepared, caller, answer, by_path, name, is_changed=changed)
         look_at_the_paths(operation, by_path)
         with put_off(unseen):
             look_at_the_other_kind(prepared, first, by_path)
+        if control is not None:
+            refuse_all(prepared, control, shows_change=shows_change)
     if unseen:
         raise unseen[0]
 
@@ -207,6 +243,32 @@ def look_at_the_document(operation: Operation, answer: Answer) -> None:
 
 def is_one_of(answer: Answer, statuses: list[str]) -> bool:
     return str(answer.status) in statuses or f"{answer.status // 100}XX" in statuses
+
+
+def keeps_what_is_sent(operation: Operation) -> bool:
+    return area_of(operation).request_examples[operation.id].read_back is not None
+
+
+def look_at_what_is_stored(prepared: Arranged, caller: Caller, answer: Answer) -> None:
+    """What was sent as JSON and accepted is what the resource then holds, and a refused call does not change that."""
+    stored, call = ["conventions.requests.are-json"], prepared.call
+    if keeps_what_is_sent(prepared.operation) and answer.is_served:
+        with held_against(stored, go_on=True):
+            must_be_stored(prepared, call, answer)
+    refuse_what_is_so(prepared, answer)
+    name = call.body.get("name") if isinstance(call.body, dict) else None
+    is_text = keeps_what_is_sent(prepared.operation) and isinstance(name, str)
+    for text in UNUSUAL if is_text else ():
+        prepared.again()
+        unusual = replace(prepared.call, body={**prepared.call.body, "name": f"{name} {text}"})
+        taken = prepared.sent(unusual, caller)
+        # A service may take fewer characters than JSON has; what it takes, it keeps.
+        with held_against(stored, go_on=True):
+            taken.must_not_break()
+        if taken.is_served:
+            with held_against(stored, go_on=True):
+                must_be_stored(prepared, unusual, taken)
+            break
 
 
 # -- number and path ---------------------------------------------------------------------------------------------------
@@ -311,3 +373,104 @@ def identity(node: Any) -> Any:
         return node
     kept = {name: node[name] for name in IDENTITY if name in node}
     return kept or {name: identity(value) for name, value in node.items() if not name.endswith("_at")}
+
+
+# -- who lacks the role ------------------------------------------------------------------------------------------------
+
+
+def refuse_all(prepared: Arranged, control: Answer, *, shows_change: bool) -> None:
+    """Let everybody call who lacks the role."""
+    prepared.again()
+    table = cells(prepared.operation.refused)
+    together = none_served(prepared, [name for names in table.values() for name in names])
+    for requirement, actors in table.items():
+        for name in actors:
+            refuse(prepared, name, requirement, control, together.get(name), shows_change=shows_change)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What an actor was answered, and what is looked at before and after that."""
+
+    answers: list[Answer]
+    before: Any
+    after: Callable[[], Any]
+
+
+def none_served(prepared: Arranged, names: list[str]) -> dict[str, Tried]:
+    """
+    Let these actors call, one after the other, and return what came of it where none was served and nothing changed.
+
+    Otherwise each has to call alone, to tell who it was, and nothing is returned.
+    """
+    found: dict[str, Tried] = {}
+    with suppress(Unmet, NotTested):
+        before = prepared.state()
+        called = {name: sent_in_all_forms(prepared, caller_named(name)) for name in names}
+        if not any(answer.is_served for answers in called.values() for answer in answers):
+            after = prepared.state()
+            found = {name: Tried(called[name], before, lambda: after) for name in names if after == before}
+    if not found:
+        prepared.again()
+    return found
+
+
+def refuse(
+    prepared: Arranged, name: str, requirement: str, control: Answer, together: Tried | None, *, shows_change: bool
+) -> None:
+    """
+    Let one actor call, unless all have done so together; whatever was changed is undone before the next one calls.
+
+    That nothing changed proves something only where the same call, served, does change what is looked at. Where nothing
+    can be changed, as by switching on what the instance keeps on, being refused is all there is to see.
+    """
+    operation = prepared.operation
+    is_anonymous = name == ANONYMOUS
+    general = "authentication.anonymous-is-refused" if is_anonymous else "errors.refusal.is-client-error"
+    untouched = ["errors.refusal.changes-nothing", *(["authentication.anonymous-changes-nothing"] * is_anonymous)]
+    found: list[Answer] = []
+    with held_against([requirement], go_on=True):
+        before = prepared.state() if together is None else together.before
+        found += sent_in_all_forms(prepared, caller_named(name)) if together is None else together.answers
+        after = prepared.state if together is None else together.after
+        is_served = any(called.is_served for called in found)
+        # Who is served has a right too many: what the text says of refusals is only to blame where one was meant.
+        is_refusal = not is_served or (shows_change and after() == before)
+        with held_against([requirement, *([general] if is_refusal else [])], go_on=True):
+            found[0].must_be_refused(beside=control)
+            for other in found[1:]:
+                wanted = "a refusal, in whatever form the call is made"
+                must(not other.is_served, wanted, f"status {other.status}", other.exchange)
+        if prepared.request_example.state is not None:
+            now = after()
+            as_refused = untouched if shows_change and not is_served else []
+            with held_against([requirement, *as_refused], go_on=True):
+                must(now == before, f"the state as before: {before}"[:400], str(now)[:400])
+    if not found:
+        return  # the state could not be read, so nobody called
+    answer = found[0]
+    if name not in (ANONYMOUS, WRONG_TOKEN):
+        note("errors.refusal.code-without-right", f"{operation.id} answers {answer.exchange.status} to {name}")
+    note("errors.body-shape", f"the body of a {answer.exchange.status} is {shape(answer)}")
+    if any(called.is_served for called in found):
+        prepared.again()
+
+
+def refuse_what_is_so(prepared: Arranged, control: Answer) -> None:
+    """Whoever lacks the role is refused as well where the call would change nothing: another one has just made it."""
+    lacking = {name: requirement for requirement, names in cells(prepared.operation.refused).items() for name in names}
+    if prepared.operation.is_read or UNCHANGING not in lacking:
+        return
+    with held_against([lacking[UNCHANGING]], go_on=True):
+        prepared.sent_by(caller_named(UNCHANGING)).must_be_refused(beside=control)
+
+
+def shape(answer: Answer) -> str:
+    """Say in a few words what a body looks like; its wording is nobody's business."""
+    try:
+        body = json.loads(answer.exchange.body)
+    except ValueError:
+        return "no JSON" if answer.exchange.body else "empty"
+    if isinstance(body, dict):
+        return f"an object with {', '.join(sorted(body)) or 'nothing'}"
+    return "an array" if isinstance(body, list) else "a single value"

@@ -20,7 +20,7 @@ from conformance.suite.arrange.approval_settings import (
     SELECTIVE,
     Settings,
 )
-from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
+from conformance.suite.expectations import Caller, Path, given, left_to_others, must, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
@@ -149,19 +149,6 @@ def without_kept_approvals(settings: Settings) -> None:
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("case", SINGLE, ids=lambda case: f"{case.place}-{case.name}")
-def test_an_accepted_value_is_the_one_that_is_read(case: Case, settings_of_case: Settings) -> None:
-    settings = settings_of_case
-    given_free(settings, case.name)
-    if case.name == RETAIN:
-        settings.without_selective_removals()
-    before = settings.values()[case.name]
-    with verifies(case.stored):
-        for value in (not before, before):
-            settings.change(**{case.name: value}).given_served()
-            settings.must_show(case.name, value=value)
 
 
 @at_both_places(
@@ -326,7 +313,9 @@ def test_two_updates_at_once_of_different_settings_both_hold(both_hold: str, set
 
 
 @pytest.mark.parametrize("case", [*SINGLE, *SELECTIVE_REMOVALS], ids=lambda case: f"{case.place}-{case.name}")
-def test_what_is_no_truth_value_is_refused(case: Case, settings_of_case: Settings) -> None:
+def test_an_accepted_value_is_the_one_that_is_read_and_none_but_true_and_false_is_taken(
+    case: Case, settings_of_case: Settings
+) -> None:
     """From both values: what is taken for the one that holds already would show nowhere."""
     settings = settings_of_case
     given_free(settings, case.name)
@@ -335,12 +324,18 @@ def test_what_is_no_truth_value_is_refused(case: Case, settings_of_case: Setting
     if case.name == SELECTIVE:
         # Beside kept approvals it may be refused for another reason.
         without_kept_approvals(settings)
-    with verifies(case.is_boolean):
-        for value in (False,) if case.name == SELECTIVE else (True, False):
-            control = settings.change(**{case.name: value})
+    if case not in SINGLE:
+        left_to_others(case.stored)
+    before = settings.values()[case.name]
+    for value in (False,) if case.name == SELECTIVE else (not before, before):
+        control = settings.change(**{case.name: value})
+        if case in SINGLE:
+            with verifies(case.stored, go_on=True):
+                control.given_served()
+                settings.must_show(case.name, value=value)
+        with verifies(case.is_boolean, go_on=True), unchanged(settings.values, "every setting"):
             for wrong in ("maybe", {"conformance": "maybe"}):
-                with unchanged(settings.values, "every setting"):
-                    settings.change(**{case.name: wrong}).must_be_refused(beside=control)
+                settings.change(**{case.name: wrong}).must_be_refused(beside=control)
 
 
 @at_both_places(

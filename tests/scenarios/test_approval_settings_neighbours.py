@@ -29,10 +29,10 @@ def change_everything(settings: Settings, *, leaving: Settings) -> None:
     """Give each free setting its other value and the old one again; what must be left alone is looked at each time."""
     moved = False
     for name, value in settings.moves():
-        before = settings.values()[name]
+        before = None if moved else settings.values()[name]
         with unchanged(leaving.values, f"the settings of {leaving.path}"):
             done = settings.move(name, value=value)
-        moved |= done and settings.values()[name] != before
+        moved = moved or (done and settings.values()[name] != before)
     given(moved, f"nothing could be changed in {settings.path}")
 
 

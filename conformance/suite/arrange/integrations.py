@@ -71,6 +71,8 @@ _OTHER_KINDS = (
     "switchable_integration",
 )
 _has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
+#: By run: parameters of integrations that the entries of the list were seen not to have.
+_not_in_entries: WeakKeyDictionary[Run, set[tuple[str, str]]] = WeakKeyDictionary()
 #: By run: the lists that were seen to show the integration of the request examples when it was set up.
 _shown_when_set_up: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
@@ -234,9 +236,12 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
 
     That is the value of the list entry, where entries have it, or all values under that name in the settings.
     """
-    entry = entries(caller, path).get(slug, {})
+    elsewhere = _not_in_entries.setdefault(current_run(), set())
+    entry = {} if (slug, name) in elsewhere else entries(caller, path).get(slug, {})
     if name in entry:
         return [entry[name]]
+    if entry:
+        elsewhere.add((slug, name))
     return values_under(name, caller.read(path / slug))
 
 

@@ -1,0 +1,78 @@
+"""The forms in which a call may be made, and the places where whoever lacks a role may try it as well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from conformance.suite.arrange import ABSENT
+from conformance.suite.context import Run, current_run
+from conformance.suite.derived import served_caller
+from conformance.suite.expectations import Path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.suite.arrange import Arranged, Prepared
+    from conformance.suite.expectations import Answer, Caller
+
+#: What tells that somebody below the role has no more of it in another place: a read that the same role is needed for.
+_WITNESSES = {
+    "projects": ("merge_request_approval_setting", "getProjectApprovalSettings"),
+    "groups": ("merge_request_approval_setting", "getGroupApprovalSettings"),
+}
+#: The places: what lies further inside, and what everybody may see, where no role is needed to find it.
+_ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup",)}
+_BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
+#: By run, actor and path: what a witness said; who has which role changes in no run.
+_TOLD: WeakKeyDictionary[Run, dict[tuple[str, Path], Answer]] = WeakKeyDictionary()
+
+
+def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
+    """Let an actor make a call by number and by path, in all its forms, and in the places that lie further inside."""
+    forms = [prepared.sent_by(caller), *(call.sent_by(caller) for call in _in_other_forms(prepared))]
+    return [*forms, *(call.sent_by(caller) for call in _elsewhere(prepared, caller))]
+
+
+def _in_other_forms(prepared: Arranged) -> list[Prepared]:
+    """Return the call as it may also be made: by the path, with its parameters in the query, of a later page."""
+    call, by_path = prepared.call, prepared.by_path
+    forms = [by_path] if by_path else []
+    if prepared.operation.takes_body_in_query and isinstance(call.body, dict):
+        single = {name: value for name, value in call.body.items() if not isinstance(value, list)}
+        forms.append(replace(call, query={**call.query, **single}, body=ABSENT))
+    if prepared.operation.paginated:
+        forms.append(replace(call, query={**call.query, "page": 2, "per_page": 1}))
+    return forms
+
+
+def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
+    """
+    Yield the call for a project or group that lies further inside, and reads of a public project, by the path.
+
+    The profile need not say who is who there: it is left alone unless the caller is refused something there that takes
+    the role, and somebody else is served the same.
+    """
+    operation, kind = prepared.operation, prepared.operation.path.split("/")[1]
+    below, witness = _WITNESSES.get(kind, ("", operation.id))
+    owner = next((entry for entry in operation.parameters if entry.place == "path" and entry.name == "id"), None)
+    if witness == operation.id or caller.name not in _BELOW_EVERY_ROLE or owner is None:
+        return
+    for name in _ELSEWHERE[kind]:
+        place = next(iter(current_run().profile.fixtures.get(name, ())), None)
+        # What is public is no more so for those who are known elsewhere, and writes take a role everywhere.
+        in_question = name != "public_project" or (operation.is_read and caller.name == "outsider")
+        if place is None or not place.get("path") or not in_question:
+            continue
+        path = Path(f"/{kind}/{place.id}") / below
+        if _told_once(caller, path).exchange.is_refusal and _told_once(served_caller(operation), path).is_served:
+            yield prepared.call.having(owner, place["path"])
+
+
+def _told_once(caller: Caller, path: Path) -> Answer:
+    """Return what an actor is answered at a path, who is asked only once in a run, unless nobody answers."""
+    known = _TOLD.setdefault(current_run(), {})
+    if (caller.name, path) not in known or known[caller.name, path].exchange.status is None:
+        known[caller.name, path] = caller.get(path)
+    return known[caller.name, path]
