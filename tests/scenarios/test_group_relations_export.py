@@ -159,6 +159,10 @@ def test_the_status_of_one_relation_shows_no_other(export: Export) -> None:
     observe(
         "group-relations-export.status.unknown-relation-answer", f"an unknown relation is answered {unknown.status}"
     )
+    with suppress(Unmet):
+        export.finished(batched=True)
+        with verifies("group-relations-export.status.filtered"):
+            must_show_no_other(export, export.relation)
 
 
 def must_show_no_other(export: Export, name: object) -> Answer:

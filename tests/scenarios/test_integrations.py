@@ -107,13 +107,16 @@ def test_a_change_of_an_integration_shows_in_its_entry(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
+    """Beside it another flag is sent with the opposite value, which is not to be taken for it."""
     integration = offering(integrations, "push_events")
     path, slug = integrations_path(maintainer, project), slug_of(integration)
+    others = [name for name in ("tag_push_events", "merge_requests_events") if has(integration, name)]
     with borrowed(maintainer, path, integration):
         entry = given_set_up(maintainer, path, integration)
         with verifies("integrations.update.followed"):
             for wanted in (False, True, False):
-                set_up(maintainer, path, integration, push_events=wanted).must_be_served()
+                beside = dict.fromkeys(others, not wanted)
+                set_up(maintainer, path, integration, push_events=wanted, **beside).must_be_served()
                 maintainer.whole_list(path).must_contain(slug=slug, push_events=wanted)
         with verifies("integrations.update.same-entry"):
             maintainer.whole_list(path).must_contain_once(slug=slug).must_contain(slug=slug, id=entry.get("id"))

@@ -62,3 +62,15 @@ def flags_survive_their_integration(service):
             known[project.id, slug] = replace(known[project.id, slug], values=MappingProxyType(flags))
 
     service.integrations.disable = all_but_flags
+
+
+@fault("integrations.update.followed")
+def pushes_follow_tags(service):
+    """Notifications of pushes are switched by what is sent for those of pushed tags."""
+    read = service.integrations.read
+
+    def mixed(kind, parameters):
+        values = read(kind, parameters)
+        return values | {"push_events": values["tag_push_events"]} if "tag_push_events" in values else values
+
+    service.integrations.read = mixed

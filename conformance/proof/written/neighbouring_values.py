@@ -270,3 +270,15 @@ def switches_outlive_their_integration(service: Service) -> None:
         return keep(project, kind, {**attic.get((project.id, kind.slug), {}), **values}, active=active)
 
     area.disable, area.keep = away, back  # type: ignore[method-assign] # that is what a fault does
+
+
+@fault("group-relations-export.status.filtered")
+def relation_is_passed_over_in_batches(service: Service) -> None:
+    """The status of one relation shows all of them as long as they are exported in batches."""
+
+    def whole(request: Request, response: Response) -> None:
+        area = service.group_relations_export
+        if any(export.batched for export in area.all_of(request.group)):
+            response.content = [area.present(export) for export in area.all_of(request.group)]
+
+    altering(service, "GET /groups/:id/export_relations/status", whole)
