@@ -46,7 +46,7 @@ FEW_REPORTS = ("json", "html", "markdown")
 #: Folders and files whose tests have all they need, each for itself.
 _INDEPENDENT = frozenset({"cli", "http", "proof", "runner", "suite", "target", "test_ci_files", "test_foreign_faults"})
 #: Files whose tests share runs.
-_SHARING = frozenset({"test_attempts_on_records", "test_parts"})
+_SHARING = frozenset({"test_attempts_on_records", "test_parts", "test_private_names"})
 #: What takes longest is begun first, so that no worker is busy long after the others.
 _LONGEST_FIRST = (
     *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_legal_targets"),

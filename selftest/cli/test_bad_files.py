@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NOWHERE = "http://127.0.0.1:1"
 PROVISION = ("provision", "--base-url", NOWHERE)
+RUN = ("run", "--workers", "1")
 FEW = ("-q", "--requirement", "job-token-scope.settings.read", "--out", "out")
 #: What stands where a file should be, by its name.
 BAD: dict[str, bytes] = {
@@ -155,7 +156,7 @@ def test_a_program_that_is_none_is_refused(conformance: Callable[..., Any], name
         (("serve", "--latency", "inf"), "inf"),
         (("run", "--subject", "x"), "subject"),
         (("run", "--ready-for", "x"), "x"),
-        (("run", "--out", "empty", "-q"), "--out"),
+        ((*RUN, "--out", "empty", "-q"), "--out"),
         (("run", "--base-url", "ftp://x"), "base"),
         (("run", "--", "-k", "((("), "-k"),
     ],
@@ -185,7 +186,7 @@ def test_a_wrong_value_of_an_option_is_refused(
 def test_a_wrong_value_in_the_environment_is_refused(
     conformance: Callable[..., Any], variable: str, value: str, word: str
 ) -> None:
-    _refused(conformance("run", "-q", environment={**os.environ, variable: value}), word)
+    _refused(conformance(*RUN, "-q", environment={**os.environ, variable: value}), word)
 
 
 @pytest.fixture

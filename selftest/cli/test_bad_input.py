@@ -131,7 +131,7 @@ def test_a_host_that_is_not_the_service_is_said_to_be_none(
 
 def test_a_report_folder_that_cannot_be_made_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    outcome = conformance("run", "--out", "file/reports")
+    outcome = conformance("run", "--workers", "1", "--out", "file/reports")
     assert outcome.code == ExitCode.USAGE, outcome.text
     assert "--out" in outcome.text
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 
 def test_the_contract_of_a_version_is_printed_for_other_tools(conformance: Callable[..., Any]) -> None:
     as_yaml = conformance("contract", "--as-of", "15.9")

@@ -50,6 +50,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
                 "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
                 "CONFORMANCE_RUN_AREA": AREA,
                 "CONFORMANCE_RUN_MAX_EXAMPLES": "2",
+                "CONFORMANCE_RUN_WORKERS": "1",
             },
         )
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 VERSION = Version.parse("17.7")
 FIRST, SECOND, THIRD = (Budget(seed, 4, 10.0) for seed in (1, 2, 3))
 

@@ -11,6 +11,8 @@ from conformance.fuzzing import CaseAdapter, DrawnCase, Mutation
 from conformance.fuzzing.coercion import is_beyond_coercion, kind_of, may_be_dropped
 from conformance.suite.arrange import ABSENT
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 VERSION = Version.parse("17.7")
 REQUIRED = "job-token-scope.switch.enabled-is-required"
 BOOLEAN = "job-token-scope.switch.enabled-is-boolean"

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.suite.arrange import Prepared, Values
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 #: How many operations a version has. 14.4 is a row of the version table in the text; the others are those of the suite.
 OPERATIONS = {
     **dict.fromkeys(("12.3", "14.3"), 38),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
+
+pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 AREA = "approval-settings"
 KNOWN = ("approval-settings.group.setting.locked", "approval-settings.project.setting.locked")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 NOBODYS = 4711
 SHA = "0" * 40
 #: What is written where, and the place that the check must name, where that is another one.

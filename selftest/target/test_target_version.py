@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from conformance.reference.routing import Route
     from conformance.target import Profile
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 ONE_TEST = ("--requirement", "job-token-scope.available", "--out", "out")
 
 

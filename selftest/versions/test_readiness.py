@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from selftest.conftest import Outcome as CommandOutcome
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 SCHEMA = json.loads((SCHEMA_FOLDER / "report.schema.json").read_text(encoding="utf-8"))
 OLD, NEW = Version(17, 1), Version(18, 0)
 ENDED = TestEnd(STORY, TestOutcome.PASSED, 3.0, 30)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
+pytestmark = pytest.mark.usefixtures("inside_this_process")
+
 CONTRACT = Contract.load()
 INTRODUCED = ChangeKind.INTRODUCED
 TREE = "GET /projects/:id/repository/tree"
