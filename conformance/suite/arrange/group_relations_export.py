@@ -96,7 +96,7 @@ class Export:
         Before the first export of a group has begun there may be none, or none that has a state, or the status may be
         refused.
         """
-        answer = self.caller.look(self.path / "status")
+        answer = self.caller.get(self.path / "status")  # never from memory: an export goes on by itself
         if answer.exchange.is_refusal:
             return []
         body = parsed(answer)
@@ -122,11 +122,16 @@ class Export:
         if accepted:
             accepted[-1] += self._delay_after(accepted[0], pace)
 
+        shown: list[Entry] = []
+
         def is_quiet() -> bool:
-            return time.monotonic() >= max(accepted, default=0) and all(_has_ended(entry) for entry in self.entries())
+            if time.monotonic() < max(accepted, default=0):
+                return False
+            shown[:] = self.entries()
+            return all(_has_ended(entry) for entry in shown)
 
         self._wait(is_quiet, "the end of an export")
-        pace.marks, pace.read_at = marks_in(self.entries()), time.monotonic()
+        pace.marks, pace.read_at = marks_in(shown), time.monotonic()
         return pace.marks
 
     def _delay_after(self, accepted: float, pace: _Pace) -> float:
@@ -186,16 +191,19 @@ class Export:
         """
         pace, begun = _paces.setdefault(current_run(), {}).setdefault(self.path, _Pace()), time.monotonic()
 
+        shown: list[Entry] = []
+
         def is_settled() -> bool:
-            is_early = pace.shortest is not None and time.monotonic() - begun < pace.shortest
-            return not is_early and self._is_settled(before, batched)
+            if pace.shortest is not None and time.monotonic() - begun < pace.shortest:
+                return False
+            shown[:] = self.entries(after_scheduling=True)
+            return self._is_settled(shown, before, batched)
 
         self._wait(is_settled, "the end of the scheduled export")
         pace.shortest = min(pace.shortest or _SOON_SECONDS, time.monotonic() - begun)
-        return self.entries()
+        return shown
 
-    def _is_settled(self, before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
-        entries = self.entries(after_scheduling=True)
+    def _is_settled(self, entries: list[Entry], before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
         new = {name for name, mark in marks_in(entries).items() if before.get(name) != mark}
         ended = {str(entry.get("relation")) for entry in entries if _has_ended(entry)} & new
         own = [entry for entry in entries if entry.get("relation") == self.relation]
@@ -251,7 +259,6 @@ class Export:
         """Download what an entry says is finished; once more where the relation turns out to be exported anew."""
         answer = self.download(**query)
         for _ in range(_MOST_RESTARTS):
-            current_run().known_reads.forget()
             if not answer.exchange.is_refusal or marks_in([self.own()]) == marks_in([entry]):
                 break
             entry = self.finished(batched=entry.get("batched") is True)
