@@ -62,6 +62,20 @@ def any_head_will_do(service: Service) -> None:
     conflicting(service, lambda sha, _: sha is not None and sha not in heads)
 
 
+@fault("merge-request-approvals.approve.other-sha-conflicts")
+def any_sha_will_do_beside_an_approval(service: Service) -> None:
+    """Once somebody has approved, any sha is taken."""
+
+    def make(require: Any) -> Any:
+        def requiring(merge_request: Any, sha: Any) -> None:
+            if not service.merge_request_approvals.approvals.get(merge_request.id):
+                require(merge_request, sha)
+
+        return requiring
+
+    around(service.merge_request_approvals, "require_current_head", make)
+
+
 @fault("merge-request-approvals.merge-request.of-its-project")
 def merge_requests_are_found_anywhere(service: Service) -> None:
     """A number that the project does not know shows the merge request of another project."""
