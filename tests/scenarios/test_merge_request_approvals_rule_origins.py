@@ -23,6 +23,7 @@ from conformance.suite.arrange.reviews import (
     under_review,
     user_id,
 )
+from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -162,11 +163,14 @@ def test_rules_of_one_merge_request_leave_those_of_another(
     maintainer: Caller,
     approver: Caller,
     second_approver: Caller,
+    project: Fixture,
 ) -> None:
     created(maintainer, other_merge_request_rules, user_ids=[user_id(approver)])
+    more = current_run().profile.fixtures.get("second_merge_request", ())[:1]
+    others = [other_merge_request_rules, *(merge_request_path(project, one) / "approval_rules" for one in more)]
     with (
         verifies("merge-request-approvals.rules.are-separate"),
-        unchanged(lambda: essences(maintainer, other_merge_request_rules), "the rules of the other merge request"),
+        unchanged(lambda: [essences(maintainer, rules) for rules in others], "the rules of other merge requests"),
     ):
         rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
         change = {"approvals_required": 21, "user_ids": [user_id(second_approver)], "group_ids": []}
