@@ -172,6 +172,13 @@ def set_up_anew(way: Way, token: str, method: str, path: str, query: Body, body:
     return way(token, method, path, query, body)
 
 
+def inactive_ones_are_not_found(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """An integration that is not active cannot be read."""
+    answer = way(token, method, path, query, body)
+    is_hidden = method == "GET" and "/integrations/" in path and answer.entry.get("active") is False
+    return refused(404) if is_hidden else answer
+
+
 def completion_is_on_where_the_group_says_so() -> Callable[..., Answer]:
     """Code completion is off only where project and group say so."""
     off: set[str] = set()
@@ -227,6 +234,7 @@ SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "the default branch is protected already": lambda: main_is_protected,
     "a new project stays empty": lambda: no_repository_yet,
     "settings stand elsewhere": lambda: settings_stand_elsewhere,
+    "inactive integrations are not found": lambda: inactive_ones_are_not_found,
     "integrations are set up anew": lambda: set_up_anew,
     "completion is on where the group has it on": completion_is_on_where_the_group_says_so,
     "rules name somebody": lambda: rules_name_somebody,

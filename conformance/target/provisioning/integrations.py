@@ -78,11 +78,13 @@ class Trial:
             return self._uninstalled(kind, put) if kind.nature == _CHAT_APP else None
         switches = (*kind.flags, *kind.events)
         on = self._shown_after(kind, {**kind.optional, **dict.fromkeys(switches, True)}, active=True)
-        off = self._shown_after(kind, dict.fromkeys(switches, False), active=False)
+        off = self._shown_after(kind, dict.fromkeys(switches, False), active=True)
+        # What is not active may be shown no longer.
+        is_kept_active = self._shown_after(kind, {}, active=False).get("active") is True
         self.calls.remove(self.token, f"{self.path}/{kind.slug}")
         has = {name for name, value in kind.optional.items() if on.get(name) == value or name in kind.secrets}
         has |= {name for name in switches if on.get(name) is True and off.get(name) is False}
-        return _entry(kind, has, switchable=on.get("active") is True and off.get("active") is False)
+        return _entry(kind, has, switchable=on.get("active") is True and not is_kept_active)
 
     def _uninstalled(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
         """Describe the chat app, where the target knows it and lets it be installed in its own pages only."""
