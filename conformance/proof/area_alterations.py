@@ -142,9 +142,10 @@ def has_no_status_before_the_first_export(service: Service) -> None:
     status = service.routes.get(_EXPORT_STATUS).handler
 
     def after_the_first(request: Request) -> Response:
+        response: Response = status(request)  # first: an export may begin when somebody looks
         if not exports.all_of(request.group):
             raise NotFoundError("404 Export not found")
-        return status(request)
+        return response
 
     service.routes.change(_EXPORT_STATUS, handler=after_the_first)
 
