@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _EXPORT_STATUS = "GET /groups/:id/export_relations/status"
 _LATE_SECONDS = 0.15
+_MASK = "********"
 
 
 # -- job token scope ---------------------------------------------------------------------------------------------------
@@ -208,3 +210,59 @@ def refuses_empty_settings(service: Service) -> None:
         return set_up(project, kind, values, active=active)
 
     area.set_up = with_some  # type: ignore[method-assign] # see above
+
+
+def shows_settings_as_texts(service: Service) -> None:
+    """Show the numbers and truth values among the settings of an integration as texts: their form is not shown."""
+    area = service.integrations
+    shown_settings = area.shown_settings
+
+    def shown(integration: Any) -> dict[str, Any]:
+        settings = shown_settings(integration)
+        return {name: json.dumps(value) if isinstance(value, bool | int) else value for name, value in settings.items()}
+
+    area.shown_settings = shown  # type: ignore[method-assign] # see above
+
+
+def masks_secrets(service: Service) -> None:
+    """Show secrets of an integration as stars."""
+    area = service.integrations
+    shown_settings = area.shown_settings
+
+    def shown(integration: Any) -> dict[str, Any]:
+        masked = {parameter.name: _MASK for parameter in integration.kind.parameters if parameter.secret}
+        return {**shown_settings(integration), **masked}
+
+    area.shown_settings = shown  # type: ignore[method-assign] # see above
+
+
+def numbers_integrations_anew(service: Service) -> None:
+    """Give an integration another number each time it is set up after it was disabled."""
+    area = service.integrations
+    disable, present_entry = area.disable, area.present_entry
+    times: dict[tuple[int, str], int] = {}
+
+    def disabled(project: Any, slug: str) -> None:
+        disable(project, slug)
+        times[project.id, slug] = times.get((project.id, slug), 0) + 1
+
+    def entry(integration: Any) -> dict[str, Any]:
+        often = times.get((integration.project_id, integration.kind.slug), 0)
+        return {**present_entry(integration), "id": integration.id + 1_000_000 * often}
+
+    area.disable = disabled  # type: ignore[method-assign] # see above
+    area.present_entry = entry  # type: ignore[method-assign] # see above
+
+
+def sets_integrations_up_anew(service: Service) -> None:
+    """Set what a change of an integration leaves out back to its default."""
+    integrations = service.integrations
+    set_up = integrations.set_up
+
+    def replaced(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        if before := integrations.known.get((project.id, kind.slug)):
+            integrations.require_settings(kind, values)
+            integrations.known[project.id, kind.slug] = replace(before, values=MappingProxyType({}))
+        return set_up(project, kind, values, active=active)
+
+    integrations.set_up = replaced  # type: ignore[method-assign] # a service is altered by putting methods in place

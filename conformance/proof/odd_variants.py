@@ -8,11 +8,11 @@ from collections import defaultdict
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from conformance.contract import Contract, Version
+from conformance.proof import area_alterations
 from conformance.proof.personality import Variant
 from conformance.proof.wire_alterations import transform
 from conformance.reference.areas.approval_rule_records import home_of
@@ -35,7 +35,6 @@ _FIRST_BATCH = 10
 _LONGEST_NAME = 60
 #: Operations whose answers the text does not show, by the end of their paths.
 _UNSHOWN = ("/unapprove", "/reset_approvals", "/integrations/:slug", "/services/:slug")
-_MASK = "********"
 _ANSWERING_LATER = timedelta(days=365 * 24)
 
 
@@ -286,66 +285,10 @@ def sends_files_in_pieces(service: Service) -> None:
     transform(service, change)
 
 
-# -- integrations ------------------------------------------------------------------------------------------------------
-
-
-def shows_settings_as_texts(service: Service) -> None:
-    """Show the numbers and truth values among the settings of an integration as texts: their form is not shown."""
-    area = service.integrations
-    shown_settings = area.shown_settings
-
-    def shown(integration: Any) -> dict[str, Any]:
-        settings = shown_settings(integration)
-        return {name: json.dumps(value) if isinstance(value, bool | int) else value for name, value in settings.items()}
-
-    area.shown_settings = shown  # type: ignore[method-assign] # see above
-
-
-def masks_secrets(service: Service) -> None:
-    """Show secrets of an integration as stars."""
-    area = service.integrations
-    shown_settings = area.shown_settings
-
-    def shown(integration: Any) -> dict[str, Any]:
-        masked = {parameter.name: _MASK for parameter in integration.kind.parameters if parameter.secret}
-        return {**shown_settings(integration), **masked}
-
-    area.shown_settings = shown  # type: ignore[method-assign] # see above
-
-
-def numbers_integrations_anew(service: Service) -> None:
-    """Give an integration another number each time it is set up after it was disabled."""
-    area = service.integrations
-    disable, present_entry = area.disable, area.present_entry
-    times: dict[tuple[int, str], int] = {}
-
-    def disabled(project: Any, slug: str) -> None:
-        disable(project, slug)
-        times[project.id, slug] = times.get((project.id, slug), 0) + 1
-
-    def entry(integration: Any) -> dict[str, Any]:
-        often = times.get((integration.project_id, integration.kind.slug), 0)
-        return {**present_entry(integration), "id": integration.id + 1_000_000 * often}
-
-    area.disable = disabled  # type: ignore[method-assign] # see above
-    area.present_entry = entry  # type: ignore[method-assign] # see above
+# -- rules -------------------------------------------------------------------------------------------------------------
 
 
 _PLAIN = Choices()
-
-
-def replaces_settings(service: Service) -> None:
-    """Set what a change of an integration leaves out back to its default."""
-    integrations = service.integrations
-    set_up = integrations.set_up
-
-    def replaced(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
-        if before := integrations.known.get((project.id, kind.slug)):
-            integrations.require_settings(kind, values)
-            integrations.known[project.id, kind.slug] = replace(before, values=MappingProxyType({}))
-        return set_up(project, kind, values, active=active)
-
-    integrations.set_up = replaced  # type: ignore[method-assign] # a service is altered by putting methods in place
 
 
 def lets_copies_take_places(service: Service) -> None:
@@ -493,25 +436,25 @@ VARIANTS = (
     Variant(
         "settings-as-texts",
         "Settings of integrations are shown as texts.",
-        alterations=(shows_settings_as_texts,),
+        alterations=(area_alterations.shows_settings_as_texts,),
         basis="J5",
     ),
     Variant(
         "secrets-as-stars",
         "Secrets of integrations are shown as stars.",
-        alterations=(masks_secrets,),
+        alterations=(area_alterations.masks_secrets,),
         basis="J4",
     ),
     Variant(
         "integrations-numbered-anew",
         "An integration has another number each time it is set up.",
-        alterations=(numbers_integrations_anew,),
+        alterations=(area_alterations.numbers_integrations_anew,),
         basis="J4",
     ),
     Variant(
         "integrations-set-up-anew",
         "A change of an integration sets what it leaves out back to its default.",
-        alterations=(replaces_settings,),
+        alterations=(area_alterations.sets_integrations_up_anew,),
         basis="J2",
     ),
     Variant(
