@@ -356,13 +356,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from conformance.reports.terminal import summary  # noqa: PLC0415 - what renders is for no worker
 
     folder = state.recorder.file.parent
-    told = summary(
-        state.record,
-        state.result,
-        folder,
-        colour=terminalreporter.hasmarkup,
-        brief=brief,
-    )
+    told = summary(state.record, state.result, folder, colour=terminalreporter.hasmarkup, brief=brief)
     terminalreporter.write(f"{told}\n")
     if state.recorder.moved:
         terminalreporter.write_line(f"Warning: {state.recorder.moved}.")
