@@ -150,7 +150,7 @@ class _Restoring:
             return "no operation brings it back"
         if thing.restored.remove is None:  # whatever came instead would stay, every time
             return "the service took it away itself, and no operation does"
-        return self._states.write(thing, thing.restored.add, self._whole(thing, key, values), entry=key, first=by)
+        return self._write(thing, by, thing.restored.add, self._whole(thing, key, values), key)
 
     def _change(self, thing: Thing, by: str, key: Any, was: dict[str, Any], now: dict[str, Any]) -> str | None:
         restored = thing.restored

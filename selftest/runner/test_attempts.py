@@ -96,7 +96,7 @@ ARGUMENTS = (
     arguments("--maxfail", VIOLATED, "NON-CONFORMANT", "--maxfail=1", faulty=True),
     arguments("-k and --maxfail", INCOMPLETE, "-k role", "-k", "role", "--maxfail=1"),
     arguments("-k, -m and the environment", INCOMPLETE, "deselected", "-k", "role", "-m", "not slow",
-        environment={"PYTEST_ADDOPTS": "--deselect=tests/contract/test_served.py"}),
+        environment={"PYTEST_ADDOPTS": "--deselect=tests/contract/test_fuzz.py"}),
     arguments("-k and a requirement", INCOMPLETE, "-k createCompletion",
         "--requirement=code-completion.completion.answered", "-k", "createCompletion"),
     arguments("an area and its opposite", INCOMPLETE, "--area", "-k", "not completion"),

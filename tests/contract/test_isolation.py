@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,15 +38,10 @@ ASKING = ("createCompletion", "checkCodeSuggestionsEnabled")
 READERS = ("approver", "developer", "admin")
 #: How long what a write sets off may take, in seconds.
 A_WHILE = 1.0
-#: Areas whose reads are made right side by side. Of the others what makes them right would be in each other's way, and
-#: what that is answered is held against the reads.
-TOGETHER = (
-    ("job-token-scope", "code-completion", "group-relations-export", "integrations"),
-    ("group-approval-rules",),
-    ("project-approval-rules",),
-    ("project-approval-configuration",),
-    ("merge-request-approvals",),
-    ("approval-settings",),
+AREAS = (
+    *("job-token-scope", "code-completion", "group-approval-rules", "project-approval-rules"),
+    *("project-approval-configuration", "merge-request-approvals", "approval-settings"),
+    *("group-relations-export", "integrations"),
 )
 #: Areas without records that could be shown in several places.
 WITHOUT_RECORDS = ("code-completion", "group-relations-export")
@@ -61,10 +55,6 @@ def stays(area: str) -> str:
 def alike(area: str) -> list[str]:
     """Return the requirement that all readers are shown the same of the records of an area, where it has any."""
     return [] if area in WITHOUT_RECORDS else [f"{area}.same-everywhere"]
-
-
-def stated(areas: tuple[str, ...]) -> list[str]:
-    return [name for area in areas for name in (stays(area), *alike(area))]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +95,7 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
     Unless `afresh`, the latter is what earlier tests saw of it: return False, and judge nothing, where that differs.
     """
     with ExitStack() as stack:
-        surroundings.make([operation.id], [operation.area], Place(current_run().profile))
+        surroundings.make(operation.id, operation.area, Place(current_run().profile))
         # What makes the call right are calls of the same kind, which reach no further either.
         whole = WorldSnapshot.taken(afresh=afresh)
         given(not whole.is_empty, "nothing of the world can be read")
@@ -212,48 +202,44 @@ def must_stay(thing: Thing, found: list[Difference], what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "areas",
-    [pytest.param(areas, marks=pytest.mark.requirements(*stated(areas)), id=" ".join(areas)) for areas in TOGETHER],
+    "area", [pytest.param(area, marks=pytest.mark.requirements(stays(area), *alike(area)), id=area) for area in AREAS]
 )
-def test_reading_changes_nothing_and_shows_the_same_to_all(areas: tuple[str, ...], surroundings: Surroundings) -> None:
+def test_reading_changes_nothing_and_shows_the_same_to_all(area: str, surroundings: Surroundings) -> None:
     """
     Who has something to lose reads too: an approval of the reader's own, say.
 
     What each answer says of a record is held against the others in passing; here everything is read by several, by
     number and by path, after it was made another than it is at first.
     """
-    test = current_test()
-    asked = tuple(area for area in areas if test.declared & set(stated((area,))))
     try:
-        if not read(asked, surroundings, afresh=False):
-            for area in asked:
-                surroundings.put_back()
-                read((area,), surroundings, afresh=True)
+        if not read(area, surroundings, afresh=False):
+            surroundings.put_back()
+            read(area, surroundings, afresh=True)
     finally:
-        test.results.settle(map(stays, areas))
+        current_test().results.settle([stays(area)])
 
 
-def read(areas: tuple[str, ...], surroundings: Surroundings, *, afresh: bool) -> bool:
-    """Let everything of some areas be read, and hold the world after it against the world before; see `write`."""
+def read(area: str, surroundings: Surroundings, *, afresh: bool) -> bool:
+    """Let everything of an area be read, and hold the world after it against the world before; see `write`."""
     with ExitStack() as stack:
-        surroundings.make([f"reads of {area}" for area in areas], areas, Place(current_run().profile))
+        surroundings.make(f"reads of {area}", area, Place(current_run().profile))
         known = WorldSnapshot.known()
-        reads = {area: list(every_read(area, stack)) for area in areas}
+        reads = list(every_read(area, stack))
         compared = current_run().shown.compared.copy()
         changes = changes_by(reads, afresh=afresh)
         if not afresh and any(found for _, found in changes):
             return False
         if {thing.part.name for thing, found in changes if found} == {"approvals"}:
             # A reset of approvals that an earlier write set off may only have come now.
-            for prepared in chain(*reads.values()):
+            for prepared in reads:
                 prepared.make_right()
             settles(lambda: False, A_WHILE)
             changes = changes_by(reads, afresh=True)
-        for area in filter(reads.get, areas):
-            for thing, found in changes:
-                with held_against([stays(area)], go_on=True):
-                    must_stay(thing, found, f"the reads of {area}")
-            look_alike(area, reads[area], compared)
+        for thing, found in changes if reads else ():
+            with held_against([stays(area)], go_on=True):
+                must_stay(thing, found, f"the reads of {area}")
+        if reads:
+            look_alike(area, reads, compared)
     if not current_test().soft_failures:
         known.holds_again()
     return True
@@ -269,11 +255,11 @@ def look_alike(area: str, reads: list[Arranged], compared: Mapping[str, int]) ->
             was_not_tested(name, "the profile gives no path, by which the same could be read a second time")
 
 
-def changes_by(reads: Mapping[str, list[Arranged]], *, afresh: bool) -> list[tuple[Thing, list[Difference]]]:
+def changes_by(reads: list[Arranged], *, afresh: bool) -> list[tuple[Thing, list[Difference]]]:
     """Let everything be read by several, by number and by path; return what of the world is not as before."""
     before = WorldSnapshot.taken(afresh=afresh)
     given(not before.is_empty, "nothing of the world can be read")
-    for prepared in chain(*reads.values()):
+    for prepared in reads:
         everybody = readers(prepared.operation)
         for caller in everybody:
             prepared.sent_by(caller)

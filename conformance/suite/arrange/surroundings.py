@@ -17,7 +17,7 @@ from conformance.suite.context import NotTested, Unmet, current_run, current_tes
 from conformance.suite.expectations import Caller, Path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.target import Fixture
 
@@ -33,16 +33,14 @@ class Surroundings:
         """Begin with the world as it is."""
         self._made: dict[Part, ExitStack] = {}
 
-    def make(self, names: Iterable[str], areas: Iterable[str], place: Place) -> None:
+    def make(self, name: str, area: str, place: Place) -> None:
         """
-        Make what operations of these areas could hit, or what their reads could, as far as the profile names it.
+        Make what an operation of an area could hit, or what its reads could, as far as the profile names it.
 
         What was made for an earlier one stays if it is needed here too, and is put back otherwise. What the target
         does not let be made or put back is for other tests to find.
         """
-        of_areas = (part for area in areas for part in _AROUND_AREAS.get(area, ()))
-        of_operations = (part for name in names for part in _AROUND_OPERATIONS.get(name, ()))
-        wanted = dict.fromkeys((*_AROUND_ALL, *of_areas, *of_operations))
+        wanted = dict.fromkeys((*_AROUND_ALL, *_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ())))
         # What is made or put back here is not what the running test is about.
         with current_test().results.settling_nothing(unless=lambda: False):
             for part in [part for part in reversed(self._made) if part not in wanted]:
