@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LATENCIES, WORKERS = (0, 20, 50, 100, 500), (1, 4, 16)
 #: About how many requests a whole run sends, and how long a point may take, in seconds.
-_WHOLE, _BOUND = 15_500, 180
+_WHOLE, _BOUND = 12_500, 120
 #: The goal of a point: so many times what its requests wait, shared by the workers, and so many seconds beside that.
 _GOAL_FACTOR, _GOAL_SECONDS = 1.3, 15
 _PUBLISHED = HOME / "reports" / "published" / "benchmarks.json"
