@@ -300,7 +300,7 @@ class FewWords:
     """A pytest plugin: workers come up, and a run that is interrupted or stops ends, without words of pytest's own."""
 
     def __init__(self, session: Session) -> None:
-        """Tell this session."""
+        """Note there that somebody interrupts, and look there whether the run is over."""
         self._session = session
 
     @pytest.hookimpl(tryfirst=True)

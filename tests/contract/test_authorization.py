@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conformance.suite.derived import (
-    reads_of_a_project,
-    token_in,
-    with_token,
-)
-from conformance.suite.expectations import (
-    Caller,
-    Path,
-    given,
-    observe,
-    project_path,
-    verifies,
-)
+from conformance.suite.derived import reads_of_a_project, token_in, with_token
+from conformance.suite.expectations import Caller, Path, given, observe, project_path, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture

@@ -38,23 +38,18 @@ ASKING = ("createCompletion", "checkCodeSuggestionsEnabled")
 READERS = ("approver", "developer", "admin")
 #: How long what a write sets off may take, in seconds.
 A_WHILE = 1.0
-AREAS = (
-    *("job-token-scope", "code-completion", "group-approval-rules", "project-approval-rules"),
-    *("project-approval-configuration", "merge-request-approvals", "approval-settings"),
-    *("group-relations-export", "integrations"),
-)
-#: Areas without records that could be shown in several places.
-WITHOUT_RECORDS = ("code-completion", "group-relations-export")
-
-
-def stays(area: str) -> str:
-    """Return the requirement that the calls of an area, reads among them, leave what they are not about."""
-    return f"{area}.leaves-the-rest"
-
-
-def alike(area: str) -> list[str]:
-    """Return the requirement that all readers are shown the same of the records of an area, where it has any."""
-    return [] if area in WITHOUT_RECORDS else [f"{area}.same-everywhere"]
+#: That reading changes nothing, by area, and that all readers are shown the same of what has a record of its own.
+STAYING = {
+    "job-token-scope.leaves-the-rest": ("job-token-scope.same-everywhere",),
+    "code-completion.leaves-the-rest": (),
+    "group-approval-rules.leaves-the-rest": ("group-approval-rules.same-everywhere",),
+    "project-approval-rules.leaves-the-rest": ("project-approval-rules.same-everywhere",),
+    "project-approval-configuration.leaves-the-rest": ("project-approval-configuration.same-everywhere",),
+    "merge-request-approvals.leaves-the-rest": ("merge-request-approvals.same-everywhere",),
+    "approval-settings.leaves-the-rest": ("approval-settings.same-everywhere",),
+    "group-relations-export.leaves-the-rest": (),
+    "integrations.leaves-the-rest": ("integrations.same-everywhere",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -202,9 +197,10 @@ def must_stay(thing: Thing, found: list[Difference], what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "area", [pytest.param(area, marks=pytest.mark.requirements(stays(area), *alike(area)), id=area) for area in AREAS]
+    "stays",
+    [pytest.param(name, marks=pytest.mark.requirements(name, *alike), id=name) for name, alike in STAYING.items()],
 )
-def test_reading_changes_nothing_and_shows_the_same_to_all(area: str, surroundings: Surroundings) -> None:
+def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundings: Surroundings) -> None:
     """
     Who has something to lose reads too: an approval of the reader's own, say.
 
@@ -212,19 +208,23 @@ def test_reading_changes_nothing_and_shows_the_same_to_all(area: str, surroundin
     number and by path, after it was made another than it is at first.
     """
     try:
-        if not read(area, surroundings, afresh=False):
+        if not read(stays, surroundings, afresh=False):
             surroundings.put_back()
-            read(area, surroundings, afresh=True)
+            read(stays, surroundings, afresh=True)
     finally:
-        current_test().results.settle([stays(area)])
+        current_test().results.settle([stays])
 
 
-def read(area: str, surroundings: Surroundings, *, afresh: bool) -> bool:
+def read(stays: str, surroundings: Surroundings, *, afresh: bool) -> bool:
     """Let everything of an area be read, and hold the world after it against the world before; see `write`."""
+    area = current_run().contract.requirements[stays].area
     with ExitStack() as stack:
         surroundings.make(f"reads of {area}", area, Place(current_run().profile))
         known = WorldSnapshot.known()
-        reads = list(every_read(area, stack))
+        lacking: list[NotTested | Unmet] = []
+        reads = list(every_read(area, stack, lacking))
+        if not reads and lacking:
+            raise lacking[0]
         compared = current_run().shown.compared.copy()
         changes = changes_by(reads, afresh=afresh)
         if not afresh and any(found for _, found in changes):
@@ -235,20 +235,19 @@ def read(area: str, surroundings: Surroundings, *, afresh: bool) -> bool:
                 prepared.make_right()
             settles(lambda: False, A_WHILE)
             changes = changes_by(reads, afresh=True)
-        for thing, found in changes if reads else ():
-            with held_against([stays(area)], go_on=True):
+        for thing, found in changes:
+            with held_against([stays], go_on=True):
                 must_stay(thing, found, f"the reads of {area}")
-        if reads:
-            look_alike(area, reads, compared)
+        look_alike(STAYING[stays], reads, compared)
     if not current_test().soft_failures:
         known.holds_again()
     return True
 
 
-def look_alike(area: str, reads: list[Arranged], compared: Mapping[str, int]) -> None:
-    """Take records of an area for alike that were compared since, and were not told to differ."""
+def look_alike(alike: tuple[str, ...], reads: list[Arranged], compared: Mapping[str, int]) -> None:
+    """Take records for alike that were compared since, and were not told to differ."""
     test = current_test()
-    for name in test.declared.intersection(alike(area)):
+    for name in alike:
         if test.run.shown.compared[name] > compared.get(name, 0) and not test.soft_failures:
             test.results.passed(name)
         elif not any(one.by_path for one in reads):
@@ -268,10 +267,8 @@ def changes_by(reads: list[Arranged], *, afresh: bool) -> list[tuple[Thing, list
     return list(before.changes(lambda _, __: False))
 
 
-def every_read(area: str, stack: ExitStack) -> Iterator[Arranged]:
-    """Yield every call of an area that only reads, made right; say what keeps all of them from being called."""
-    lacking: list[NotTested | Unmet] = []
-    count = 0
+def every_read(area: str, stack: ExitStack, lacking: list[NotTested | Unmet]) -> Iterator[Arranged]:
+    """Yield every call of an area that only reads, made right; add what keeps others from being called to `lacking`."""
     for operation in current_run().validator.operations:
         if operation.area == area and takes_part(operation) and (operation.is_read or operation.id in ASKING):
             try:
@@ -279,11 +276,7 @@ def every_read(area: str, stack: ExitStack) -> Iterator[Arranged]:
             except (NotTested, Unmet) as error:
                 lacking.append(error)
             else:
-                count += 1
                 yield prepared
-    for why in [] if count else lacking[:1]:
-        for name in current_test().declared.intersection(alike(area)):
-            current_test().results.open_question(name, why.outcome, why.reason, why.detail)
 
 
 def readers(operation: Operation) -> list[Caller]:

@@ -188,9 +188,9 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
 
     Where the list cannot be read, it is the rules that the test is known to have created.
     """
-    with current_run().known_reads.before_changes() as holds_again:
-        before = _listed(writer, rules)
-    around = _CREATED.get(rules)
+    # Never from memory: what somebody else has made since an earlier test is not to be taken for the test's own.
+    current_run().known_reads.forget()
+    before, around = _listed(writer, rules), _CREATED.get(rules)
     created_here = _CREATED[rules] = set()
     with _overriding_put_back(writer, rules):
         try:
@@ -201,7 +201,6 @@ def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
             if around is not None:  # the test put the same list back around this
                 _CREATED[rules] = around
             writer.delete_each(rules, created_here if before is None or now is None else now - before)
-            holds_again()
 
 
 #: By run: the projects whose settings let no merge request have rules, and whether the suite lets them for now.
