@@ -109,7 +109,7 @@ class VersionTraces:
         length = len(_array(exchange.body))
         longest = max(length, self._longest.get(exchange.call.path, 0))
         self._longest[exchange.call.path] = longest
-        return asked.isdigit() and 0 < length <= int(asked) < longest
+        return asked.isdecimal() and 0 < length <= int(asked) < longest
 
     # -- what it excuses ---------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
     for finding in findings:
         if finding.write is None or finding.state is State.NOTE:
             continue
-        *steps, last = [int(step) if step.isdigit() else step for step in _STEP.findall(finding.place)]
+        *steps, last = [int(step) if step.isdecimal() else step for step in _STEP.findall(finding.place)]
         entry: Any = data
         for step in steps:
             entry = entry[step]

@@ -28,7 +28,7 @@ UNUSED_NAME = "-conformance-none"
 
 _OWNER = re.compile(r"/(?P<level>project|group)s/(?P<id>[^/]+)")
 _MERGE_REQUEST = re.compile(r"/projects/[^/]+/merge_requests/(?P<iid>[^/]+)")
-_NUMBER = re.compile(r"\s*[+-]?\d+")
+_NUMBER = re.compile(r"\s*(?P<sign>[+-]?)0*(?P<digits>\d+)")
 #: What a full path may look like. A project has one of several parts, a group and a user have one of one.
 _PATHS = {
     "project": re.compile(r"[\w.-]+(/[\w.-]+)+", re.ASCII),
@@ -141,7 +141,8 @@ def _number(value: Any) -> int | None:
     if isinstance(value, int | float):
         return int(value) if abs(value) < UNUSED_ID else UNUSED_ID
     match = _NUMBER.match(str(value))
-    return int(match[0]) if match and len(match[0]) < len(str(UNUSED_ID)) + 2 else None
+    # Without the space before it: int() refuses some of what \s takes for space.
+    return int(match["sign"] + match["digits"]) if match and len(match["digits"]) <= len(str(UNUSED_ID)) else None
 
 
 def _exists(number: int) -> bool:

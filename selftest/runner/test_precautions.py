@@ -10,13 +10,16 @@ from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings, strategies
 
 from conformance.contract import Contract
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
+from conformance.http.exchange import Call
 from conformance.http.transport import NotSentError
 from conformance.reference import EmbeddedServer
 from conformance.reference.http import Request, Response
@@ -335,6 +338,7 @@ def run(profile: Profile) -> Iterator[Run]:
         ("PATCH", "/projects/77/job_token_scope", {"enabled": False}),
         ("PUT", "/groups/strangers%2Fgroup/merge_request_approval_setting", {}),
         ("PUT", "/projects/77abc/integrations/slack", {}),
+        ("PUT", "/projects/%1E+0077/integrations/slack", {}),
         ("POST", "/projects/1/merge_requests/55/approve", {}),
         ("POST", "/projects/1/job_token_scope/allowlist", {"target_project_id": 77}),
         ("DELETE", "/users/5", None),
@@ -357,6 +361,18 @@ def test_a_write_to_what_the_profile_does_not_name_is_not_sent(
 def test_a_write_to_what_nothing_can_be_is_sent(run: Run, path: str) -> None:
     answer = run.client.send(run.profile.actors["maintainer"], "POST", path, json_body={})
     assert answer.status == 404
+
+
+#: Digits of every kind, and what stands around them.
+NUMERALS = "017+-.²٣ \x1e\x85ax/"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(id_=strategies.text(NUMERALS, min_size=1), iid=strategies.text(NUMERALS, min_size=1))
+def test_of_whatever_is_drawn_the_guard_says_whether_it_is_sent(run: Run, id_: str, iid: str) -> None:
+    path = f"/projects/{quote(id_, safe='')}/merge_requests/{quote(iid, safe='')}/approve"
+    problem = run.ownership.problem(Call(None, "POST", path, {"user_id": iid}, json.dumps({"ids": [id_]}).encode()))
+    assert problem is None or "the profile" in problem
 
 
 # -- hosts -------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from conformance.results.record import Reason
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
 from conformance.suite.context import NotTested, Run, Unmet, Violation, current_run
-from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path
+from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
 from conformance.target import ownership
 
 if TYPE_CHECKING:
@@ -359,11 +359,12 @@ def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
 
 def open_rules(state: Mapping[str, Any]) -> list[Rule]:
     """Return the rules of a state that still want approvals."""
-    return [
-        rule
-        for rule in state["rules"]
-        if isinstance(rule, dict) and int(rule.get("approvals_required") or 0) > len(rule.get("approved_by") or ())
-    ]
+    return [rule for rule in state["rules"] if isinstance(rule, dict) and _wants_approvals(rule)]
+
+
+def _wants_approvals(rule: Rule) -> bool:
+    by = rule.get("approved_by")
+    return (whole_number(rule.get("approvals_required")) or 0) > (len(by) if isinstance(by, list) else 0)
 
 
 def must_count_only_who_approved(reader: Caller, merge_request: Path) -> None:
