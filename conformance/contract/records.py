@@ -29,6 +29,8 @@ class Record:
     """What of it may be another for another caller."""
     unless: Mapping[str, str]
     """Place -> flag: what means nothing while the flag is on."""
+    follows: Mapping[str, str]
+    """Place -> another place: what must be the same only where that other place is, which itself may be another."""
 
 
 def load_records(file: Path) -> tuple[Record, ...]:
@@ -45,4 +47,5 @@ def _record(requirement: str, row: Mapping[str, Any]) -> Record:
         by=row.get("by"),
         to_each=tuple(row.get("to_each", ())),
         unless=MappingProxyType(dict(row.get("unless", {}))),
+        follows=MappingProxyType(dict(row.get("follows", {}))),
     )

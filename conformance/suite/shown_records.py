@@ -95,11 +95,16 @@ def _difference(kind: Record, before: _Shown, now: _Shown) -> tuple[str, str] | 
         name
         for name in (*kind.says, *(kind.to_each if same_caller else ()))
         if name in before.says and name in now.says and before.says[name] != now.says[name]
+        if name not in kind.follows or _is_same(kind.follows[name], before.says, now.says)
     ]
     if not names:
         return None
     where = f"as in the answer to {before.caller or 'nobody'}: "
     return where + _listed(before.says, names), f"{now.caller or 'nobody'} is shown {_listed(now.says, names)}"
+
+
+def _is_same(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    return place in before and place in now and before[place] == now[place]
 
 
 def _listed(says: Mapping[str, Any], names: list[str]) -> str:
@@ -109,7 +114,7 @@ def _listed(says: Mapping[str, Any], names: list[str]) -> str:
 def _said(kind: Record, record: dict[str, Any]) -> dict[str, Any]:
     """Return what a record says of what must be the same; what it does not have is not compared."""
     silent = {place for place, flag in kind.unless.items() if record.get(flag) is True}
-    places = [place for place in (*kind.says, *kind.to_each) if place not in silent]
+    places = [place for place in (*kind.says, *kind.to_each, *kind.follows.values()) if place not in silent]
     return {
         place: _comparable(value_at(record, place)) for place in places if place.split("[")[0].split(".")[0] in record
     }

@@ -69,6 +69,17 @@ def test_nothing_is_held_against_what_may_have_changed(send: Callable[..., list[
     assert send("GET", f"{RULES}/7", {"message": "not found"}, age=1, status=404) == []
 
 
+def test_a_count_is_compared_only_where_what_it_counts_is_the_same(send: Callable[..., list[str]]) -> None:
+    path = "/projects/1/merge_requests/2/approvals"
+    status = {"id": 5, "approvals_left": 2, "approved_by": [{"user": {"id": 1}}]}
+    assert send("GET", path, status) == []
+    assert send("GET", path, {**status, "approvals_left": 3, "approved_by": []}) == []
+    assert send("GET", path, {"id": 5, "approvals_left": 4}) == []
+    assert send("GET", path, {**status, "approvals_left": 1}) == [
+        "merge-request-approvals.same-everywhere: owner is shown approvals_left = 1"
+    ]
+
+
 def test_branches_mean_nothing_where_a_rule_is_for_all_of_them(send: Callable[..., list[str]]) -> None:
     rule = {**RULE, "applies_to_all_protected_branches": True, "protected_branches": [{"id": 5}]}
     assert send("GET", f"{RULES}/7", rule) == []
