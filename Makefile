@@ -33,7 +33,7 @@ $(READY): pyproject.toml constraints.txt
 setup: $(READY) ## make the environment with pinned versions
 
 conformance: $(READY) ## hold the embedded reference against the specification
-	@$(BIN)/conformance run
+	@$(BIN)/conformance run $(if $(SEED),--seed $(SEED))
 
 test: $(READY) ## run all tests of the engine, the reference and the suite
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder selftest
