@@ -118,8 +118,6 @@ class RunResult:
     rows: tuple[RequirementVerdict, ...]
     explanation: str
     """Why the verdict is what it is, in a sentence or two."""
-    deselected: tuple[TestEnd, ...] = ()
-    """Planned tests that were taken out of the run, with what did it."""
     beside_known: RunVerdict | None = None
     """What everything else adds up to where all failures are known, and only a new one is to fail the run."""
 
@@ -164,8 +162,7 @@ def add_up(record: RunRecord) -> RunResult:
     beside = None
     if record.header.fail_on == "new" and all(row.is_known for row in rows if row.is_violation):
         beside = _run_verdict(record, [row for row in rows if not row.is_known], broken)[0]
-    taken_out = tuple(end for end in record.tests if end.outcome is TestOutcome.DESELECTED)
-    return RunResult(verdict, rows, explanation, taken_out, beside)
+    return RunResult(verdict, rows, explanation, beside)
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------
