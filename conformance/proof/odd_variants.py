@@ -8,6 +8,7 @@ from collections import defaultdict
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -276,7 +277,7 @@ def sends_files_in_pieces(service: Service) -> None:
     exports = service.group_relations_export
 
     def change(route: Route, request: Request, answer: Response) -> None:
-        if route.key == _DOWNLOAD and answer.raw[:2] == b"\x1f\x8b":
+        if route.key == _DOWNLOAD and answer.status == HTTPStatus.OK and answer.raw[:2] == b"\x1f\x8b":
             lines = gzip.decompress(answer.raw).splitlines()
             answer.raw = b"".join(gzip.compress(line + b"\r\n") for line in lines)  # of no line, no byte
             name = exports.file_name(str(request.parameters.string("relation")))

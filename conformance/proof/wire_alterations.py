@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,6 +25,7 @@ _BAD_GATEWAY = 502
 #: Every so manyth call does not get through the gateway where it is a bad one.
 _LOST = 61
 _STATUS = "GET /groups/:id/export_relations/status"
+_DOWNLOAD = "GET /groups/:id/export_relations/download"
 _INTEGRATIONS = ("GET /projects/:id/integrations", "GET /projects/:id/services")
 
 
@@ -166,7 +168,7 @@ def writes_headers_in_capitals(service: Service) -> None:
     """Write names of headers, media types and content codings in capitals, where case means nothing."""
 
     def change(route: Route, _: Request, answer: Response) -> None:
-        if route.key == "GET /groups/:id/export_relations/download" and answer.raw[:2] == b"\x1f\x8b":
+        if route.key == _DOWNLOAD and answer.status == HTTPStatus.OK and answer.raw[:2] == b"\x1f\x8b":
             answer.headers["content-encoding"] = "GZIP"
             answer.media_type = "application/x-ndjson"
         answer.headers = {name.upper(): value for name, value in answer.headers.items()}
