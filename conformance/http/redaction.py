@@ -31,7 +31,8 @@ class Redaction:
     Knows the secrets of a run, and leaves them out of texts.
 
     A secret is found as it is, as part of an address, of JSON or of HTML, in base64 or hexadecimal digits, with or
-    without text around it, and split over lines. A very short one is found as it is, and encoded whole.
+    without text around it, and split over lines. A very short one is found as a word of its own, and encoded whole:
+    within words it would be found everywhere.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -42,14 +43,14 @@ class Redaction:
     def learn(self, secrets: Iterable[str]) -> None:
         """Know these secrets too."""
         self._secrets |= {secret for secret in secrets if secret.strip()}
-        for name in ("_as_they_are", "_short_forms", "_left_behind", "_beginnings_and_ends"):
+        for name in ("_as_they_are", "_short_ones", "_left_behind", "_beginnings_and_ends"):
             self.__dict__.pop(name, None)
 
     def text(self, text: str) -> str:
         """Return a text with a mask in the place of each secret."""
         if self.is_in(text):
             text = self._without_traces(text)
-        return self._without(self._short_forms, text)
+        return self._short_ones.sub(MASK, text) if self._short_ones is not None else text
 
     def _without_traces(self, text: str) -> str:
         text = self._without(self._as_they_are, text)
@@ -108,16 +109,17 @@ class Redaction:
     @cached_property
     def _as_they_are(self) -> list[str]:
         """The secrets and their encodings, longest first."""
-        return _longest_first(secret for secret in self._secrets if not _is_short(secret))
+        return _longest_first(secret for secret in self._secrets if not is_short(secret))
 
     @cached_property
-    def _short_forms(self) -> list[str]:
-        """The same of secrets that are too short to be looked for in pieces."""
-        return _longest_first(secret for secret in self._secrets if _is_short(secret))
+    def _short_ones(self) -> re.Pattern[str] | None:
+        """What finds the same of secrets that are too short to be looked for in pieces, and within words."""
+        forms = _longest_first(secret for secret in self._secrets if is_short(secret))
+        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, forms))})(?!\w)") if forms else None
 
     @cached_property
     def _left_behind(self) -> frozenset[str]:
-        return frozenset(trace for secret in self._secrets if not _is_short(secret) for trace in _traces(secret))
+        return frozenset(trace for secret in self._secrets if not is_short(secret) for trace in _traces(secret))
 
 
 #: What this process knows of secrets: files and terminal are written through this.
@@ -126,7 +128,7 @@ DOOR = Redaction()
 
 def keep_in(secrets: Iterable[str]) -> None:
     """Let none of these pass to files and terminal, but for what is so short that it is found in many a text."""
-    DOOR.learn(secret for secret in secrets if not _is_short(secret))
+    DOOR.learn(secret for secret in secrets if not is_short(secret))
 
 
 def beginning(text: str, length: int) -> str:
@@ -194,7 +196,7 @@ def _forms(secret: str) -> Iterator[str]:
     yield from (secret, quote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret))
     yield json.dumps(secret)[1:-1]
     yield base64.b64encode(secret.encode()).decode()
-    if not _is_short(secret):
+    if not is_short(secret):
         yield from _encodings(secret)
 
 
@@ -225,7 +227,7 @@ def _bare(secret: str) -> list[str]:
     return _undone(secret).split(_BESIDE)
 
 
-def _is_short(secret: str) -> bool:
+def is_short(secret: str) -> bool:
     """Tell whether a secret would be found by chance where spaces, escapes and encodings are not looked at."""
     return min(map(len, _bare(secret))) < _SHORTEST
 

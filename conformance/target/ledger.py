@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.errors import UsageError
-from conformance.http.redaction import DOOR
+from conformance.http.redaction import DOOR, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot
 from conformance.target.states import State, States
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FORM = 2
 #: Stands for a text that holds a secret: its parts, every second one the place of a secret in the profile.
 _HIDDEN = "secret"
+#: What a target or a call named; all else in a line are words of the suite, which hide nothing.
+_FOREIGN = ("entry", "state", "group", "name")
 _UNWRITTEN = "a value that holds a secret, encoded or in pieces, and so is not written down,"
 
 
@@ -153,11 +155,11 @@ class Ledger:
 
     def _write(self, line: Mapping[str, Any], *, sync: bool = False) -> None:
         with self._lock:
-            if self._is_closed or self._tells(line):
+            if self._is_closed or self._tells([line.get(key) for key in _FOREIGN]):
                 return
             if self._file is None:  # a worker may be up before the file has been begun; it writes only after that
                 self._file = self._path.open("ab")
-            self._file.write(json.dumps(_masked(line, self._secrets), default=str).encode() + b"\n")
+            self._file.write(json.dumps(_without_secrets(line, self._secrets), default=str).encode() + b"\n")
             self._file.flush()  # what stays in a buffer is gone with a process that is killed
             if sync:
                 self._sync()
@@ -220,7 +222,7 @@ class Content:
             makes=frozenset(made - gone),
             stays=tuple(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),
             # The line with the number is the later one.
-            groups=tuple({line["group"]: _own_group(line) for line in lines if "group" in line}.values()),
+            groups=tuple({str(line["group"]): _own_group(line) for line in lines if "group" in line}.values()),
             is_settled="settled" in lines[-1],
         )
 
@@ -285,10 +287,20 @@ def _last_number(path: str) -> int | None:
     return int(last) if last.isdecimal() else None
 
 
+def _without_secrets(line: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+    """Return a line with a place in the profile for each secret in what the target or a call named."""
+    return {key: _masked(value, secrets) if key in _FOREIGN else value for key, value in line.items()}
+
+
 def _masked(value: Any, secrets: Mapping[str, str]) -> Any:
-    """Return a value with the place in the profile for each secret; a text that holds one is a list of its parts."""
+    """
+    Return a value with the place in the profile for each secret; a text that holds one is a list of its parts.
+
+    A very short secret is only looked for as a whole value: within others it would be found everywhere.
+    """
     if isinstance(value, str):
-        names = {secret: name for name, secret in secrets.items() if secret in value}
+        found = {name: secret for name, secret in secrets.items() if secret == value or not is_short(secret)}
+        names = {secret: name for name, secret in found.items() if secret in value}
         longest_first = sorted(names, key=len, reverse=True)
         parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", value) if names else ()
         return {_HIDDEN: [names[part] if place % 2 else part for place, part in enumerate(parts)]} if parts else value

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 State = dict[Any, dict[str, Any]]
 RECORD = ""
 _OK = 200
-_PAGE_LENGTH = 100
-#: A page with fewer entries is the last one, whatever length of pages the service cuts down to.
-_FULL_PAGE = 20
+#: A service may cut pages down to any length, or refuse long ones.
+_PAGE_LENGTHS = (100, 10)
 _MOST_PAGES = 50
 _ALL = "*"
 
@@ -116,15 +115,20 @@ class States:
         path = self.path(thing, operation, entry)
         if thing.part.by is None or thing.part.within is not None or entry is not None:
             return _json(self.client.send(actor, "GET", path))
+        walks = (self._walk(actor, path, length) for length in _PAGE_LENGTHS)
+        return next((entries for entries in walks if entries is not None), None)
+
+    def _walk(self, actor: Actor, path: str, length: int) -> list[Any] | None:
+        """Return the entries of all pages, which end with one that has nothing new; None where the first is refused."""
         entries: list[Any] = []
         for page in range(1, _MOST_PAGES + 1):
-            query = {"page": page, "per_page": _PAGE_LENGTH}
-            body = _json(self.client.send(actor, "GET", path, query=query))
+            answer = self.client.send(actor, "GET", path, query={"page": page, "per_page": length})
+            body = _json(answer)
             if not isinstance(body, list):
                 return entries if page > 1 else None
             fresh = [each for each in body if each not in entries]
             entries += fresh
-            if len(body) < _FULL_PAGE or not fresh:
+            if not fresh or answer.headers.get("x-next-page") == "":
                 break
         return entries
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from contextlib import closing
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from conformance.http.client import Client
 from conformance.http.exchange import Call
 from conformance.http.transport import NotSentError
 from conformance.reference import EmbeddedServer
+from conformance.reference.choices import Choices, OutOfRange
 from conformance.reference.http import Request, Response
 from conformance.results.reading import read_record
 from conformance.runner.precautions import Precautions
@@ -257,6 +259,47 @@ def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile
     assert Content.read(file).header["run"] == "run"
     with pytest.raises(UsageError, match=r"no longer has the secret 0\.gone\.token"):
         Content.read(file, profile.named_secrets())
+
+
+@pytest.mark.parametrize("above", list(OutOfRange))
+def test_what_stands_on_a_later_page_is_put_back(
+    write_profile: Callable[..., Path], tmp_path: Path, above: OutOfRange
+) -> None:
+    """How long pages may be is not said: a service may cut long ones down to a few entries, or refuse them."""
+    pages = Choices(max_per_page=10, default_per_page=10, per_page_above_maximum=above, pagination_headers=False)
+    service = prepared_service(VERSION, pages)
+    with EmbeddedServer(service) as server:
+        profile = load_profile(write_profile(service, server.base_url))
+        admin, path = profile.actors["admin"], f"/projects/{profile.fixtures['project'][0].id}/approval_rules"
+        with in_a_test(profile) as test, Client(profile.client_settings()) as beside:
+            rules = [{"name": f"Rule {number}", "approvals_required": 1} for number in range(12)]
+            made = [json.loads(beside.send(admin, "POST", path, json_body=rule).body) for rule in rules]
+            precautions = Precautions.of(profile, None, tmp_path, "run")
+            precautions.keep_ledger(test.run, 0)
+            assert list(precautions.begin([0], restores=True)) == []
+            for rule in made:
+                body = {"name": "changed", "approvals_required": 1}
+                test.run.client.send(admin, "PUT", f"{path}/{rule['id']}", json_body=body)
+            assert precautions.put_back() == ()
+            precautions.release()
+            stands = [json.loads(beside.send(admin, "GET", f"{path}/{rule['id']}").body)["name"] for rule in made]
+    assert stands == [rule["name"] for rule in rules]
+
+
+def test_a_secret_that_is_part_of_every_word_spoils_no_ledger(profile: Profile, tmp_path: Path) -> None:
+    fixture = profile.fixtures["integration"][0]
+    settings = {**fixture.values["settings"], "password": "p", "api_key": "project"}
+    values = {**fixture.values, "settings": settings}
+    secretive = replace(profile, fixtures={**profile.fixtures, "integration": (replace(fixture, values=values),)})
+    precautions = Precautions.of(secretive, None, tmp_path, "run")
+    with in_a_test(secretive) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        admin, project = secretive.actors["admin"], secretive.fixtures["project"][0].id
+        body = {"name": "a project", "approvals_required": 1}
+        test.run.client.send(admin, "POST", f"/projects/{project}/approval_rules", json_body=body)
+        assert precautions.put_back() == ()
+        precautions.release()
 
 
 # -- one run at a time -------------------------------------------------------------------------------------------------
