@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
+from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Check, Outcome, Reason
 from conformance.suite.evidence import evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from conformance.results.plan import Plan
     from conformance.suite.absences import Absence
     from conformance.suite.context import Run
+
+#: In the folder through which workers are told what one process found out for all of them.
+_FILE = "absent.json"
+
+
+def know_absent(run: Run, look: Callable[[], None], folder: Path | None, *, is_worker: bool) -> None:
+    """
+    Let a run know which operations are not there; `look` looks for them.
+
+    Who keeps the record looks now, and says through a folder what that came to. A worker takes it from there before its
+    first test. It does not look now: that takes calls for which a ledger has to be there, and a worker may be up before
+    one has been begun.
+    """
+    if folder is None or not is_worker:
+        look()
+    if folder is None:
+        return
+    if is_worker:
+        run.before_tests = partial(_learn, run, look, folder / _FILE, run.before_tests)
+    else:
+        (folder / _FILE).write_text(json.dumps(run.absences.known()), encoding="utf-8")
+
+
+def _learn(run: Run, look: Callable[[], None], file: Path, others: Callable[[], None]) -> None:
+    """Take over what was found out for all workers, look where nothing was, and do what is to be done before tests."""
+    run.before_tests = others
+    with suppress(OSError, ValueError):
+        known = json.loads(file.read_text(encoding="utf-8"))
+        if known is not None:
+            run.absences.take(known)
+            return others()
+    with suppress(TargetError, TargetGoneError, RequestsSpentError):  # the tests will say so
+        look()
+    return others()
 
 
 def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> None:

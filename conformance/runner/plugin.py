@@ -50,6 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's markers and check the operator's options."""
+    workers.begin(config)
     for line in (
         "requirements(*ids): requirements that a test verifies beyond those that its source names",
         "needs_feature(*names): features of the target without which there is nothing for a test to see",
@@ -252,6 +253,7 @@ def _deselected_by(config: pytest.Config) -> Callable[[str], str]:
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Begin the run before the first test: target up, record open. True where there can be none, and pytest stops."""
     config, state = session.config, session.config.stash[SESSION]
+    workers.go_on(config)
     suite = [item for item in session.items if is_suite(item)]
     if state.interrupted:
         _leave_failures_to_the_verdict(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _NAME = "ledger"
 #: How long what was just made may take to be as it will be.
 _PATIENCE_SECONDS = 5
+#: How many worlds are marked, or put back, at once.
+_WORLDS_AT_ONCE = 16
 
 
 def ledgers_in(folder: Path) -> list[Path]:
@@ -75,14 +78,8 @@ class Precautions:
         """
         for number in worlds:
             begun(self._file(number), {**self.told, "world": number})
-            mark = Marker(self.profile.in_world(number), self.told["run"])
-            try:
-                taken_over = mark.claim()
-            except TargetGoneError as error:
-                raise TargetError(str(error)) from error
-            self._marks.append(mark)
-            if taken_over:
-                yield taken_over
+        with ThreadPoolExecutor(_at_once(self.profile)) as pool:
+            yield from filter(None, pool.map(self._marked, worlds))
         for run, folder in open_ledgers(self.profile.base_url).items():
             if not _concerns(folder, worlds):
                 continue  # another shard, which uses other worlds
@@ -96,6 +93,15 @@ class Precautions:
                 but = f", but for {'; '.join(left)}" if left else ""
                 yield f"Run {run} did not end. What it changed has been put back first{but}."
         remember_ledgers(self.profile.base_url, self.told["run"], self.folder)
+
+    def _marked(self, world: int) -> str | None:
+        mark = Marker(self.profile.in_world(world), self.told["run"])
+        try:
+            taken_over = mark.claim()
+        except TargetGoneError as error:
+            raise TargetError(str(error)) from error
+        self._marks.append(mark)
+        return taken_over
 
     def keep_ledger(self, run: Run, world: int, plan: Plan | None = None) -> None:
         """
@@ -126,8 +132,9 @@ class Precautions:
 
     def release(self) -> None:
         """Take the marks of this run away."""
-        while self._marks:
-            self._marks.pop().release()
+        with ThreadPoolExecutor(_at_once(self.profile)) as pool:
+            while self._marks:
+                pool.submit(self._marks.pop().release)
 
     def put_back(self) -> tuple[str, ...]:
         """Put back what this run changed in all of its worlds; return what is left."""
@@ -163,21 +170,44 @@ def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
 
     The first time somebody interrupts it, it ends and says how to go on.
     """
-    left: list[str] = []
-    runs: set[str] = set()
-    for file in ledgers_in(folder):
+    is_over, files = threading.Event(), ledgers_in(folder)
+    with ThreadPoolExecutor(_at_once(profile)) as pool:
+        worlds = [pool.submit(_put_back, file, profile, is_over.is_set) for file in files]
         try:
-            content = Content.read(file)
-            runs.add(content.header["run"])
-            if not content.is_settled:
-                world = profile.in_world(content.header["world"])
-                left += put_back(Content.read(file, world.named_secrets()), world)
-        except (TargetGoneError, KeyboardInterrupt, OSError, UsageError) as error:
-            why = str(error) or "interrupted"
-            return (*left, f"everything in {file}: {why}. Put it back later: conformance restore {folder}")
-    for run in runs:
+            wait(worlds)
+        except KeyboardInterrupt:
+            is_over.set()
+    left: list[str] = []
+    open_files: dict[str, list[str]] = {}
+    for file, world in zip(files, worlds, strict=True):
+        stays, problem = world.result()
+        left += stays
+        if problem is not None:
+            open_files.setdefault(problem, []).append(str(file))
+    for why, names in open_files.items():
+        left.append(f"everything in {', '.join(names)}: {why}. Put it back later: conformance restore {folder}")
+    for run in {Content.read(file).header["run"] for file in files if not open_files}:
         forget_ledgers(profile.base_url, run)
     return tuple(left)
+
+
+def _put_back(file: Path, profile: Profile, is_over: Callable[[], bool]) -> tuple[tuple[str, ...], str | None]:
+    """Put back what the ledger of one world says; return what is left, and why the ledger stays open where it does."""
+    if is_over():
+        return (), "interrupted"
+    try:
+        content = Content.read(file)
+        if content.is_settled:
+            return (), None
+        world = profile.in_world(content.header["world"])
+        return put_back(Content.read(file, world.named_secrets()), world, is_over), None
+    except (TargetGoneError, KeyboardInterrupt, OSError, UsageError) as error:
+        return (), str(error) or "interrupted"
+
+
+def _at_once(profile: Profile) -> int:
+    """Return how many worlds of a target are dealt with at once: one after the other where it is called slowly."""
+    return 1 if profile.limits.requests_per_second else _WORLDS_AT_ONCE
 
 
 def released(folder: Path, profile: Profile) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ from conformance.results.record import (
 )
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict
-from conformance.runner.absent import look_for_absent
+from conformance.runner.absent import know_absent, look_for_absent
 from conformance.runner.header import Beginning, header_of
 from conformance.runner.precautions import Precautions, when_terminated
 from conformance.runner.profiles import contradictions, profile_of, reference_target, reference_version
@@ -348,7 +349,8 @@ class Session:
                 if self.profile is not None and self.options.as_of is None:
                     self.contradicted = contradictions(self.target, self.run.client, self.options)
             self._take_precautions()
-            look_for_absent(self.run, self.plan, self._write_at_once)
+            look = partial(look_for_absent, self.run, self.plan, self._write_at_once)
+            know_absent(self.run, look, self.drawn_for_workers, is_worker=not self.keeps_record)
         except (TargetError, TargetGoneError) as error:
             why = error if isinstance(error, TargetError) else TargetError(f"The run could not begin: {error}")
             self.stopped, self.could_not_run = str(why), True
@@ -392,7 +394,7 @@ class Session:
         if self.profile is None or self.run is None or not self._changes_what_stays:
             return
         folder = self.recorder.file.parent if self.recorder is not None else self.folder
-        precautions = Precautions.of(self.profile, self.options.target, folder, self.name)
+        precautions = Precautions.of(self._paced(self.profile), self.options.target, folder, self.name)
         self._stack.callback(precautions.close)
         if self.keeps_record:
             self._stack.callback(precautions.release)

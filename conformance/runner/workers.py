@@ -7,7 +7,10 @@ wrote along with pytest's report of it.
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +40,7 @@ _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
 _NETWORK = "conformance_network"
 _LATENCIES = "conformance_latencies"
+_NICE = 5
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -79,6 +83,25 @@ def told_to_worker(session: Session, number: int) -> dict[str, Any]:
         _KEPT: sorted(session.kept),
         _CASES: str(session.folder_for_workers()),
     }
+
+
+def begin(config: pytest.Config) -> None:
+    """
+    Let a worker that begins look for no garbage until it has collected the tests: next to nothing of it is any.
+
+    It leaves the processor to who keeps the record, for which all workers wait until the target has been looked at.
+    """
+    if is_worker(config):
+        gc.disable()
+        with suppress(AttributeError, OSError):  # there is no such thing everywhere
+            os.nice(_NICE)
+
+
+def go_on(config: pytest.Config) -> None:
+    """Let a worker look for garbage in none of what it has now, neither from now on nor when it ends."""
+    if is_worker(config):
+        gc.freeze()
+        gc.enable()
 
 
 def become_worker(session: Session, told: Mapping[str, Any]) -> None:
@@ -130,6 +153,7 @@ def leave(session: Session, output: dict[str, Any]) -> None:
     output[_NETWORK] = asdict(session.network)
     output[_LATENCIES] = session.run.latencies.of if session.run is not None else {}
     output[_SAID] = list(session.corpus_warnings)
+    gc.freeze()  # this process ends: there is nothing in it that anybody has to look for
 
 
 def take_leave(session: Session, output: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ nothing, such as a call about a thing that does not exist, may be answered 404 b
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -105,12 +106,12 @@ class Absences:
 
         What only reads and is answered by nobody is absent; of what writes there is a suspicion.
         """
+        wanted = [operation for operation in operations if operation.is_read or not only_reads]
+        at_once = min(self._client.settings.at_once, self._client.worth_sending_at_once())
+        with ThreadPoolExecutor(at_once) as pool:
+            answered = list(zip(wanted, pool.map(self._first_call, wanted), strict=True))
         families: dict[str, list[Operation]] = {}
-        for operation in operations:
-            actor = next(self._served(operation), None)
-            if actor is None or (only_reads and not operation.is_read):
-                continue
-            exchange = self._first_call(operation, actor)
+        for operation, exchange in answered:
             if exchange is None or exchange.status is None:
                 continue
             self._asked.add(operation.id)
@@ -122,11 +123,27 @@ class Absences:
         for path, members in families.items():
             self._conclude_family(path, members)
 
-    def _first_call(self, operation: Operation, actor: Credentials) -> Exchange | None:
-        """Read as it is right; write without what is required, or about what does not exist. None without fixtures."""
+    def known(self) -> Mapping[str, list[str]] | None:
+        """Return what the look came to, for others on the same target; None where they have to look for themselves."""
+        if self.found:
+            return None
+        return {"suspected": sorted(self._suspected), "answered": sorted(self._answered)}
+
+    def take(self, known: Mapping[str, list[str]]) -> None:
+        """Take over what the look of somebody else came to."""
+        self._suspected |= {*known["suspected"]}
+        self._answered |= {*known["answered"]}
+
+    def _first_call(self, operation: Operation) -> Exchange | None:
+        """
+        Read as it is right; write without what is required, or about what does not exist.
+
+        Return None where the profile lacks fixtures, or whoever is served.
+        """
+        actor = next(self._served(operation), None)
         names_all = operation.is_read or _must_be_given(operation)
         path = self._path(operation, last_is_unused=not names_all)
-        if path is None:
+        if path is None or actor is None:
             return None
         if operation.is_read:
             return self._client.send(actor, "GET", path)
@@ -139,8 +156,7 @@ class Absences:
         if adds and len(own) == len(members) and any(entry.id in self.found for entry in members):
             for operation in members:
                 if operation.id not in self.found:
-                    actor = next(self._served(operation))
-                    exchange = self._first_call(operation, actor)
+                    exchange = self._first_call(operation)
                     if exchange is not None and exchange.status in NOT_THERE:
                         self._add(operation, [exchange])
 

@@ -8,9 +8,6 @@ import warnings
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
-
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, current_run
 
@@ -96,6 +93,9 @@ def _context(newest: ssl.TLSVersion, ciphers: str, curve: str | None) -> ssl.SSL
 
 def key_of(certificate: bytes) -> Key:
     """Return kind and size of the public key of a certificate given as DER."""
+    from cryptography import x509  # noqa: PLC0415 - takes long to load, and only a target with TLS needs it
+    from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa  # noqa: PLC0415 - the same
+
     public = x509.load_der_x509_certificate(certificate).public_key()
     if isinstance(public, rsa.RSAPublicKey):
         return Key("RSA", public.key_size)

@@ -148,7 +148,7 @@ class _LastLook:
             return
         for thing in list(self.readings):
             if table.may_move(operation.id, thing.part.name, where(self._profile, thing.spot, about)):
-                del self.readings[thing]
+                self.readings.pop(thing, None)  # another call that is under way may have moved it as well
 
 
 _LAST_LOOKS: WeakKeyDictionary[Run, _LastLook] = WeakKeyDictionary()

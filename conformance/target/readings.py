@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -46,23 +48,20 @@ class Finding:
 
 @dataclass
 class Readings:
-    """What can be read of a target, each thing once."""
+    """What can be read of a target, each thing once. Safe to use from several threads."""
 
     profile: Profile
     client: Client
     _read: dict[tuple[str, str], Exchange] = field(default_factory=dict)
+    _reading: defaultdict[tuple[str, str], threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def answer(self, path: str, *actors: str, is_list: bool = False) -> Exchange | None:
         """Return the first served answer to one of the actors, otherwise the last; None when nobody can ask."""
         found = None
         for name in dict.fromkeys([*actors, "owner", "maintainer", "admin"]):
-            actor = self.profile.actors.get(name)
-            if actor is None:
+            if name not in self.profile.actors:
                 continue
-            key = (name, path)
-            if key not in self._read:
-                self._read[key] = self.client.send(actor, "GET", path, query=_PAGE if is_list else None)
-            found = self._read[key]
+            found = self._once(name, path, _PAGE if is_list else None)
             if found.is_success:
                 break
         return found
@@ -97,15 +96,19 @@ class Readings:
 
     def record_of(self, name: str, path: str) -> Mapping[str, Any]:
         """Return the object that a path shows to one actor and nobody else; an empty one when it shows none."""
-        if (name, path) not in self._read:
-            self._read[name, path] = self.client.send(self.profile.actors[name], "GET", path)
-        found = parsed(self._read[name, path])
+        found = parsed(self._once(name, path))
         return found if isinstance(found, dict) else {}
 
     def status_of(self, name: str, path: str) -> int | None:
         """Return the status of the same."""
-        self.record_of(name, path)
-        return self._read[name, path].status
+        return self._once(name, path).status
+
+    def _once(self, name: str, path: str, query: Mapping[str, int] | None = None) -> Exchange:
+        """Return what an actor is answered; who asks while another thread does waits for that answer."""
+        with self._reading[name, path]:
+            if (name, path) not in self._read:
+                self._read[name, path] = self.client.send(self.profile.actors[name], "GET", path, query=query)
+        return self._read[name, path]
 
 
 def flat(shown: Mapping[str, Any]) -> dict[str, Any]:

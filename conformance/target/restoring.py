@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
@@ -13,7 +14,7 @@ from conformance.target.provisioning.own_groups import removed
 from conformance.target.states import RECORD, States, Thing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from conformance.http.exchange import Exchange
     from conformance.target.ledger import Content
@@ -24,19 +25,28 @@ if TYPE_CHECKING:
 _MOST_ROUNDS = 4
 _SHOWN = 5
 _LONGEST_NAME = 60
+_READS_AT_ONCE = 4
 
 
-def put_back(content: Content, profile: Profile) -> tuple[str, ...]:
+def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
     """
     Put back what a ledger says, settle it, and return what is left, each with what it is and why.
 
     Reads everything, brings what differs to its former value, and looks again after that, so that it may be done twice.
-    Raise TargetGoneError when the target does not answer; the ledger stays open then.
+    Raise TargetGoneError when the target does not answer, and KeyboardInterrupt as soon as it `is_over`; the ledger
+    stays open then.
     """
     unanswered: list[Exchange] = []
-    with Client(profile.client_settings(1), beside=True) as client:
+
+    def hear(exchange: Exchange) -> None:
+        if is_over():
+            raise KeyboardInterrupt
+        if exchange.status is None:
+            unanswered.append(exchange)
+
+    with Client(profile.client_settings(_READS_AT_ONCE), beside=True) as client:
         client.test = "putting back"
-        client.on_exchange(lambda exchange: unanswered.append(exchange) if exchange.status is None else None)
+        client.on_exchange(hear)
         restoring = _Restoring(content, States(profile, client))
         for _ in range(_MOST_ROUNDS):
             restoring.problems.clear()
@@ -83,6 +93,8 @@ class _Restoring:
 
     def round(self) -> bool:
         """Put back what differs; return whether anything did, and could be put back."""
+        with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+            list(pool.map(lambda entry: self._now(entry[0], entry[1]), self._was))
         moved = False
         for thing, by, was in self._was:
             read = self._now(thing, by)

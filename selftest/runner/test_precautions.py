@@ -8,6 +8,7 @@ import os
 import signal
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from conformance.reference import EmbeddedServer
 from conformance.reference.choices import Choices, OutOfRange
 from conformance.reference.http import Request, Response
 from conformance.results.reading import read_record
+from conformance.runner.absent import know_absent
 from conformance.runner.precautions import Precautions
 from conformance.suite.arrange import Arranged, arranged, has_request_example
 from conformance.suite.context import Run
@@ -300,6 +302,41 @@ def test_a_secret_that_is_part_of_every_word_spoils_no_ledger(profile: Profile, 
         test.run.client.send(admin, "POST", f"/projects/{project}/approval_rules", json_body=body)
         assert precautions.put_back() == ()
         precautions.release()
+
+
+def test_an_interrupted_putting_back_ends_at_once_and_can_be_done_later(
+    slow_profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, path = slow_profile.actors["owner"], f"/projects/{slow_profile.fixtures['project'][0].id}/approval_rules"
+    precautions = Precautions.of(slow_profile, None, tmp_path, "run")
+    with in_a_test(slow_profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        test.run.client.send(owner, "POST", path, json_body={"name": "conformance-1", "approvals_required": 1})
+        with monkeypatch.context() as patch:
+            patch.setattr("conformance.runner.precautions.wait", lambda _: signal.raise_signal(signal.SIGINT))
+            assert [text.partition(". ")[0] for text in precautions.put_back()] == [
+                f"everything in {tmp_path / 'ledger.jsonl'}: interrupted"
+            ]
+        assert not Content.read(tmp_path / "ledger.jsonl").is_settled
+        assert precautions.put_back() == ()
+        precautions.release()
+        assert b"conformance-1" not in test.run.client.send(owner, "GET", path).body
+
+
+def test_a_worker_knows_what_is_not_there_without_a_call_before_its_first_test(
+    profile: Profile, tmp_path: Path
+) -> None:
+    """A call that changes something needs the ledger, which who keeps the record may begin after a worker is up."""
+    looks: list[str] = []
+    for who in ("alone", "worker before", "keeper", "worker"):
+        folder, look = None if who == "alone" else tmp_path, partial(looks.append, who)
+        with in_a_test(profile) as test:
+            know_absent(test.run, look, folder, is_worker=who.startswith("worker"))
+            assert (looks[-1:] == [who]) is not who.startswith("worker")
+            test.run.take(None)
+            test.run.take(None)
+    assert looks == ["alone", "worker before", "keeper"]
 
 
 # -- one run at a time -------------------------------------------------------------------------------------------------
