@@ -3,7 +3,8 @@ Waits until what the target has only accepted is done.
 
 A status of 202 says that something is not done yet. Where the text shows no answer a service may answer so, and what
 is read next may still be as it was. Each such write is waited for here, once for all who make it, until it shows; after
-some seconds it is left to whoever looks at it.
+some seconds it is left to whoever looks at it. So is one that was not answered at all and may be done in the
+background, for else it would be done while the next test looks.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     Read = Callable[[Call, str], Any]
 
 ACCEPTED = 202
+#: May be done in the background, whatever it is answered (G7).
+_RESET = "resetMergeRequestApprovals"
 #: How long what was accepted may take to be done.
 DONE_WITHIN_SECONDS = 3.0
 #: So often in a row an operation is waited for in vain, or a setting of an integration; then not any more.
@@ -36,7 +39,7 @@ _CONDITIONAL, _CONDITION = "selective_code_owner_removals", "retain_approvals_on
 
 
 class Accepted:
-    """The writes of a run that were answered as accepted."""
+    """The writes of a run that were answered as accepted, and the resets that were not answered."""
 
     def __init__(self, validator: ResponseValidator, read: Read, seconds: float = DONE_WITHIN_SECONDS) -> None:
         """Read with the function given, and wait for one write as long as this."""
@@ -52,16 +55,18 @@ class Accepted:
             "updateProjectApprovalSettings": self._has_settings,
             "setUpIntegration": self._is_set_up,
             "disableIntegration": self._is_unlisted,
+            _RESET: self._is_reset,
         }
 
     def see(self, exchange: Exchange) -> None:
-        """Wait for what a call was answered, if it was only accepted."""
-        call = exchange.call
-        operation = None
-        if exchange.status == ACCEPTED and not call.is_elsewhere:
+        """Wait for what a call does, if it was only accepted, or may be done though nothing was answered."""
+        call, operation = exchange.call, None
+        if exchange.status in (ACCEPTED, None) and not call.is_elsewhere:
             operation = self._validator.operation_of(call.method, call.path.partition("?")[0])
         name = "" if operation is None else operation.alias_of or operation.id
-        if name in self._done and self._in_vain[(name,)] < _MOST_IN_VAIN:
+        # Who sees a reset accepted looks itself until it shows.
+        is_waited_for = name in self._done and (exchange.status is None) == (name == _RESET)
+        if is_waited_for and self._in_vain[(name,)] < _MOST_IN_VAIN:
             self._await(name, call, exchange)
 
     def _await(self, name: str, call: Call, exchange: Exchange) -> None:
@@ -89,6 +94,10 @@ class Accepted:
         status = self._read(call, f"{call.path.rpartition('/')[0]}/approvals")
         number = getattr(call.actor, "id", None)
         return number is None or number not in values_under("id", (status or {}).get("approved_by"))
+
+    def _is_reset(self, call: Call, _: Any) -> bool:
+        status = self._read(call, f"{call.path.rpartition('/')[0]}/approvals")
+        return not (status or {}).get("approved_by")
 
     def _has_settings(self, call: Call, sent: Any) -> bool:
         shown = self._read(call, call.path)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from conformance.contract import Contract
+from conformance.http.exchange import TOO_MANY_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
 
 _READING = ("GET", "HEAD")
+_NO_ANSWER = (None, TOO_MANY_REQUESTS)
 _Key = tuple[object, ...]
 
 
@@ -23,6 +25,8 @@ _Key = tuple[object, ...]
 class _Look:
     """What is read before anything is changed."""
 
+    unanswered: int
+    """How many writes had stayed without an answer by then."""
     reads: dict[_Key, Exchange] = field(default_factory=dict)
     is_open: bool = True
 
@@ -49,6 +53,8 @@ class KnownReads:
         self._age = 0
         self.writes = 0
         """How many calls that may have changed something were sent."""
+        self._unanswered = 0
+        """How many of them the service did not answer: nobody knows what they did, nor whether they undid something."""
         self._lock = threading.Lock()
 
     @property
@@ -68,6 +74,7 @@ class KnownReads:
         if call.method in _READING:
             return
         self.writes += 1
+        self._unanswered += exchange.status in _NO_ANSWER
         self.forget()
         operation = self._operation_of(call.method, call.path.partition("?")[0])
         moves = Contract.load().side_effects.moves
@@ -112,7 +119,7 @@ class KnownReads:
 
         Yields what is to be called when all has been put back, for then what was read holds again.
         """
-        look = _Look()
+        look = _Look(self._unanswered)
         self._looks.append(look)
         try:
             yield lambda: self._rest(look)
@@ -120,7 +127,9 @@ class KnownReads:
             self._looks.remove(look)
 
     def _rest(self, look: _Look) -> None:
-        for key, exchange in look.reads.items() if self._keeps else ():
+        if not self._keeps or look.unanswered != self._unanswered:
+            return
+        for key, exchange in look.reads.items():
             operation = self._operation_of("GET", exchange.call.path)
             table = Contract.load().side_effects.parts.values()
             parts = frozenset(part.name for part in table if operation is not None and part.operation == operation.id)

@@ -29,7 +29,7 @@ SLACK = "/projects/1/integrations/slack"
 def waited() -> Callable[..., int]:
     """Send a write, and return how often what it is about was read while the reads answered one after the other."""
 
-    def sent(method: str, path: str, reads: Iterable[Any], *, status: int = 202, body: Any = None) -> int:
+    def sent(method: str, path: str, reads: Iterable[Any], *, status: int | None = 202, body: Any = None) -> int:
         answers, asked = iter(reads), 0
 
         def read(_: Call, __: str) -> Any:
@@ -77,6 +77,14 @@ def test_what_was_accepted_is_read_until_it_shows(
 ) -> None:
     assert waited(method, path, [before, before, after], body=body) == 3
     assert waited(method, path, [], body=body, status=200) == 0
+
+
+def test_a_reset_without_an_answer_is_given_its_time_in_the_background(waited: Callable[..., int]) -> None:
+    reset, approved = UNAPPROVE.replace("unapprove", "reset_approvals"), {"approved_by": [{"user": {"id": 7}}]}
+    assert waited("PUT", reset, [approved, {"approved_by": []}], status=None) == 2
+    assert waited("PUT", reset, [None], status=None) == 1
+    assert waited("PUT", reset, []) == 0
+    assert waited("POST", UNAPPROVE, [], status=None) == 0
 
 
 @pytest.mark.parametrize(

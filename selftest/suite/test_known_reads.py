@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.contract import Contract
+from conformance.http.exchange import Call, Exchange
 from conformance.reference.choices import Choices
+from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.context import Run
 from conformance.suite.expectations import Caller, unchanged
 from conformance.suite.expectations import Path as ApiPath
 from conformance.suite.expectations.words import settles
+from conformance.suite.known_reads import KnownReads
+from conformance.target import Actor
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import profile_from
 from selftest.conftest import VERSION, in_a_test, serving
@@ -87,6 +92,18 @@ def test_what_may_have_moved_meanwhile_is_read_again(sent: Callable[..., int], b
 def test_of_a_target_that_takes_time_nothing_is_kept(sent: Callable[..., int], begin: Callable[..., Caller]) -> None:
     caller = begin(settle_seconds=0.01)
     assert sent(lambda: [caller.read(settings_of(caller)), caller.read(settings_of(caller))]) == 2
+
+
+@pytest.mark.parametrize(("status", "holds"), [(204, True), (403, True), (429, False), (None, False)])
+def test_what_was_put_back_is_known_only_where_each_write_was_answered(status: int | None, holds: bool) -> None:  # noqa: FBT001 - a value
+    known = KnownReads(ResponseValidator.of(Contract.load(), None).operation_of, keeps=True)
+    maintainer, path = Actor("maintainer", "a"), "/projects/1/job_token_scope"
+    with known.before_changes() as holds_again:
+        known.looked(Exchange(Call(maintainer, "GET", path), 200, {}, b"{}", 0))
+    known.see(Exchange(Call(maintainer, "PATCH", path), status, {}, b"", 0))
+    holds_again()
+    with known.before_changes():
+        assert (known.of(maintainer, path, {}) is not None) == holds
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,10 @@ def limit_kept(caller: Caller, project: Fixture) -> Iterator[bool]:
         if not before:
             # Entries may be refused while the limit is off.
             _bring_back_both(caller, project, lists)
-        _switch_back(caller, project, on=before)
+        is_back = _switch_back(caller, project, on=before)
         _bring_back_both(caller, project, lists)
-        holds_again()
+        if is_back:
+            holds_again()
 
 
 def _bring_back_both(caller: Caller, project: Fixture, lists: Mapping[Allowlist, set[int] | None]) -> None:
@@ -60,9 +61,8 @@ def _bring_back_both(caller: Caller, project: Fixture, lists: Mapping[Allowlist,
             allowlist.bring_back(caller, project, ids)
 
 
-def _switch_back(caller: Caller, project: Fixture, *, on: bool) -> None:
-    if limit_of(caller, project) != on:
-        caller.patch(scope_path(project), {"enabled": on})
+def _switch_back(caller: Caller, project: Fixture, *, on: bool) -> bool:
+    return limit_of(caller, project) == on or caller.patch(scope_path(project), {"enabled": on}).is_served
 
 
 @contextmanager
