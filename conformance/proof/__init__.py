@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.contract import TABLE, Contract, Requirement, Version
 from conformance.proof import written  # noqa: F401 - registers its faults
+from conformance.proof.crossings import crossed
 from conformance.proof.faults import WRITTEN, Fault
 from conformance.proof.generated import generated
 from conformance.target.embedded import DEFAULT_VERSION
@@ -19,18 +20,18 @@ __all__ = ["Fault", "all_faults", "faults_named", "version_for"]
 
 def all_faults(contract: Contract, version: str | None = None) -> tuple[Fault, ...]:
     """
-    Return the faults written by hand, and those that follow from the contract, each with the version to try it at.
+    Return the faults written by hand, those of the contract, and what crossings make of both, with the version of each.
 
     With a version: all of what is owed there. Without one: the same of the reference's own version, and of what is
     not owed at that one the faults at the nearest version where it is, so that nothing that is ever owed is left out.
     """
-    return tuple(_each(contract, version))
+    return tuple(_each_and_crossed(contract, version))
 
 
 def faults_named(contract: Contract, names: Collection[str], version: str | None = None) -> tuple[Fault, ...]:
     """Return the faults of these names, as far as there are any, and make no more than that takes."""
     found: dict[str, Fault] = {}
-    for fault in _each(contract, version):
+    for fault in _each_and_crossed(contract, version):
         if fault.name in names:
             found[fault.name] = fault
         if len(found) == len(set(names)):
@@ -44,6 +45,14 @@ def version_for(requirement: Requirement) -> Version | None:
     owed = [version for version in map(Version.parse, TABLE) if requirement.applies_to(version)]
     before = [version for version in owed if version <= default]
     return max(before) if before else min(owed, default=None)
+
+
+def _each_and_crossed(contract: Contract, version: str | None) -> Iterator[Fault]:
+    plain: list[Fault] = []
+    for fault in _each(contract, version):
+        plain.append(fault)
+        yield fault
+    yield from crossed(plain)
 
 
 def _each(contract: Contract, version: str | None) -> Iterator[Fault]:

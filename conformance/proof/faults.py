@@ -44,10 +44,15 @@ class Fault:
     """The operation it is about, whose own tests are likely to see it first."""
     ground: Ground = Ground()
     sort: str = "written"
-    """`written` by hand; `rule`, where a role, status, parameter or page of the contract is broken; or `schema`: these
-    last test the engine, for check and fault follow from the same place, and are counted apart."""
+    """`written` by hand; `rule`, where a role, status, parameter or page of the contract is broken; `crossed`, where a
+    fault of these two sets in at times or ends otherwise; or `schema`: these last test the engine, for check and fault
+    follow from the same place, and are counted apart."""
     prop: str = ""
     """The property that is spoiled, which the reason must name."""
+    crossing: str = ""
+    """By which crossing it was made from another fault."""
+    seen_as: frozenset[str] = frozenset()
+    """For which reasons it may be seen, where its name does not state them."""
 
 
 WRITTEN: dict[str, Fault] = {}

@@ -150,10 +150,13 @@ class Matrix:
         trial.seconds += time.perf_counter() - started
         for check in checks:
             if check.outcome is Outcome.FAILED and check.requirement == fault.requirement:
-                reason = f"expected {check.expected}; got {check.actual}"
+                expected, actual = check.expected or "", check.actual or ""
+                reason = f"expected {expected}; got {actual}"
                 if not is_the_reason(fault, check):
                     wanted = " or ".join(sorted(reasons_for(fault)))
-                    trial.detail = f"seen for another reason than '{wanted}', which is '{reason_of(check)}': {reason}"
+                    trial.detail = (
+                        f"seen for another reason than '{wanted}', which is '{reason_of(expected, actual)}': {reason}"
+                    )
                     continue
                 collateral = tuple(sorted(trial.collateral))
                 seconds = round(trial.seconds, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,9 @@ import click
 from conformance import __version__
 from conformance.contract import Contract, Level
 from conformance.errors import UsageError
+from conformance.proof import all_faults
+from conformance.proof.crossings import CROSSINGS
+from conformance.proof.reasons import reason_of
 from conformance.reports import write_text
 from conformance.reports.pages import template
 
@@ -98,10 +101,23 @@ def _faults(proof: Any, foreign: Any) -> dict[str, Any] | None:
     return {
         "by_sort": {sort: {"killed": killed[sort], "tried": number} for sort, number in tried.items()},
         "sorts": "written: by hand, for one requirement each. rule: a role, status, parameter or page of the contract "
-        "broken. schema: one place of a schema broken; these test the engine, and prove nothing of the contract.",
+        "broken. crossed: a fault of these two that sets in later or ends otherwise. schema: one place of a schema "
+        "broken; these test the engine, and prove nothing of the contract.",
+        "crossings": _crossings(proof["rows"]),
         "left_out": "drawn calls beyond six of an operation, every seed but one, and latency",
         "musts": _musts([*proof["rows"], *_seen_of(foreign)]),
     }
+
+
+def _crossings(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return how many faults each crossing made, and of how many it makes none, for a reason that its table states."""
+    known = all_faults(Contract.load())
+    found = {}
+    for one in CROSSINGS:
+        made = [bool(row["killed"]) for row in rows if row["crossing"] == one.name]
+        left_out = sum(map(one.leaves_out, known))
+        found[one.name] = {"killed": sum(made), "tried": len(made), "left_out": left_out}
+    return found
 
 
 def _seen_of(foreign: Any) -> list[dict[str, Any]]:
@@ -119,13 +135,14 @@ def _musts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return how many faults, of how many kinds, the statements that must hold have; those of schemas apart."""
     contract = Contract.load()
     musts = [one for one in contract.requirements.values() if one.tested and one.level is Level.MUST]
-    own: dict[str, list[str]] = {one.id: [] for one in musts}
-    of_schemas: set[str] = set()
+    own: dict[str, list[tuple[str, str, str]]] = {one.id: [] for one in musts}
+    of_schemas: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
     for row in rows:
         if row["sort"] == "schema":
-            of_schemas.add(row["requirement"])
+            of_schemas[row["requirement"]].add(_kind(row))
         elif row["requirement"] in own:
             own[row["requirement"]].append(_kind(row))
+    schemas_alone = [of_schemas[name] for name, kinds in own.items() if not kinds and name in of_schemas]
     single = [one for one in musts if len(set(own[one.id])) == 1]
     return {
         "all": len(musts),
@@ -133,17 +150,20 @@ def _musts(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "two_faults": sum(len(kinds) > 1 for kinds in own.values()),
         "one_kind": len(single),
         "one_kind_by_area": dict(Counter(one.area for one in single)),
-        "schemas_alone": sum(not kinds and name in of_schemas for name, kinds in own.items()),
+        "schemas_alone": len(schemas_alone),
+        "two_kinds_of_these": sum(len(kinds) > 1 for kinds in schemas_alone),
         "none": [name for name, kinds in own.items() if not kinds and name not in of_schemas],
         "kinds": "two faults are of different kinds where the checks that saw them expected different things, whatever "
-        "the numbers and values; faults of schemas are left out",
+        "the numbers and values, or got different ones (a refusal, an answer that should have been refused, a server "
+        "error), or where one sets in or ends otherwise than the other; faults of schemas are left out",
     }
 
 
-def _kind(row: dict[str, Any]) -> str:
-    """Return what the check that saw a fault expected, without numbers, values and names of this run."""
-    expected = str(row["reason"] or "").removeprefix("expected ").partition("; got ")[0].partition(":")[0]
-    return re.sub(r"\[.*|\{.*|[\d\"']+|conformance-\w+", "", expected).strip()
+def _kind(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return by which crossing a fault was made, in a word why it was seen, and what the check expected, in words."""
+    expected, _, actual = str(row["reason"] or "").removeprefix("expected ").partition("; got ")
+    words = re.sub(r"\[.*|\{.*|[\d\"']+|conformance-\w+", "", expected.partition(":")[0]).strip()
+    return row.get("crossing", ""), reason_of(expected, actual), words
 
 
 def _foreign(found: Any) -> dict[str, Any] | None:

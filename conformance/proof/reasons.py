@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -23,31 +23,39 @@ def _table() -> Any:
     return parse_yaml(files("conformance.proof").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
 
 
-def reason_of(check: Check) -> str:
-    """Return in one word what a failed check came to."""
+def is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
+    """Tell whether a name fits one of several patterns, such as `integrations: *`."""
+    return _any_of(patterns).match(name) is not None
+
+
+@cache
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, patterns)))
+
+
+def reason_of(expected: str, actual: str) -> str:
+    """Return in one word what a failed check came to, by what it expected and what it got."""
     return next(
         str(entry["reason"])
         for entry in _table()["reasons"]
-        if re.match(entry.get("expected", ""), check.expected or "", re.DOTALL)
-        and re.match(entry.get("got", ""), check.actual or "", re.DOTALL)
+        if re.match(entry.get("expected", ""), expected, re.DOTALL)
+        and re.match(entry.get("got", ""), actual, re.DOTALL)
     )
 
 
 def reasons_for(fault: Fault) -> frozenset[str]:
     """Return for which reasons a fault may be seen, as its sort or its name states."""
+    if fault.seen_as:
+        return fault.seen_as
     if fault.sort == _SCHEMA:
         return frozenset({_SCHEMA})
-    stated = {
-        reason
-        for reason, names in _table()["faults"].items()
-        if any(fnmatchcase(fault.name, pattern) for pattern in names)
-    }
+    stated = {reason for reason, names in _table()["faults"].items() if is_one_of(fault.name, tuple(names))}
     return frozenset(stated or {"shows"})
 
 
 def is_the_reason(fault: Fault, check: Check) -> bool:
     """Tell whether a check failed for what the fault does; of a schema it must name the property that was spoiled."""
-    if reason_of(check) not in reasons_for(fault):
+    if reason_of(check.expected or "", check.actual or "") not in reasons_for(fault):
         return False
     return fault.prop in f"{check.expected} {check.place}"
 

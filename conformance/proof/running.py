@@ -171,6 +171,7 @@ def _row(kill: Kill) -> Row:
         "requirement": kill.fault.requirement,
         "says": kill.fault.says,
         "sort": kill.fault.sort,
+        "crossing": kill.fault.crossing,
         "killed": kill.killed,
         "by": kill.by,
         "reason": kill.reason,

@@ -100,7 +100,7 @@ def test_a_call_with_something_wrong_in_it_is_refused_or_stores_none_of_it(opera
             for parameter in required(operation):
                 answer = prepared.call.without(parameter).sent_by(admin)
                 with held_against([parameter.requirement_required], go_on=True):
-                    must(not answer.is_served, "a refusal", f"status {answer.status}", answer.exchange)
+                    answer.must_be_refused(beside=None)
 
 
 def wrong_values_of(prepared: Arranged) -> Iterator[tuple[Parameter, Any, str]]:

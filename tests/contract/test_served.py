@@ -174,7 +174,8 @@ def test_whoever_has_the_role_is_served_as_documented_and_nobody_else(operation:
         with put_off(unseen):
             look_at_the_other_kind(prepared, first, by_path)
         if control is not None:
-            refuse_all(prepared, control, shows_change=shows_change)
+            is_served_by_path = any(answer.is_served for answer in by_path.values())
+            refuse_all(prepared, Control(control, shows_change=shows_change, by_path=is_served_by_path))
     if unseen:
         raise unseen[0]
 
@@ -378,14 +379,24 @@ def identity(node: Any) -> Any:
 # -- who lacks the role ------------------------------------------------------------------------------------------------
 
 
-def refuse_all(prepared: Arranged, control: Answer, *, shows_change: bool) -> None:
+@dataclass(frozen=True)
+class Control:
+    """What came of the same call by those who have the role: without it a refusal would prove nothing."""
+
+    answer: Answer
+    shows_change: bool
+    by_path: bool
+    """Whether somebody was served by the path, so that it is no gateway that breaks on paths."""
+
+
+def refuse_all(prepared: Arranged, control: Control) -> None:
     """Let everybody call who lacks the role."""
     prepared.again()
     table = cells(prepared.operation.refused)
     together = none_served(prepared, [name for names in table.values() for name in names])
     for requirement, actors in table.items():
         for name in actors:
-            refuse(prepared, name, requirement, control, together.get(name), shows_change=shows_change)
+            refuse(prepared, name, requirement, control, together.get(name))
 
 
 @dataclass(frozen=True)
@@ -415,9 +426,7 @@ def none_served(prepared: Arranged, names: list[str]) -> dict[str, Tried]:
     return found
 
 
-def refuse(
-    prepared: Arranged, name: str, requirement: str, control: Answer, together: Tried | None, *, shows_change: bool
-) -> None:
+def refuse(prepared: Arranged, name: str, requirement: str, control: Control, together: Tried | None) -> None:
     """
     Let one actor call, unless all have done so together; whatever was changed is undone before the next one calls.
 
@@ -435,15 +444,17 @@ def refuse(
         after = prepared.state if together is None else together.after
         is_served = any(called.is_served for called in found)
         # Who is served has a right too many: what the text says of refusals is only to blame where one was meant.
-        is_refusal = not is_served or (shows_change and after() == before)
+        is_refusal = not is_served or (control.shows_change and after() == before)
         with held_against([requirement, *([general] if is_refusal else [])], go_on=True):
-            found[0].must_be_refused(beside=control)
+            found[0].must_be_refused(beside=control.answer)
             for other in found[1:]:
                 wanted = "a refusal, in whatever form the call is made"
                 must(not other.is_served, wanted, f"status {other.status}", other.exchange)
+                if control.by_path:
+                    other.must_not_break()
         if prepared.request_example.state is not None:
             now = after()
-            as_refused = untouched if shows_change and not is_served else []
+            as_refused = untouched if control.shows_change and not is_served else []
             with held_against([requirement, *as_refused], go_on=True):
                 must(now == before, f"the state as before: {before}"[:400], str(now)[:400])
     if not found:

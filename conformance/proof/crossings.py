@@ -1,0 +1,191 @@
+"""Faults crossed: what a fault does is done from the second call on only, behind a refusal, or not at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract.yaml_files import parse_yaml
+from conformance.proof.reasons import is_one_of, reasons_for
+from conformance.reference import create_service
+from conformance.reference.errors import ApiError
+from conformance.reference.http import Request, Response, error_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from conformance.proof.faults import Apply, Fault
+    from conformance.reference import Service
+    from conformance.reference.store import Snapshot
+
+_FILE = "crossings.yaml"
+_REFUSED, _BROKEN = 400, 500
+
+
+@dataclass
+class Twins:
+    """A sound service and one with a fault, on one memory: each request is answered by one of them."""
+
+    sound: Service
+    faulty: Service
+    calls: Counter[str] = field(default_factory=Counter)
+    """How often each operation was called."""
+
+    def __post_init__(self) -> None:
+        """Keep what the sound one does, before its place is taken."""
+        self._admit = self.sound.access.admit
+
+    @property
+    def memory(self) -> Snapshot:
+        """All that is remembered."""
+        return self.sound.store.snapshot()
+
+    def remember(self, memory: Snapshot) -> None:
+        """Remember just this."""
+        self.sound.store.restore(memory)
+
+    def rightly(self, request: Request) -> Response:
+        """Answer as the sound service does."""
+        try:
+            self._admit(request)
+            return request.route.handler(request)
+        except ApiError as error:
+            return error_response(error, self.sound.choices)
+
+    def wrongly(self, request: Request) -> Response:
+        """Answer as the faulty one does."""
+        service = self.faulty
+        service.store.restore(self.memory)
+        scope = {"raw_path": request.raw_path, "query_string": request.query, "headers": request.headers.items()}
+        again = Request(service, request.method, service.routes.find(request.method, request.raw_path), scope)
+        again.body, again.form = request.body, request.form
+        try:
+            service.access.admit(again)
+            answer = again.route.handler(again)
+        except ApiError as error:
+            answer = error_response(error, service.choices)
+        for transform in service.transformers:
+            answer = transform(again.route, again, answer)
+        self.remember(service.store.snapshot())
+        return answer
+
+    def both(self, request: Request) -> tuple[Response, Response, Snapshot]:
+        """Answer rightly and wrongly; remember what is right, and return what would be remembered of the other."""
+        before = self.memory
+        wrong = self.wrongly(request)
+        spoiled = self.memory
+        self.remember(before)
+        return self.rightly(request), wrong, spoiled
+
+
+def _is_refused(answer: Response) -> bool:
+    return _REFUSED <= answer.status < _BROKEN
+
+
+def _from_the_second_call(twins: Twins, request: Request) -> Response:
+    twins.calls[request.route.key] += 1
+    return twins.wrongly(request) if twins.calls[request.route.key] > 1 else twins.rightly(request)
+
+
+def _breaking(twins: Twins, request: Request) -> Response:
+    before = twins.memory
+    right, wrong, _ = twins.both(request)
+    if _is_refused(right) == _is_refused(wrong):
+        return right
+    twins.remember(before)
+    return Response(_BROKEN)
+
+
+def _behind_a_refusal(twins: Twins, request: Request) -> Response:
+    right, wrong, spoiled = twins.both(request)
+    if _is_refused(right) and not _is_refused(wrong):
+        twins.remember(spoiled)
+    return right
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """One way in which faults become others of another kind."""
+
+    name: str
+    says: str
+    """What the service does, after what the fault says it does."""
+    of: frozenset[str]
+    """Faults that are seen for these reasons become others by it; none stand for any."""
+    answer: Callable[[Twins, Request], Response]
+    seen_as: frozenset[str] = frozenset()
+    """For which reasons those are seen; none stand for those of the fault itself."""
+
+    def fits(self, fault: Fault) -> bool:
+        """Tell whether another fault is made of this one; those of schemas are left alone."""
+        return fault.sort in {"written", "rule"} and (not self.of or reasons_for(fault) <= self.of)
+
+    def leaves_out(self, fault: Fault) -> bool:
+        """Tell whether the table says that none is made of it all the same."""
+        return self.fits(fault) and is_one_of(fault.name, left_out(self.name))
+
+
+CROSSINGS = (
+    Crossing(
+        "from the second call",
+        "So it does from the second call of an operation on.",
+        frozenset(),
+        _from_the_second_call,
+    ),
+    Crossing(
+        "breaking",
+        "There it answers with a server error instead.",
+        frozenset({"served", "refused"}),
+        _breaking,
+        frozenset({"breaks"}),
+    ),
+    Crossing(
+        "behind a refusal",
+        "That call it refuses, and does what was asked.",
+        frozenset({"served"}),
+        _behind_a_refusal,
+        frozenset({"shows"}),
+    ),
+)
+
+
+def crossed(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Yield each fault once more for each crossing that makes another one of it, but what the table leaves out."""
+    for fault in faults:
+        for crossing in CROSSINGS:
+            if crossing.fits(fault) and not crossing.leaves_out(fault):
+                yield replace(
+                    fault,
+                    name=f"{fault.name}, {crossing.name}",
+                    says=f"{fault.says} {crossing.says}",
+                    apply=_crossed(fault.apply, crossing),
+                    sort="crossed",
+                    crossing=crossing.name,
+                    seen_as=crossing.seen_as or reasons_for(fault),
+                )
+
+
+@cache
+def left_out(crossing: str) -> tuple[str, ...]:
+    """Return patterns for the names of the faults that are left out of a crossing."""
+    table: Any = parse_yaml(files("conformance.proof").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
+    return tuple(name for entry in table["left_out"] if entry["crossing"] == crossing for name in entry["faults"])
+
+
+def _crossed(fault: Apply, crossing: Crossing) -> Apply:
+    def apply(service: Service) -> None:
+        faulty = create_service(service.version, service.choices, service.seed, service.clock)
+        faulty.begin_with(service.beginning, service.worlds)
+        fault(faulty)
+        twins = Twins(service, faulty)
+
+        def admit(request: Request) -> None:
+            answer = crossing.answer(twins, request)
+            request.route = replace(request.route, handler=lambda _: answer)
+
+        service.access.admit = admit  # type: ignore[assignment, method-assign] # that is what a fault does
+
+    return apply
