@@ -128,7 +128,7 @@ def is_json(text: bytes) -> bool:
 
 NO_TEXT = {"conformance": "abc"}
 WRONG: Mapping[str, tuple[Any, ...]] = {
-    "code-completion.request.current-file.is-required": ({},),
+    "code-completion.request.current-file.is-required": ({}, {"stream": True}),
     "code-completion.request.current-file.is-object": ({"current_file": "greeting.py"},),
     "code-completion.request.file-name.is-required": (
         {"current_file": {"content_above_cursor": FILE["content_above_cursor"]}},
@@ -142,6 +142,7 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
         completion(intent="conformance-unknown-intent"),
         completion(intent="COMPLETION"),
         completion(intent=NO_TEXT),
+        completion(intent="conformance-unknown-intent", stream=True),
     ),
 }
 """Requirements, and requests that each of them rules out."""
@@ -159,7 +160,7 @@ UNREADABLE: Mapping[str, tuple[Any, ...]] = {
 @pytest.mark.usefixtures("completes")
 @pytest.mark.requirements(*WRONG)
 def test_a_request_that_cannot_be_read_is_refused(owner: Caller) -> None:
-    """One completion that is served is the control of all of them."""
+    """One completion that is served is the control of all of them; who asks for pieces is refused as well."""
     control = complete(owner)
     for requirement, bodies in WRONG.items():
         for body in bodies:
