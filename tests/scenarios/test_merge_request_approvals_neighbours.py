@@ -15,6 +15,7 @@ from conformance.suite.arrange.reviews import (
     fresh_name,
     given_in_profile,
     given_open,
+    given_reset,
     merge_request_path,
     must_be_approved_by,
     must_become,
@@ -63,7 +64,7 @@ def test_a_reset_of_approvals_leaves_the_rules(
             verifies("merge-request-approvals.approvals-leave-rules"),
             unchanged(lambda: essences(maintainer, path / "approval_rules"), "the rules of the merge request"),
         ):
-            project_bot.put(path / "reset_approvals").given_served()
+            given_reset(project_bot, maintainer, path)
 
 
 def test_rules_of_a_merge_request_leave_those_of_its_project(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.reviews import (
+    RESET_SECONDS,
     UNUSED_ID,
     administrators,
     approvals_put_back,
@@ -15,11 +16,13 @@ from conformance.suite.arrange.reviews import (
     fresh_name,
     given_in_profile,
     given_open,
+    given_reset,
     merge_request_path,
     must_be_approved_by,
     must_count_only_who_approved,
     password_of,
     rules_put_back,
+    settled,
     under_review,
     user_id,
 )
@@ -30,9 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.suite import Fixture
-
-#: How long a reset may take until it shows; seconds.
-RESET_SECONDS = 3
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_project_bot_clears_all_approvals(
         approver.post(path / "approve").given_served()
         with verifies("merge-request-approvals.approve.keeps-others", go_on=True):
             must_be_approved_by(maintainer, path, user_id(approver))
-        project_bot.put(path / "reset_approvals").given_served()
+        given_reset(project_bot, maintainer, path)
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
 
@@ -125,7 +125,7 @@ def test_approvals_of_one_merge_request_leave_those_of_another(
     with verifies("merge-request-approvals.approvals-are-separate"):
         approver.post(review / "approve").given_served()
         with unchanged(lambda: approvers_of(maintainer, review), "the approvals of the other merge request"):
-            project_bot.put(approved / "reset_approvals").given_served()
+            given_reset(project_bot, maintainer, approved)
 
 
 def test_a_merge_request_that_does_not_exist_can_be_neither_approved_nor_unapproved(
@@ -166,6 +166,7 @@ def test_every_operation_refuses_a_project_that_does_not_exist(
             (approver, "POST", "approve", None),
             (project_bot, "PUT", "reset_approvals", None),
         )
+        settled(lambda: approvers_of(maintainer, approved), [], within=RESET_SECONDS)
         rule = created(maintainer, approved / "approval_rules", user_ids=[user_id(approver)])
         new = {"name": fresh_name(), "approvals_required": 20, "user_ids": [user_id(approver)]}
         refuse_nowhere(

@@ -24,6 +24,8 @@ UNUSED_ID = ownership.UNUSED_ID
 #: How many approvals a rule of a merge request asks for where the number means nothing: more than any rule that the
 #: suite makes around it, for it may have to ask for no less than its project does.
 MANY = 20
+#: How long a reset may take until it shows.
+RESET_SECONDS = 3.0
 
 Rule = dict[str, Any]
 T = TypeVar("T")
@@ -162,6 +164,12 @@ def approvals_put_back(reader: Caller, merge_request: Path, *callers: Caller) ->
         ]
         if all(answer.is_served for answer in undone):
             holds_again()
+
+
+def given_reset(bot: Caller, reader: Caller, merge_request: Path) -> None:
+    """Let a bot clear the approvals, and wait until they are gone: what is approved until then may go with them."""
+    bot.put(merge_request / "reset_approvals").given_served()
+    settled(lambda: approvers_of(reader, merge_request), [], within=RESET_SECONDS)
 
 
 @contextmanager
