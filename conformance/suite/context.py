@@ -26,7 +26,7 @@ from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violatio
 from conformance.suite.history import CallHistory
 from conformance.suite.known_reads import KnownReads
 from conformance.suite.latencies import Latencies
-from conformance.suite.origins import values_behind
+from conformance.suite.origins import Origins
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
 from conformance.target.ownership import Ownership
@@ -98,6 +98,7 @@ class Run:
         """What the running test was shown of each record."""
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
+        self.origins = Origins()
         self.absences = Absences(profile, self.validator, self.client)
         """Which operations the target does not have."""
         self.made_for_good: dict[tuple[str, str, str], Exchange] = {}
@@ -240,7 +241,7 @@ class TestContext:
         with self._lock:
             exchanges = self.history.evidence_for(violation.exchanges)
         evidence = tuple(evidence_of(exchange, self.run.client) for exchange in exchanges)
-        origin = values_behind(self.run.profile, violation)
+        origin = self.run.origins.behind(self.run.profile, violation)
         self.results.failed(requirement, violation, evidence, place, origin)
 
     def excused(self, requirement: str, violation: Violation) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,22 +32,47 @@ _SHORTEST = 3
 _MOST = 3
 
 
-def values_behind(profile: Profile, violation: Violation) -> str | None:
-    """Name the values of a profile that stand in an expectation, or in the call that shows it; None without any."""
-    found = list(dict.fromkeys(_places(profile, violation)))
-    return f"the expectation is made of the profile: {', '.join(found[:_MOST])}" if found else None
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value of a profile, and how it may stand in an expectation, and in what was sent."""
+
+    place: str
+    expected: tuple[str, ...]
+    sent: tuple[str, ...]
 
 
-def _places(profile: Profile, violation: Violation) -> Iterator[str]:
-    call = violation.exchanges[-1].call if violation.exchanges else None
-    sent = f"{dict(call.query)} {(call.body or b'').decode('utf-8', 'replace')}" if call is not None else ""
+class Origins:
+    """Knows the values of the profile that it was asked of last."""
+
+    def __init__(self) -> None:
+        """Begin with no profile."""
+        self._known: tuple[Profile | None, tuple[_Value, ...]] = (None, ())
+
+    def behind(self, profile: Profile, violation: Violation) -> str | None:
+        """Name the values of a profile that stand in an expectation, or in the call that shows it; None without any."""
+        known, values = self._known
+        if known is not profile:
+            values = tuple(_values(profile))
+            self._known = profile, values
+        call = violation.exchanges[-1].call if violation.exchanges else None
+        sent = f"{dict(call.query)} {(call.body or b'').decode('utf-8', 'replace')}" if call is not None else ""
+        found = [
+            value.place
+            for value in values
+            if _any_in(value.expected, violation.expected) or (sent and _any_in(value.sent, sent))
+        ]
+        return f"the expectation is made of the profile: {', '.join(found[:_MOST])}" if found else None
+
+
+def _values(profile: Profile) -> Iterator[_Value]:
     for entries in profile.fixtures.values():
         for entry in entries:
             for name, value in entry.values.items():
-                wholes = [violation.expected] * (name in _EXPECTED) + [sent] * (name in _SENT)
-                is_number = name in ("id", "iid") and re.search(rf"\b{name} = {value}\b", violation.expected)
-                if is_number or any(_stands_in(text, whole) for text in _texts(value) for whole in wholes):
-                    yield f"{entry.place}.{name}"
+                forms = tuple(form for text in _texts(value) if len(text) >= _SHORTEST for form in _forms(text))
+                number = (f"{name} = {value}",) * (name in ("id", "iid"))
+                expected, sent = forms * (name in _EXPECTED) + number, forms * (name in _SENT)
+                if expected or sent:
+                    yield _Value(f"{entry.place}.{name}", expected, sent)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -58,8 +84,11 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (text for inner in value for text in _texts(inner))
 
 
-def _stands_in(text: str, whole: str) -> bool:
-    escaped = json.dumps(text)[1:-1]
-    return len(text) >= _SHORTEST and any(
-        re.search(rf"(?<![\w-]){re.escape(form)}(?![\w-])", whole) for form in {text, escaped}
-    )
+def _forms(text: str) -> set[str]:
+    """Return a text as it is, and as JSON writes it."""
+    return {text, json.dumps(text)[1:-1]}
+
+
+def _any_in(forms: tuple[str, ...], whole: str) -> bool:
+    # Whether it stands there at all is seen first: patterns of so many texts would be compiled anew each time.
+    return any(form in whole and re.search(rf"(?<![\w-]){re.escape(form)}(?![\w-])", whole) for form in forms)

@@ -38,11 +38,11 @@ def test_an_installed_wheel_runs_the_suite_in_an_empty_folder(tmp_path: Path) ->
     empty = tmp_path / "empty"
     empty.mkdir()
     outcome = run(
-        commands / "conformance", "run", "--area", "job-token-scope", "--max-examples", "3", "--out", "out", cwd=empty
+        commands / "conformance", "run", "--area", "code-completion", "--max-examples", "3", "--out", "out", cwd=empty
     )
     assert outcome.returncode == ExitCode.CONFORMANT, outcome.stdout + outcome.stderr
     report = json.loads((empty / "out" / "report.json").read_text(encoding="utf-8"))
-    rows = [row for row in report["requirements"] if row["area"] == "job-token-scope" and row["level"] == "must"]
+    rows = [row for row in report["requirements"] if row["area"] == "code-completion" and row["level"] == "must"]
     assert {row["verdict"] for row in rows} == {"passed", "not applicable"}, outcome.stdout
     listed = run(commands / "conformance", "coverage", cwd=empty)
     assert listed.returncode == 0, listed.stderr

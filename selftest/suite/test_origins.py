@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suite.exceptions import Violation
-from conformance.suite.origins import values_behind
+from conformance.suite.origins import Origins
 from conformance.target.profile import profile_from
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def profile() -> Profile:
     ],
 )
 def test_a_failure_names_the_value_of_the_profile(profile: Profile, expected: str, place: str) -> None:
-    named = values_behind(profile, Violation(expected, "something else"))
+    named = Origins().behind(profile, Violation(expected, "something else"))
     assert named == f"the expectation is made of the profile: {place}"
 
 
 @pytest.mark.parametrize("expected", ["status 204", "a refusal (any 4xx)", "inbound_enabled = true", "any 2xx"])
 def test_what_the_text_alone_expects_names_nothing(profile: Profile, expected: str) -> None:
-    assert values_behind(profile, Violation(expected, "something else")) is None
+    assert Origins().behind(profile, Violation(expected, "something else")) is None
