@@ -337,17 +337,16 @@ def what_is_written_is_there(prepared: Arranged, found: Named, answer: Answer, *
 
 
 def look_at_the_other_kind(prepared: Arranged, caller: Caller, by_path: Mapping[str, Answer]) -> None:
-    """The path of a group names no project, and the other way round; nor does what only begins with its number."""
+    """The path of a group names no project, and the other way round."""
     operation, found = prepared.operation, named(prepared.operation)
     if found is None or not operation.is_read:
         return
     owner = next(parameter for parameter in operation.parameters if parameter.name == "id")
-    strange = (prepared.place.value(f"{found.other}.path"), f"{prepared.call.path_values['id']}-conformance-none")
+    foreign = prepared.place.value(f"{found.other}.path")
     control = next((answer for answer in by_path.values() if answer.exchange.call.actor == caller.actor), None)
     given(control is not None, "the profile does not give the path of what is called")
     with held_against([found.names_no_other], go_on=True):
-        for each in strange:
-            prepared.call.having(owner, each).sent_by(caller).must_be_refused(beside=control)
+        prepared.call.having(owner, foreign).sent_by(caller).must_be_refused(beside=control)
 
 
 def content(answer: Answer) -> Any:

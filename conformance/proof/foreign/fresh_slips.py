@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.proof.foreign.registry import foreign, handling
 
 if TYPE_CHECKING:
     from conformance.reference import Service
 
 _COMPLETIONS = "POST /code_suggestions/completions"
-
-
-# An id is an integer or a full path. What only begins with digits is neither, and there is no such project.
-@foreign("value and its neighbour", "Conventions: id")
-def ids_are_read_up_to_the_first_letter(service: Service) -> None:
-    """A project is found by any text that begins with its number, as where a text is parsed leniently."""
-
-    @instead(service.identities, "find_project")
-    def _(find: Any, reference: str) -> Any:
-        digits = re.match(r"\d+", reference)
-        return find(reference) or (find(digits.group()) if digits else None)
 
 
 # The allowed values of intent are the same, whichever way the answer is sent.
