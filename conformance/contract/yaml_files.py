@@ -51,6 +51,8 @@ def parse_yaml(text: str, name: str) -> Any:
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise UsageError(f"{name}{place} is not valid YAML: {problem}.") from error
+    except (ValueError, KeyError, AttributeError) as error:  # of a day that no month has, and of a wrong tag
+        raise UsageError(f"{name} has a value that cannot be read: {error}.") from error
     if "&" in text and "*" in text:
         _require_an_end(data, name)
     return data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import date
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from conformance.results.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import date
     from pathlib import Path
 
     from conformance.contract import Contract
@@ -49,10 +49,15 @@ def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, K
         )
     found: dict[str, KnownFailure] = {}
     for entry in data["baseline"]:
-        name = contract.requirement(entry.pop("requirement")).id
+        name = entry.pop("requirement")
         if name in found:
             raise UsageError(f"The baseline {file} names {name} twice. Keep one of the two entries.")
-        found[name] = KnownFailure(**entry, expired=entry["expires"] < today.isoformat())
+        try:
+            contract.requirement(name)
+            expired = date.fromisoformat(entry["expires"]) < today
+        except (UsageError, ValueError) as error:
+            raise UsageError(f"The baseline {file} is not valid at {name}: {error}") from None
+        found[name] = KnownFailure(**entry, expired=expired)
     return MappingProxyType(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -161,7 +161,8 @@ def add_up(record: RunRecord) -> RunResult:
     verdict, explanation = _run_verdict(record, rows, broken)
     beside = None
     if record.header.fail_on == "new" and all(row.is_known for row in rows if row.is_violation):
-        beside = _run_verdict(record, [row for row in rows if not row.is_known], broken)[0]
+        as_if_none = [replace(row, verdict=Verdict.PASSED) if row.is_known else row for row in rows]
+        beside = _run_verdict(record, as_if_none, broken)[0]
     return RunResult(verdict, rows, explanation, beside)
 
 

@@ -292,8 +292,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     state = session.config.stash.get(SESSION, None)
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - whatever it is, the results so far come first
-        print(f"\nWhat the test changed could not be put back: {error}", file=sys.stderr)  # noqa: T201
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, the results so far come first
+        why = str(error) or "interrupted once more"  # what the ledger has is put back below all the same
+        print(f"\nThe test could not put back what it changed: {why}", file=sys.stderr)  # noqa: T201
     if state is None or ONLY_ASKS in session.config.stash:
         return
     if workers.is_worker(session.config):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -72,15 +73,15 @@ class Precautions:
 
     def begin(self, worlds: Collection[int], *, restores: bool) -> Iterator[str]:
         """
-        Begin the ledgers, mark the worlds and put back what earlier runs left open; yield what there is to say of it.
+        Mark the worlds, put back what earlier runs left open, and begin the ledgers; yield what there is to say of it.
 
-        Raise TargetError when another run uses one of the worlds; `release` takes the marks of the others away.
+        Raise TargetError when another run uses one of the worlds (`release` takes the marks of the others away), or when
+        a ledger would take the place of one that is still needed.
         """
         for number in worlds:
-            begun(self._file(number), {**self.told, "world": number})
         with ThreadPoolExecutor(_at_once(self.profile)) as pool:
             yield from filter(None, pool.map(self._marked, worlds))
-        for run, folder in open_ledgers(self.profile.base_url).items():
+        for run, folder in {**self._open_here(self.told["base_url"]), **open_ledgers(self.profile.base_url)}.items():
             if not _concerns(folder, worlds):
                 continue  # another shard, which uses other worlds
             if not restores:
@@ -92,6 +93,14 @@ class Precautions:
                 left = restored(folder, self.profile)
                 but = f", but for {'; '.join(left)}" if left else ""
                 yield f"Run {run} did not end. What it changed has been put back first{but}."
+        needed = self._open_here()
+        if needed:
+            raise TargetError(
+                f"What run {next(iter(needed))} changed has not been put back, and only {self.folder} says what it is. "
+                f"Name another folder with --out, or put it back: conformance restore {self.folder}"
+            )
+        for number in worlds:
+            begun(self._file(number), {**self.told, "world": number})
         remember_ledgers(self.profile.base_url, self.told["run"], self.folder)
 
     def _marked(self, world: int) -> str | None:
@@ -102,6 +111,16 @@ class Precautions:
             raise TargetError(str(error)) from error
         self._marks.append(mark)
         return taken_over
+
+    def _open_here(self, base_url: str | None = None) -> dict[str, Path]:
+        """Return the runs, of one target or of any, that wrote to this folder and whose changes were not put back."""
+        found = {}
+        for file in ledgers_in(self.folder):
+            with suppress(UsageError):  # it says nothing that could be put back
+                content = Content.read(file)
+                if not content.is_settled and base_url in {None, content.header["base_url"]}:
+                    found[str(content.header["run"])] = self.folder
+        return found
 
     def keep_ledger(self, run: Run, world: int, plan: Plan | None = None) -> None:
         """
@@ -151,8 +170,10 @@ def _see_to(own: OwnGroups, run: Run) -> None:
 
 def _concerns(folder: Path, worlds: Collection[int]) -> bool:
     """Tell whether what lies open in a folder is, or may be, of one of these worlds."""
-    files = ledgers_in(folder)
-    return not files or any(Content.read(file).header["world"] in worlds for file in files)
+    with suppress(UsageError):
+        files = ledgers_in(folder)
+        return not files or any(Content.read(file).header["world"] in worlds for file in files)
+    return True
 
 
 def when_terminated(act: Callable[..., None]) -> Callable[[], object]:

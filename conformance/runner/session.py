@@ -386,8 +386,9 @@ class Session:
         self._held = held
 
     def _terminate(self, *_: object) -> None:
-        self.terminated = True
-        raise KeyboardInterrupt
+        if not self.terminated:  # some send it again and again, and to be told once is enough
+            self.terminated = True
+            raise KeyboardInterrupt
 
     def _take_precautions(self) -> None:
         """Let nothing that is changed from now on stay so; raise TargetError when another run uses the target."""

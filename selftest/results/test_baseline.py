@@ -52,6 +52,11 @@ def test_where_only_new_failures_count_a_known_one_fails_no_run() -> None:
     assert (result.verdict, result.exit_code) == (RunVerdict.NON_CONFORMANT, ExitCode.CONFORMANT)
 
 
+def test_a_run_of_what_is_known_to_fail_alone_finds_nothing_new() -> None:
+    found = record(listed(), checks=(failed("scope.switch"),))
+    assert add_up(replace(found, header=replace(found.header, fail_on="new"))).exit_code is ExitCode.CONFORMANT
+
+
 @pytest.mark.parametrize("checks", [BOTH_FAILED, (failed("scope.read"), passed("scope.switch"))])
 def test_a_new_failure_fails_the_run(checks: tuple[Check, ...]) -> None:
     assert add_up(run(listed(), checks)).exit_code is ExitCode.NON_CONFORMANT
@@ -109,8 +114,13 @@ def test_an_entry_counts_on_its_last_day_and_not_after_it(today: date, expired: 
         (f"baseline:\n{ENTRY.replace('team A', '')}", "owner"),
         (f"baseline:\n{ENTRY.replace('    owner: team A', '')}", "owner"),
         (f"baseline:\n{ENTRY.replace('2026-12-31', 'soon')}", "expires"),
+        (f"baseline:\n{ENTRY.replace('2026-12-31', '2026-02-30')}", "day is out of range"),
+        (f"baseline:\n{ENTRY.replace('2026-12-31', '!!str 2026-02-30')}", "day is out of range"),
         (f"baseline:\n{ENTRY.replace('https://example.com/12', 'ticket 12')}", "link"),
-        (f"baseline:\n{ENTRY.replace('switch.on', 'swich.on')}", "job-token-scope.swich.on"),
+        (
+            f"baseline:\n{ENTRY.replace('switch.on', 'swich.on')}",
+            "not valid at job-token-scope.swich.on: There is",
+        ),
         (f"baseline:\n{ENTRY}{ENTRY}", "twice"),
         ("baseline: [\n", "not valid YAML"),
     ],

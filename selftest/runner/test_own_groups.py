@@ -82,6 +82,11 @@ def inherited(way: Way, token: str, method: str, path: str, query: Body, body: B
     return answer
 
 
+def no_deletion(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    is_theirs = method == "DELETE" and path.startswith("/groups/")
+    return refused(403) if is_theirs else way(token, method, path, query, body)
+
+
 def deletion_takes_days() -> Callable[..., Answer]:
     """A deleted group is marked, and stays."""
     marked: set[str] = set()
@@ -185,6 +190,20 @@ def test_a_target_that_lost_its_state_is_given_groups_again() -> None:
     assert own.profile().fixtures["rules_group"][0]["path"] != first["path"]
     known = {group.path: group for group in told}
     assert {removed(calls, profile, group) for group in known.values()} == {None}
+
+
+def test_groups_that_cannot_be_removed_are_used_again_and_go_once_they_can_be() -> None:
+    service = prepared_service(version=VERSION)
+    profile = profile_from(profile_of(service, "http://127.0.0.1:1", VERSION), "selftest")
+    found: list[set[int]] = []
+    for change in (no_deletion, no_deletion, lambda way, *call: way(*call)):
+        calls, told = Calls(changed(change)(directly(service)), Made(), _PATIENCE), list[OwnGroup]()
+        made = OwnGroups(profile, calls, f"20260101T000000Z-{len(found)}", told.append).profile().fixtures
+        found.append({made[name][0].id for name in _NAMES if name.endswith("group")})
+        assert {group.number for group in told} - {None} == found[-1]
+    assert found[0] == found[1]
+    assert found[0].isdisjoint(found[2])
+    assert not found[0] & service.identities.groups.keys()
 
 
 def test_a_group_that_was_never_made_is_no_leftover() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import signal
 from contextlib import closing
 from dataclasses import replace
@@ -212,13 +213,17 @@ def test_a_run_first_puts_back_what_a_killed_one_left(
     wait_for_checks(tmp_path / "out" / "results.jsonl", process)
     process.kill()
     process.communicate(timeout=120)
-    nothing = ("--requirement", "job-token-scope.settings.read", "--out", "second")
-    conformance("run", *FEW, *nothing, "--no-restore")
+    nothing = ("--requirement", "job-token-scope.settings.read")
+    refused = conformance("run", *FEW, *nothing, "--no-restore")
+    assert refused.code == ExitCode.COULD_NOT_RUN
+    assert "left its mark on project" in noticed(tmp_path / "out")
+    assert "only out says what it is. Name another folder with --out" in refused.text
+    conformance("run", *FEW, *nothing, "--no-restore", "--out", "second")
     left_alone = noticed(tmp_path / "second")
     assert "has not been put back (--no-restore)" in left_alone
+    shutil.rmtree(os.environ["CONFORMANCE_STATE"])  # as on a machine that is made anew for each job
     conformance("run", *FEW, *nothing)
-    assert "did not end. What it changed has been put back first" in noticed(tmp_path / "second")
-    assert "left its mark on project" in left_alone
+    assert "did not end. What it changed has been put back first" in noticed(tmp_path / "out")
     assert everything_read(slow_profile) == before
 
 

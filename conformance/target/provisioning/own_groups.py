@@ -2,14 +2,16 @@
 Groups that a run makes for itself, for what no operation takes away again: it goes with the group.
 
 They lie in the group of the profile that they take the place of, or at the top where a target has rules of such groups
-only, and are used where everybody is answered there as in that group.
+only, and are used where everybody is answered there as in that group. What could not be removed is used again.
 """
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
@@ -32,6 +34,8 @@ _SHOWN_AS = {"user_ids": "users", "group_ids": "groups"}
 #: What a service may answer about a group that is not there, or not for the caller.
 _NOT_THERE = frozenset(range(400, 500)) - {401, 408, 425, 429}
 _ACCEPTED = 202
+#: How many groups are looked through for those of earlier runs, where a target does not know how to search.
+_MOST_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +155,13 @@ class _Groups:
 
     def _group(self, name: str, outer: Entry) -> Entry:
         what = name.replace("_", " ")
-        path = f"{self._prefix}-{what.replace(' ', '-')}-{self.run.lower()}-{self.group.id}"
-        own = OwnGroup(f"{outer['full_path']}/{path}" if outer else path, self._name(f"{what} of run {self.run}"))
+        stem, end = f"{self._prefix}-{what.replace(' ', '-')}-", f"-{self._world}"
+        above = f"{outer['full_path']}/" if outer else ""
+        stayed = self._stayed(re.compile(re.escape(above + stem) + "[^/]*" + re.escape(end)), stem)
+        if stayed is not None:
+            return stayed
+        path = f"{stem}{self.run.lower()}{end}"
+        own = OwnGroup(above + path, self._name(f"{what} of run {self.run}"))
         self.note(own)
         body = {"name": own.name, "path": path, "visibility": "private"}
         wanted = Wanted(
@@ -171,6 +180,22 @@ class _Groups:
         if not outer:
             self._let_in(made)
         return made
+
+    @property
+    def _world(self) -> int:
+        """The number of what the mark of a run keeps other runs away from."""
+        return int(next(iter(self.profile.fixtures.get("project", (self.group,)))).id)
+
+    def _stayed(self, path: re.Pattern[str], search: str) -> Entry | None:
+        """Return the group that an earlier run has made in this place, if it cannot be removed."""
+        with suppress(RefusedError):
+            for one in islice(self.calls.walk(self._keepers[0].token, "/groups", search=search), _MOST_LOOKED_AT):
+                if is_ours(one) and not is_marked(one) and path.fullmatch(str(one.get("full_path"))):
+                    own = OwnGroup(one["full_path"], one["name"], one.get("id"))
+                    if removed(self.calls, self.profile, own) is not None:
+                        self.note(own)
+                        return one
+        return None
 
     def _name(self, what: str) -> str:
         return f"{self._prefix} {what} ({MARK})"
@@ -205,7 +230,11 @@ class _Groups:
         path = f"/groups/{made['id']}/approval_rules"
         same = self.calls.until(lambda: made if self._access(made["id"]) == self._usual_access else None)
         token = self._keepers[0].token
-        if same is None or any(rule.get("rule_type") != "any_approver" for rule in self.calls.walk(token, path)):
+        if same is None:
+            return False
+        if self.run not in str(made["name"]):  # an earlier run has found it good, and left its rules there
+            return True
+        if any(rule.get("rule_type") != "any_approver" for rule in self.calls.walk(token, path)):
             return False
         sent = {kind: list(self._ids(kind, names)) for kind, names in _APPROVERS.items()}
         body = {"name": f"conformance-{self.run}", "approvals_required": 1, "rule_type": "regular", **sent}
