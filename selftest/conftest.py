@@ -214,7 +214,7 @@ def answering() -> Iterator[Callable[..., str]]:
     """Start servers that answer every call alike; return the address of each."""
     servers: list[http.server.ThreadingHTTPServer] = []
 
-    def start(status: int, body: bytes, content_type: str = "application/json") -> str:
+    def start(status: int, body: bytes, content_type: str = "application/json", location: str | None = None) -> str:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             # Head and body in one piece, at once: otherwise each answer waits 40 ms for the client's acknowledgement.
@@ -224,6 +224,8 @@ def answering() -> Iterator[Callable[..., str]]:
             def answer(self) -> None:
                 self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 self.send_response(status)
+                if location is not None:
+                    self.send_header("Location", location)
                 if status != 204:
                     self.send_header("Content-Type", content_type)
                     self.send_header("Content-Length", str(len(body)))

@@ -75,8 +75,8 @@ class Precautions:
         """
         Mark the worlds, put back what earlier runs left open, and begin the ledgers; yield what there is to say of it.
 
-        Raise TargetError when another run uses one of the worlds (`release` takes the marks of the others away), or when
-        a ledger would take the place of one that is still needed.
+        Raise TargetError when another run uses one of the worlds (`release` takes the marks of the others away), and
+        when a ledger would take the place of one that is still needed.
         """
         for number in worlds:
         with ThreadPoolExecutor(_at_once(self.profile)) as pool:

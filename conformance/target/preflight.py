@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
 
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
@@ -50,6 +52,12 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
     where = profile.redacted()["base_url"]
     if exchange.status is None:
         return f"{where} does not answer: {exchange.problem}. Check base_url, and that the service is running."
+    elsewhere = _leads_elsewhere(profile, exchange)
+    if elsewhere:
+        return (
+            f"{where} redirects to {elsewhere} (status {exchange.status}), where no token is sent. "
+            "Write into base_url the address that answers itself."
+        )
     if _is_html(exchange):
         return (
             f"{where} answers HTML (status {exchange.status}) where the API should be. "
@@ -61,6 +69,15 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
             f"{where} refuses the token of actor '{actor.name}' (status 401). "
             f"Check the token in the profile, and that it has not expired: {client_hint(exchange)}"
         )
+    return None
+
+
+def _leads_elsewhere(profile: Profile, exchange: Exchange) -> str | None:
+    """Return the scheme and host of another server that an answer redirects to."""
+    location = exchange.headers.get("location") if exchange.status in range(300, 400) else None
+    with suppress(ValueError):
+        there, here = urlsplit(urljoin(profile.base_url, location or "")), urlsplit(profile.base_url)
+        return f"{there.scheme}://{there.netloc.rpartition('@')[2]}" if there[:2] != here[:2] else None
     return None
 
 

@@ -129,6 +129,15 @@ def test_a_host_that_is_not_the_service_is_said_to_be_none(
     assert_nothing_passed(tmp_path / "out")
 
 
+def test_a_host_that_redirects_to_another_server_is_not_judged(
+    conformance: Callable[..., Any], answering: Callable[..., str], reference: Any, write_profile: Callable[..., Path]
+) -> None:
+    write_profile(reference[0], answering(308, b"{}", location="https://user@api.example.com/api/v4/projects/1"))
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out")
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
+    assert "redirects to https://api.example.com (status 308)" in outcome.text
+
+
 def test_a_report_folder_that_cannot_be_made_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     outcome = conformance("run", "--workers", "1", "--out", "file/reports")
