@@ -11,6 +11,7 @@ from conformance.errors import ExitCode, UsageError
 from conformance.runner.precautions import ledgers_in, released, restored
 from conformance.target import load_profile
 from conformance.target.ledger import Content
+from conformance.target.marker import Marker
 
 
 @click.command()
@@ -31,6 +32,9 @@ def restore(folder: Path, target: Path | None) -> int:
     profile = load_profile(target or Path(header["profile"]))
     if profile.redacted()["base_url"] != header["base_url"]:
         profile = replace(profile, base_url=header["base_url"])
+    process = Marker(profile.in_world(header["world"]), header["run"]).process
+    if process is not None:
+        raise UsageError(f"The run of {folder} still goes on: process {process}. It puts back itself when it ends.")
     left = restored(folder, profile)
     released(folder, profile)
     for what in left:

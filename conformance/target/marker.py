@@ -84,6 +84,15 @@ class Marker:
             self._remove(client, self.run)
 
     @property
+    def process(self) -> int | None:
+        """The process of the run, where it is still at work on this machine."""
+        with suppress(TargetGoneError), self._client() as client:
+            found = self._read(client) or read_json(self._file)
+            if found.get("run") == self.run and _is_here(found) and _is_alive(found["pid"]):
+                return int(found["pid"])
+        return None
+
+    @property
     def _name(self) -> str:
         project = next(iter(self.profile.fixtures.get("project", ())), None)
         return f"project {project.get('id')}" if project is not None else "the world"
@@ -142,13 +151,16 @@ class Marker:
 
 def _is_stale(found: Mapping[str, Any]) -> bool:
     """Tell whether the run of a mark has ended without taking it away."""
-    pid = found.get("pid")
-    if found.get("host") == socket.gethostname() and isinstance(pid, int) and not _is_alive(pid):
+    if _is_here(found) and not _is_alive(found["pid"]):
         return True
     try:
         return datetime.now(UTC) - datetime.fromisoformat(str(found.get("beat"))) > _STALE
     except (ValueError, TypeError):
         return True
+
+
+def _is_here(found: Mapping[str, Any]) -> bool:
+    return found.get("host") == socket.gethostname() and isinstance(found.get("pid"), int)
 
 
 def _is_alive(pid: int) -> bool:

@@ -227,6 +227,17 @@ def test_a_run_first_puts_back_what_a_killed_one_left(
     assert everything_read(slow_profile) == before
 
 
+def test_restore_leaves_a_run_alone_that_still_goes_on(
+    conformance: Callable[..., Any], profile: Profile, tmp_path: Path
+) -> None:
+    precautions = Precautions.of(profile, tmp_path / "target.yaml", tmp_path / "out", "run")
+    assert list(precautions.begin([0], restores=True)) == []
+    outcome = conformance("restore", "out")
+    assert (outcome.code, "still goes on" in outcome.text) == (ExitCode.USAGE, True), outcome.text
+    precautions.release()
+    assert conformance("restore", "out").code == ExitCode.CONFORMANT
+
+
 def in_base64(token: str) -> str:
     return base64.b64encode(f"by {token}!".encode()).decode()
 
