@@ -211,7 +211,7 @@ def answers_get_lost(every: int) -> Callable[..., Answer]:
 
     def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
         answer = way(token, method, path, query, body)
-        is_lost = method == "POST" and not path.endswith("access_tokens") and next(numbers) % every == 0
+        is_lost = method in {"POST", "PUT"} and not path.endswith("access_tokens") and next(numbers) % every == 0
         return Answer(None, problem="connection reset") if is_lost else answer
 
     return change

@@ -119,12 +119,16 @@ class Calls:
         """Delete something: sent again where no answer comes, as what is gone does not go twice."""
         return self._answered(token, "DELETE", path, {})
 
-    def _answered(self, token: str, method: str, path: str, query: Body) -> Answer:
-        answer = self._way(token, method, path, query, None)
+    def put(self, token: str, path: str, body: Body) -> Answer:
+        """Set something: sent again where no answer comes, as what is set twice is as if it were set once."""
+        return self._answered(token, "PUT", path, {}, body)
+
+    def _answered(self, token: str, method: str, path: str, query: Body, body: Body | None = None) -> Answer:
+        answer = self._way(token, method, path, query, body)
         for _ in range(_AGAIN):
             if answer.status is not None:
                 break
-            answer = self._way(token, method, path, query, None)
+            answer = self._way(token, method, path, query, body)
         return answer
 
     def send(self, token: str, method: str, path: str, body: Body | None = None) -> Answer:

@@ -88,12 +88,12 @@ class Trial:
 
     def _uninstalled(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
         """Describe the chat app, where the target knows it and lets it be installed in its own pages only."""
-        unknown = self.calls.send(self.token, "PUT", f"{self.path}/{_NO_SUCH}", {"webhook": "https://x.example.com"})
+        unknown = self.calls.put(self.token, f"{self.path}/{_NO_SUCH}", {"webhook": "https://x.example.com"})
         is_known = refused.status == _UNPROCESSABLE or refused.status not in {unknown.status, None}
         return _entry(kind, set(), switchable=False) if is_known else None
 
     def _put(self, kind: Kind, settings: Mapping[str, Any]) -> Answer:
-        return self.calls.send(self.token, "PUT", f"{self.path}/{kind.slug}", {**kind.needs, **settings})
+        return self.calls.put(self.token, f"{self.path}/{kind.slug}", {**kind.needs, **settings})
 
     def _shown_after(self, kind: Kind, settings: Mapping[str, Any], *, active: bool) -> dict[str, Any]:
         """Set some parameters, or those that are taken one by one where they are refused together; return all shown."""

@@ -179,7 +179,7 @@ class World:
             person = self.people[name]
             if person.id in known:
                 if known[person.id] != level:
-                    self.calls.send(self.administrator, "PUT", f"{path}/{person.id}", {"access_level": level})
+                    self.calls.put(self.administrator, f"{path}/{person.id}", {"access_level": level})
                 continue
             self.calls.make(
                 Wanted(
@@ -367,7 +367,7 @@ class World:
         self.asks_for_password = any(self._is_on(owner, place, name) for _, place, name in ways)
         for method, place, name in () if self.asks_for_password else ways:
             answer = self.calls.send(owner, method, place, {name: True})
-            if answer.is_served and (answer.entry.get(name) is True or self._is_on(owner, place, name)):
+            if (answer.is_served and answer.entry.get(name) is True) or self._is_on(owner, place, name):
                 self.asks_for_password = True
                 return
 
@@ -401,7 +401,7 @@ class World:
             of_project, of_group = f"/projects/{project['id']}", f"/groups/{project['namespace']['id']}"
             targets = [of_group] if name.startswith("group_") else [of_project] if wanted else [of_project, of_group]
             for target in targets:
-                self.calls.send(owner, "PUT", target, {"duo_features_enabled": wanted})
+                self.calls.put(owner, target, {"duo_features_enabled": wanted})
                 if is_so():
                     break
         if is_so():
