@@ -60,7 +60,9 @@ def _host(profile: Profile) -> str:
 
 def _confirmed_hosts() -> tuple[Path, list[str]]:
     file = state_folder() / "confirmed-hosts"
-    return file, file.read_text(encoding="utf-8").split() if file.is_file() else []
+    with suppress(OSError):
+        return file, file.read_text(encoding="utf-8", errors="replace").split()
+    return file, []
 
 
 def write_privately(file: Path, text: str, *, only_new: bool = False) -> bool:

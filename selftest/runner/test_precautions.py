@@ -482,6 +482,9 @@ def test_a_host_is_changed_once_somebody_has_said_that_it_may_be(
     service, base_url = reference
     write_profile(service, base_url, disposable=False)
     host = base_url.removeprefix("http://")
+    state = Path(os.environ["CONFORMANCE_STATE"])
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "confirmed-hosts").write_bytes(b"\xff damaged\n")
     little = (*FEW, "--requirement", "job-token-scope.settings.read")
     refused = conformance("run", *little)
     assert refused.code == ExitCode.USAGE, refused.text
