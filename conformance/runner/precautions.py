@@ -78,7 +78,6 @@ class Precautions:
         Raise TargetError when another run uses one of the worlds (`release` takes the marks of the others away), and
         when a ledger would take the place of one that is still needed.
         """
-        for number in worlds:
         with ThreadPoolExecutor(_at_once(self.profile)) as pool:
             yield from filter(None, pool.map(self._marked, worlds))
         for run, folder in {**self._open_here(self.told["base_url"]), **open_ledgers(self.profile.base_url)}.items():
