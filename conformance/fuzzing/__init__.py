@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from conformance.fuzzing.case_adapter import CaseAdapter
@@ -54,22 +55,19 @@ class DrawingSession(SuiteSession, Protocol):
         """Return the cases for targets of a version."""
 
 
-def drawn_for(suite: DrawingSession, operation: Operation, phase: str) -> list[DrawnCase]:
+def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
     """
     Return the cases of an operation for the running target, within the budget of the session, and count them.
 
-    Of the phase `fuzz` those of earlier runs are among them, unless the operator gave a seed to repeat a run by. A test
-    that runs once more is given the same cases.
+    They are those that the schema always gives, those of the seed and, unless the operator gave one to repeat a run by,
+    those of earlier runs. A test that runs once more is given the same cases.
     """
-    options = suite.options
-    corpus = suite.corpus(current_run().profile.version)
-    wanted = (operation.id, phase, suite.budget)
+    corpus, budget = suite.corpus(current_run().profile.version), suite.budget
+    wanted = (operation.id, budget)
     if wanted in corpus.given:
         return corpus.given[wanted].cases
-    if phase == "coverage":
-        found = Draw(coverage=tuple(corpus.cases(operation, phase)))
-    else:
-        found = corpus.draw(operation, suite.budget, with_earlier=options.seed is None)
+    always = tuple(corpus.cases(operation, "coverage"))
+    found = replace(corpus.draw(operation, budget, with_earlier=suite.options.seed is None), coverage=always)
     if operation.has_gateway:
         # A gateway behind the service may answer these: it has a rate, and may have a price. Specification: Limits.
         found = found.rationed(_RATION)

@@ -19,6 +19,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import version as installed
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +85,14 @@ class Draw:
 
     @property
     def cases(self) -> list[DrawnCase]:
-        """All of them, in the order in which they are sent."""
-        return [case.traced() for case in (*self.failed, *self.coverage, *self.fresh, *self.earlier)]
+        """
+        All of them, in the order in which they are sent; those that any run sends have no origin to be stored.
+
+        They take turns with the others, for of the correct ones only the first are read back.
+        """
+        drawn = [case.traced() for case in (*self.fresh, *self.earlier)]
+        in_turn = (case for pair in zip_longest(self.coverage, drawn) for case in pair if case is not None)
+        return [*(case.traced() for case in self.failed), *in_turn]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -119,8 +126,8 @@ class Corpus:
     """None keeps nothing."""
     counts: Counter[str] = field(default_factory=Counter)
     """What was given to the tests of this run so far, by the names of `Draw.counts`."""
-    given: dict[tuple[str, str, Budget], Draw] = field(default_factory=dict, repr=False)
-    """What each test of this run was given, by operation, phase and budget: one that runs once more sends the same."""
+    given: dict[tuple[str, Budget], Draw] = field(default_factory=dict, repr=False)
+    """What each test of this run was given, by operation and budget: one that runs once more sends the same."""
     _source: Source | None = field(default=None, repr=False)
     _shapes: dict[str, str] = field(default_factory=dict, repr=False)
     _draws: list[Path] | None = field(default=None, repr=False)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from conformance.suite.arrange import Arranged
     from conformance.suite.expectations import Caller
 
-_READ_BACK_AT_MOST = 12
+_READ_BACK_AT_MOST = 24
 #: Correct calls, and such as a service may take, of an operation whose product no operation takes away.
-_FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 3
+_FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 6
 _TRIES_TO_SHRINK = 40
 _GROWN_LONG = 50  # entries
 _TOO_MANY_REQUESTS = 429

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _DEADLINE_SECONDS = 2
 #: What a test is taken to last before it has run: those that draw many calls are tried last.
 _QUICK_SECONDS, _DRAWING_SECONDS = 0.05, 1.0
-_DRAWING = ("test_coverage.py", "test_fuzz.py", "_model.py", "test_completion_rate.py")
+_DRAWING = ("test_fuzz.py", "_model.py", "test_completion_rate.py")
 
 
 @dataclass(frozen=True, slots=True)

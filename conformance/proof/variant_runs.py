@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _SEED = 1
 #: What draws many cases holds for one personality as for another, and takes most of the time of a session.
-WITHOUT_DRAWN = ("-k", "not model and not test_fuzz and not test_coverage", "--max-examples=3")
+WITHOUT_DRAWN = ("-k", "not model and not test_fuzz", "--max-examples=3")
 #: A service of this version is judged as one of a target whose version nobody knows.
 UNKNOWN = "unknown"
 

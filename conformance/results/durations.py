@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 #: About how many requests a test sends, by the end of the name of its file; the others send about ten.
 _REQUESTS = {
     "_model.py": 300,
-    "test_coverage.py": 50,
-    "test_fuzz.py": 24,
+    "test_fuzz.py": 68,
     "test_isolation.py": 45,
     "test_alias.py": 30,
     "test_levels.py": 25,

@@ -41,8 +41,8 @@ class SuiteTest:
     fixtures: frozenset[str] = frozenset()
     """The fixtures of the profile that it takes as arguments."""
     is_slow: bool = False
-    draws: tuple[str, str] | None = None
-    """The operation whose drawn cases it sends, and their phase."""
+    draws: str | None = None
+    """The operation whose drawn cases it sends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,9 @@ def _suite_test(item: pytest.Item, contract: Contract, problems: list[str]) -> S
     )
 
 
-def _draws(item: pytest.Item, operation: Any) -> tuple[str, str] | None:
+def _draws(item: pytest.Item, operation: Any) -> str | None:
     marker = item.get_closest_marker("every_operation")
-    return (operation.id, marker.kwargs["draws"]) if marker is not None and "draws" in marker.kwargs else None
+    return operation.id if marker is not None and marker.kwargs.get("draws") else None
 
 
 def _fixtures(item: pytest.Item) -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from conformance.contract import Contract, Version
 from conformance.errors import ContractError, ExitCode, TargetError, UsageError
-from conformance.fuzzing.corpus import Budget, Corpus, corpus_folder
+from conformance.fuzzing.corpus import PHASES, Budget, Corpus, corpus_folder
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.baseline import load_baseline
 from conformance.results.durations import Durations
@@ -272,7 +272,8 @@ class Session:
         version = self.run.profile.version
         operations = {operation.id: operation for operation in self.contract.operations(version)}
         drawn = filter(None, (self.plan.tests[name].draws for name in tests))
-        self.corpus(version).draw_ahead([(operations[name], phase) for name, phase in drawn], self.budget, into)
+        wanted = [(operations[name], phase) for name in drawn for phase in PHASES]
+        self.corpus(version).draw_ahead(wanted, self.budget, into)
 
     def folder_for_workers(self) -> Path:
         """Return the folder through which workers are given drawn cases; it lasts as long as the run."""

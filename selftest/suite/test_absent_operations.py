@@ -57,7 +57,7 @@ LACKING = {
     },
 }
 #: What draws many cases holds of a service that lacks something as of any other.
-_DRAWS = ("--", "-k", "not model and not test_fuzz and not test_coverage")
+_DRAWS = ("--", "-k", "not model and not test_fuzz")
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.reference import Service
 
 #: What draws many cases holds at one version as at another; set WHOLE_SUITE=1 to run it all the same.
-_DRAWN = "not model and not test_fuzz and not test_coverage"
+_DRAWN = "not model and not test_fuzz"
 
 
 @dataclass(frozen=True)
