@@ -106,13 +106,18 @@ class Export:
         given(readable, f"GET {self.path}/status has entries without a status")
         return found
 
-    def own(self) -> Entry:
-        """Return the entry of the relation; an empty one when the status has none."""
-        return next((entry for entry in self.entries() if entry.get("relation") == self.relation), {})
+    def own(self, shown: list[Entry] | None = None) -> Entry:
+        """Return the entry of the relation, of those that were just shown or are read; an empty one when none is."""
+        entries = self.entries() if shown is None else shown
+        return next((entry for entry in entries if entry.get("relation") == self.relation), {})
 
     def marks(self) -> Marks:
+        """Wait until no export is running or yet to begin; return by relation what a new one will make different."""
+        return marks_in(self.quiet())
+
+    def quiet(self) -> list[Entry]:
         """
-        Wait until no export is running or yet to begin, and return by relation what a new export will make different.
+        Wait until no export is running or yet to begin, and return all entries.
 
         What was accepted may begin later, and nothing shows it until then: each export that the run has scheduled since
         marks were last read gets as long as such a one ever took.
@@ -132,7 +137,7 @@ class Export:
 
         self._wait(is_quiet, "the end of an export")
         pace.marks, pace.read_at = marks_in(shown), time.monotonic()
-        return pace.marks
+        return shown
 
     def _delay_after(self, accepted: float, pace: _Pace) -> float:
         """
@@ -234,11 +239,12 @@ class Export:
     def finished(self, *, batched: bool) -> Entry:
         """Return the entry of the relation, finished in this form; an export is scheduled only if there is none."""
         for _ in range(_MOST_RESTARTS):
-            before = self.marks()
+            shown = self.quiet()
+            before = marks_in(shown)
             if before.get(self.relation, (None, None))[1] is not batched:
                 self.accepted(batched=batched).given_served()
-                self.settled(before, batched=batched)
-            found = self.own()
+                shown = self.settled(before, batched=batched)
+            found = self.own(shown)
             if _has_ended(found):
                 break
         given(found.get("status") == FINISHED, f"{self.relation} did not finish in {self.path}")
