@@ -10,7 +10,16 @@ if TYPE_CHECKING:
 
 def slips_of_forms(story: Story) -> None:
     """Tell all of them."""
-    for chapter in (_completions, _integrations, _hidden_groups, _exports, _rules_of_groups, _copies, _twice):
+    for chapter in (
+        _completions,
+        _integrations,
+        _lists_and_resets,
+        _hidden_groups,
+        _exports,
+        _rules_of_groups,
+        _copies,
+        _twice,
+    ):
         chapter(story)
 
 
@@ -32,7 +41,9 @@ def _completions(story: Story) -> None:
 def _integrations(story: Story) -> None:
     services = f"{_project(story, 'guarded_project')}/services/slack"
     story.call("owner", "DELETE", services)
-    story.call("owner", "PUT", services, {"webhook": "https://hooks.example.com/f", "push_events": False})
+    sent = {"webhook": "https://hooks.example.com/f", "push_events": False, "pipeline_channel": "pipes"}
+    story.call("owner", "PUT", services, sent)
+    story.call("owner", "PUT", f"{_project(story, 'project')}/integrations/slack", sent)
     story.call("owner", "GET", services)
 
 
@@ -41,6 +52,8 @@ def _hidden_groups(story: Story) -> None:
     body = {"name": "Of a group that is hidden", "approvals_required": 1}
     hidden = {**body, "group_ids": [story.world.one("hidden_group").id]}
     made = story.call("admin", "POST", rules, hidden)
+    story.call("admin", "GET", f"{rules}/{made['id']}")
+    story.call("maintainer", "GET", f"{_project(story, 'subgroup_project')}/integrations")
     sent = {**body, "user_ids": [], "group_ids": [], "remove_hidden_groups": False}
     story.call("maintainer", "PUT", f"{rules}/{made['id']}", sent)
     own = f"{_project(story, 'project')}/merge_requests/{story.world.one('merge_request').extra['iid']}/approval_rules"
@@ -57,6 +70,15 @@ def _exports(story: Story) -> None:
     story.call("owner", "POST", other)
     story.until_finished(f"{other}/status")
     story.call("owner", "GET", f"{other}/download?relation=labels")
+
+
+def _lists_and_resets(story: Story) -> None:
+    scope, project = f"{_project(story, 'project')}/job_token_scope", story.world.one("sibling_project").id
+    story.call("maintainer", "POST", f"{scope}/allowlist", {"target_project_id": project})
+    story.call("maintainer", "DELETE", f"{scope}/groups_allowlist/{project}")
+    story.call("maintainer", "GET", f"{scope}/allowlist")
+    iid = story.world.one("merge_request").extra["iid"]
+    story.call("guest", "PUT", f"{_project(story, 'project')}/merge_requests/{iid}/reset_approvals")
 
 
 def _rules_of_groups(story: Story) -> None:

@@ -42,7 +42,7 @@ from conformance.suite.expectations import (
 from conformance.suite.shown_values import values_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from conformance.suite import Fixture
 
@@ -209,11 +209,14 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
     slug, settings = slug_of(integration), settings_of(integration)
     earlier: dict[str, list[Any]] = {name: [] for name in names}
     for number in range(max(len(kind.right), 1)):
-        sent = {name: (kind.right or (settings.get(name, f"conformance-{name}"),))[number] for name in names}
+        sent = {name: value_of(kind, name, number, settings) for name in names}
         set_up(caller, path, integration, **sent).must_be_served()
         for name in names:
-            must_not_show_another(caller, path, integration, name, sent[name], earlier[name])
+            of_others = [value for other, value in sent.items() if other != name and isinstance(value, str)]
+            must_not_show_another(caller, path, integration, name, sent[name], [*earlier[name], *of_others])
             earlier[name].append(sent[name])
+        if kind.names == CHANNELS and len(names) == 1:
+            must_stand_for_itself(caller, path / slug, kind, *names, sent[names[0]])
         before = {name: shown(caller, path, slug, name) for name in names}
         odd = [set_up(caller, path, integration, **{name: kind.wrong}).must_not_break() for name in names]
         after = {name: shown(caller, path, slug, name) for name in names}
@@ -228,6 +231,21 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
     return True
 
 
+def must_stand_for_itself(caller: Caller, path: Path, kind: Kind, name: str, value: Any) -> None:
+    """Expect that a text that was sent for one parameter is shown as no other one of its kind."""
+    settings = caller.read(path)
+    others = [other for other in kind.names if other != name and value in values_under(other, settings)]
+    must(not others, f"{value} as {name}, if it is shown", f"it is shown as {', '.join(others)}")
+
+
+def value_of(kind: Kind, name: str, number: int, settings: Mapping[str, Any]) -> Any:
+    """Return a right value of a parameter: of several texts each is another, so that none may stand for the next."""
+    if not kind.right:
+        return settings.get(name, f"conformance-{name}")
+    value = kind.right[number]
+    return f"{value}-{name}" if isinstance(value, str) and len(kind.names) > 1 else value
+
+
 def must_not_show_another(
     caller: Caller,
     path: Path,
@@ -239,7 +257,8 @@ def must_not_show_another(
     """
     Expect that a value that was taken is the one that is shown, if one is.
 
-    Secrets may be masked or left out, so of a text only an older one is surely another. A flag that is off may be shown
+    Secrets may be masked or left out, so of a text only an older one, or one of another parameter, is surely another. A
+    flag that is off may be shown
     as nothing, and one that stays true may be the certificate check of the integration that always checks.
     """
     slug = slug_of(integration)

@@ -207,6 +207,7 @@ def half_hidden(
 
 
 def test_a_group_is_hidden_from_those_who_may_not_view_it(
+    owner: Caller,
     maintainer: Caller,
     project_rules: Path,
     half_hidden: int,
@@ -221,6 +222,7 @@ def test_a_group_is_hidden_from_those_who_may_not_view_it(
     with verifies("project-approval-rules.hidden-groups.are-announced"):
         for reading in (seen, in_list(maintainer, project_rules, half_hidden)):
             reading.must_hold(contains_hidden_groups=True)
+        by_id(owner, project_rules, half_hidden).must_hold(contains_hidden_groups=False)
 
 
 def test_a_hidden_group_goes_only_when_that_is_asked_for(
