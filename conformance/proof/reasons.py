@@ -25,7 +25,7 @@ def _table() -> Any:
 
 def is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
     """Tell whether a name fits one of several patterns, such as `integrations: *`."""
-    return _any_of(patterns).match(name) is not None
+    return bool(patterns) and _any_of(patterns).match(name) is not None
 
 
 @cache

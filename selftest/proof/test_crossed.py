@@ -56,8 +56,9 @@ def test_who_must_be_refused_is_answered_as_the_crossing_says(crossing: str, sta
 def test_no_entry_of_the_table_of_crossings_leaves_nothing_out() -> None:
     known = all_faults(Contract.load())
     for crossing in CROSSINGS:
-        names = [fault.name for fault in known if crossing.fits(fault)]
-        idle = [
-            pattern for pattern in left_out(crossing.name) if not any(is_one_of(name, (pattern,)) for name in names)
-        ]
+        fitting = [fault for fault in known if crossing.fits(fault)]
+        faults, requirements = left_out(crossing.name)
+        named, owed = {fault.name for fault in fitting}, {fault.requirement for fault in fitting}
+        idle = [one for one in faults if not any(is_one_of(name, (one,)) for name in named)]
+        idle += [one for one in requirements if not any(is_one_of(name, (one,)) for name in owed)]
         assert idle == [], crossing.name

@@ -77,18 +77,20 @@ def test_entries_appear_after_an_export_was_scheduled(export: Export) -> None:
 
 
 def test_an_export_in_batches_shows_its_batches(export: Export) -> None:
-    answer, entries = export.made_anew(batched=True)
+    before, answer = export.begun_anew(batched=True)
     with verifies("group-relations-export.schedule.batched.may-be-true", go_on=True):
         answer.must_be(202)
+    entries = export.ended_anew(before, answer, batched=True)
     with verifies("group-relations-export.schedule.in-batches"):
         cut = [entry for entry in entries if entry.get("batched") is True and entry.get("batches")]
         must(bool(cut), "entries with batched = true and batches", f"none among {len(entries)} entries")
 
 
 def test_an_export_in_one_piece_shows_no_batched_entry(export: Export) -> None:
-    answer, entries = export.made_anew(batched=False)
+    before, answer = export.begun_anew(batched=False)
     with verifies("group-relations-export.schedule.batched.may-be-false", go_on=True):
         answer.must_be(202)
+    entries = export.ended_anew(before, answer, batched=False)
     with verifies("group-relations-export.schedule.unbatched"):
         own = next((entry for entry in entries if entry.get("relation") == export.relation), {})
         must(own.get("batched") is False, f"batched = false of {export.relation}", f"{own.get('batched')!r}")
@@ -132,7 +134,8 @@ def test_an_export_of_one_group_starts_none_of_another(export: Export, foreign_e
         verifies("group-relations-export.schedule.belongs-to-its-group"),
         unchanged(partial(marks_of, foreign_export), "the export status of the other group"),
     ):
-        export.made_anew(batched=not export.is_batched())
+        anew = not export.is_batched()
+        export.ended_anew(*export.begun_anew(batched=anew), batched=anew)
 
 
 def marks_of(export: Export) -> Marks:

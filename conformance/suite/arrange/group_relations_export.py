@@ -215,18 +215,29 @@ class Export:
         as_wanted = any(entry.get("batched") is batched for entry in own)
         return self.relation in ended and (as_wanted or len(ended) == len(marks_in(entries)))
 
-    def made_anew(self, *, batched: bool) -> tuple[Answer, list[Entry]]:
+    def begun_anew(self, *, batched: bool) -> tuple[Marks, Answer]:
         """
-        Schedule an export in this form, and return the answer and its entries once the relation has ended.
+        Schedule an export in this form, and return the marks of the last one and the answer.
 
-        The last one is of the other form, so that its entries cannot be taken for new ones. Other relations may end
-        later: what still shows their older export is left out.
+        The last one is of the other form, so that its entries cannot be taken for new ones. Where the new one is
+        refused, one in the other form is served right afterwards: nothing else stood in its way.
         """
         if self.is_batched() is batched:
             self.finished(batched=not batched)
         before = self.marks()
-        answer = self.accepted(batched=batched).given_served()
-        return answer, self.anew(self.settled(before, batched=batched), before)
+        answer = self.accepted(batched=batched)
+        if answer.exchange.is_refusal:
+            self.accepted(batched=not batched).given_served()
+        return before, answer
+
+    def ended_anew(self, before: Marks, answer: Answer, *, batched: bool) -> list[Entry]:
+        """
+        Return the entries of an export that was begun anew, once the relation has ended.
+
+        Other relations may end later: what still shows their older export is left out.
+        """
+        answer.given_served()
+        return self.anew(self.settled(before, batched=batched), before)
 
     def anew(self, entries: list[Entry], before: Marks) -> list[Entry]:
         """Return those entries that do not come from an older export."""

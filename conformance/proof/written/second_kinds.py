@@ -1,0 +1,60 @@
+"""Faults of another kind for what only one sort of faults violates: mostly calls that break where they answered wrongly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.proof.faults import fault, named
+from conformance.proof.tampering import breaking, replacing, sent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+
+_COMPLETIONS = "POST /code_suggestions/completions"
+_PROJECT_RULES = "/projects/:id/approval_rules"
+
+#: Requirement -> what breaks, by the name of the fault, the operation, and for which calls.
+_BREAKS: dict[str, tuple[str, str, Callable[[Request], bool]]] = {
+    "code-completion.stream.off": ("a_stream_that_is_off_breaks", _COMPLETIONS, lambda call: "stream" in sent(call)),
+    "code-completion.stream.is-off-by-default": (
+        "no_word_of_a_stream_breaks",
+        _COMPLETIONS,
+        lambda call: "stream" not in sent(call),
+    ),
+    "errors.addition-to-allowlist": (
+        "additions_of_groups_break",
+        "POST /projects/:id/job_token_scope/groups_allowlist",
+        lambda _: True,
+    ),
+    "group-relations-export.schedule.batched.may-be-true": (
+        "batches_break",
+        "POST /groups/:id/export_relations",
+        lambda call: sent(call).get("batched") is True,
+    ),
+}
+
+
+def _that_breaks(name: str, key: str, when: Callable[[Request], bool]) -> Callable[[Service], None]:
+    def apply(service: Service) -> None:
+        breaking(service, key, when)
+
+    return named(name, f"{key} is a server error: {name.replace('_', ' ')}.", apply)
+
+
+for _requirement, _broken in _BREAKS.items():
+    fault(_requirement)(_that_breaks(*_broken))
+
+
+@fault("project-approval-rules.update.values", operation="updateProjectApprovalRule")
+def answer_to_change_asks_for_99(service: Service) -> None:
+    """The answer to a change of a rule says that it takes 99 approvals, whatever was sent."""
+    replacing(service, f"PUT {_PROJECT_RULES}/:approval_rule_id", approvals_required=99)
+
+
+@fault("project-approval-rules.create.applies-to-all-protected-branches.stored")
+def flag_is_kept_and_not_answered(service: Service) -> None:
+    """A new rule for all protected branches is answered as one that is not for all of them."""
+    replacing(service, f"POST {_PROJECT_RULES}", applies_to_all_protected_branches=False)
