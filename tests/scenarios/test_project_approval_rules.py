@@ -79,6 +79,7 @@ def test_a_rule_holds_for_every_protected_branch_only_if_asked_to(maintainer: Ca
     given_owed(maintainer, FLAG in rule, f"{FLAG}, which came with 15.3")
     with verifies("project-approval-rules.create.applies-to-all-protected-branches.default"):
         must(rule.get(FLAG) is False, f"{FLAG} = false", f"{FLAG} = {rule.get(FLAG, 'nothing')}")
+        by_id(maintainer, project_rules, rule["id"]).must_hold(**{FLAG: False})
 
 
 def test_the_flag_for_all_protected_branches_is_taken_by_creation_and_change(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from conformance.proof.faults import fault, named
-from conformance.proof.tampering import breaking, replacing, sent
+from conformance.proof.tampering import breaking, handling, replacing, sent
+from conformance.reference.http import Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +48,38 @@ def _that_breaks(name: str, key: str, when: Callable[[Request], bool]) -> Callab
 
 for _requirement, _broken in _BREAKS.items():
     fault(_requirement)(_that_breaks(*_broken))
+
+
+#: Requirement -> the creation that refuses what is no list in the place of users, and is done without them all the same.
+_CREATIONS = {
+    "group-approval-rules.create.approvers-are-lists": "POST /groups/:id/approval_rules",
+    "merge-request-approvals.rules.create.approvers-are-lists": (
+        "POST /projects/:id/merge_requests/:merge_request_iid/approval_rules"
+    ),
+    "project-approval-rules.create.approvers-are-lists": f"POST {_PROJECT_RULES}",
+}
+
+
+def _that_creates_all_the_same(key: str) -> Callable[[Service], None]:
+    def is_wrong(call: Request) -> bool:
+        return not isinstance(sent(call).get("user_ids", []), list)
+
+    def make(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def creating(call: Request) -> Response:
+            if not is_wrong(call):
+                return handler(call)
+            call.body = json.dumps({**sent(call), "user_ids": []}).encode()
+            handler(call)
+            return Response(400)
+
+        return creating
+
+    name = "what_is_no_list_of_users_is_refused_and_creates"
+    return named(name, f"{key} refuses it, and creates a rule.", lambda service: handling(service, key, make))
+
+
+for _requirement, _key in _CREATIONS.items():
+    fault(_requirement)(_that_creates_all_the_same(_key))
 
 
 @fault("project-approval-rules.update.values", operation="updateProjectApprovalRule")
