@@ -161,12 +161,12 @@ def _closed_by(row: RequirementVerdict) -> tuple[str, str]:
     detail = row.detail or ""
     lacking = _LACKING.search(detail) if row.reason is Reason.PREREQUISITE_MISSING else None
     name, value = (lacking[1] or lacking[4], lacking[2] or lacking[3]) if lacking else ("", None)
-    known = next(
-        (entry for entry in (*TABLE["fixtures"], *TABLE["actors"]) if name and name in (entry.each, entry.name)), None
-    )
+    fitting = [entry for entry in (*TABLE["fixtures"], *TABLE["actors"]) if name and name in (entry.each, entry.name)]
+    known = next((entry for entry in fitting if entry.each), next(iter(fitting), None))  # most write the list
     if known is None:
         return one_line(_OF_ONE_TEST.sub("", detail), 160), ""
     what = next((entry.what for entry in known.fields if entry.name == value), None)
     if value is None or value == "id":
         return f"`{known.name}`: {known.what}", "\n".join(pasted(known))
-    return f"`{known.name}.{value}`: {what or known.what}", f"  {known.name}:  # beside what it has\n    {value}: ..."
+    begins = "# in an entry of it\n    - " if known.each else "# beside what it has\n    "
+    return f"`{known.name}.{value}`: {what or known.what}", f"  {known.name}:  {begins}{value}: ..."

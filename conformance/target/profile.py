@@ -426,11 +426,12 @@ def _fixtures(data: Mapping[str, Any]) -> Mapping[str, tuple[Fixture, ...]]:
 
 
 def _refuse_unknown(what: str, given: Mapping[str, Any], known: Mapping[str, str], source: str) -> None:
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else f" Known are: {', '.join(known)}."
-            raise UsageError(f"{source} names the unknown {what} '{name}'.{hint}")
+    unknown = [name for name in given if name not in known]
+    for name in unknown:
+        near = get_close_matches(name, known, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else f" Known are: {', '.join(known)}."
+        more = f" Unknown are as well: {', '.join(unknown[1:])}." if unknown[1:] else ""
+        raise UsageError(f"{source} names the unknown {what} '{name}'.{hint}{more}")
 
 
 def _with_environment(node: Any, environment: Mapping[str, str], file: Path) -> Any:
