@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.contract import Contract, Version
-from conformance.errors import ContractError, ExitCode, TargetError, UsageError
+from conformance.errors import ConformanceError, ContractError, ExitCode, TargetError, UsageError
 from conformance.fuzzing.corpus import PHASES, Budget, Corpus, corpus_folder
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.baseline import load_baseline
@@ -352,8 +352,8 @@ class Session:
             self._take_precautions()
             look = partial(look_for_absent, self.run, self.plan, self._write_at_once)
             know_absent(self.run, look, self.drawn_for_workers, is_worker=not self.keeps_record)
-        except (TargetError, TargetGoneError) as error:
-            why = error if isinstance(error, TargetError) else TargetError(f"The run could not begin: {error}")
+        except (ConformanceError, TargetGoneError) as error:
+            why = error if isinstance(error, ConformanceError) else TargetError(f"The run could not begin: {error}")
             self.stopped, self.could_not_run = str(why), True
             self.close()
             raise why from None

@@ -355,6 +355,18 @@ def test_a_worker_knows_what_is_not_there_without_a_call_before_its_first_test(
     assert looks == ["alone", "worker before", "keeper"]
 
 
+def test_where_nothing_can_be_remembered_no_run_begins_and_its_report_says_why(
+    conformance: Callable[..., Any], profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONFORMANCE_STATE", str(tmp_path / "target.yaml"))
+    outcome = conformance("run", *FEW, "--requirement", "job-token-scope.settings.read")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    footer = read_record(tmp_path / "out" / "results.jsonl").footer
+    assert footer is not None
+    assert "Name another folder with CONFORMANCE_STATE" in str(footer.detail)
+    assert marks_on(profile) == []
+
+
 # -- one run at a time -------------------------------------------------------------------------------------------------
 
 
