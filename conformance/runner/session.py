@@ -24,14 +24,7 @@ from conformance.results.baseline import load_baseline
 from conformance.results.durations import Durations
 from conformance.results.parts import Part, closed, require_same_run
 from conformance.results.plan import Plan, access, make_plan, table
-from conformance.results.record import (
-    Footer,
-    NetworkUse,
-    Notice,
-    RunRecord,
-    TestEnd,
-    TestOutcome,
-)
+from conformance.results.record import Footer, NetworkUse, Notice, RunRecord, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import know_absent, look_for_absent
