@@ -8,9 +8,7 @@ wrote along with pytest's report of it.
 from __future__ import annotations
 
 import gc
-import os
 import signal
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +38,6 @@ _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
 _NETWORK = "conformance_network"
 _LATENCIES = "conformance_latencies"
-_NICE = 5
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -86,15 +83,9 @@ def told_to_worker(session: Session, number: int) -> dict[str, Any]:
 
 
 def begin(config: pytest.Config) -> None:
-    """
-    Let a worker that begins look for no garbage until it has collected the tests: next to nothing of it is any.
-
-    It leaves the processor to who keeps the record, for which all workers wait until the target has been looked at.
-    """
+    """Let a worker that begins look for no garbage until it has collected the tests: next to nothing of it is any."""
     if is_worker(config):
         gc.disable()
-        with suppress(AttributeError, OSError):  # there is no such thing everywhere
-            os.nice(_NICE)
 
 
 def go_on(config: pytest.Config) -> None:
