@@ -325,12 +325,16 @@ def test_an_interrupted_putting_back_ends_at_once_and_can_be_done_later(
 ) -> None:
     owner, path = slow_profile.actors["owner"], f"/projects/{slow_profile.fixtures['project'][0].id}/approval_rules"
     precautions = Precautions.of(slow_profile, None, tmp_path, "run")
+
+    def interrupted(_: Any) -> None:
+        raise KeyboardInterrupt
+
     with in_a_test(slow_profile) as test:
         precautions.keep_ledger(test.run, 0)
         assert list(precautions.begin([0], restores=True)) == []
         test.run.client.send(owner, "POST", path, json_body={"name": "conformance-1", "approvals_required": 1})
         with monkeypatch.context() as patch:
-            patch.setattr("conformance.runner.precautions.wait", lambda _: signal.raise_signal(signal.SIGINT))
+            patch.setattr("conformance.runner.precautions.wait", interrupted)
             assert [text.partition(". ")[0] for text in precautions.put_back()] == [
                 f"everything in {tmp_path / 'ledger.jsonl'}: interrupted"
             ]
