@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Version
 from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read, of_project
 from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
+from conformance.suite.context import Unmet
 from conformance.suite.expectations import Answer, Caller, Path, given, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.suite.arrange.places import Place
+    from conformance.target import Fixture
 
 #: The settings, in an order in which each can be put back: no selective removals while pushes reset.
 _SETTINGS = (
@@ -31,6 +34,8 @@ NO_LONGER_READ = (
     "profile say `approval_configuration: false` among its features"
 )
 _EXAMPLE = {"merge_requests_disable_committers_approval": True}
+#: The setting of a project that may be the same one, and that its groups or the installation may lock.
+_LOCKED_WITH_IT = "allow_committer_approval"
 
 
 def _path(place: Place) -> Path:
@@ -68,10 +73,13 @@ def _able_to_change(keeper: Caller, place: Place) -> Values:
         same = _configuration(keeper, place)["merge_requests_author_approval"]
         taken = keeper.post(_changed_path(keeper, place), {"merge_requests_author_approval": same}).is_served
         given(taken, "the version is not known, and the target takes no change, as from 16.0 on")
+    chosen = an_unlocked_project_if_read(keeper, place.fixture("project"))
+    if _may_be_locked(keeper, chosen):
+        taken = keeper.post(_changed_path(keeper, place), _EXAMPLE).is_served
+        given(taken, f"{_LOCKED_WITH_IT} is locked in each project, or cannot be read, and may bind the configuration")
     if _configuration(keeper, place)["merge_requests_disable_committers_approval"]:
         off = {"merge_requests_disable_committers_approval": False}
         keeper.post(_changed_path(keeper, place), off).given_served()
-    chosen = an_unlocked_project_if_read(keeper, place.fixture("project"))
     return {} if chosen == place.fixture("project") else {"id": chosen.id}
 
 
@@ -94,6 +102,13 @@ def _remember(keeper: Caller, place: Place) -> Mapping[str, Any] | None:
 
 def _change(_: Place) -> dict[str, Any]:
     return dict(_EXAMPLE)
+
+
+def _may_be_locked(keeper: Caller, project: Fixture) -> bool:
+    """Tell whether the setting is locked, or the keeper of the configuration cannot see whether it is."""
+    with suppress(Unmet):
+        return _LOCKED_WITH_IT not in of_project(keeper, project).free()
+    return True
 
 
 def _is_held(keeper: Caller, place: Place) -> bool:
