@@ -50,7 +50,8 @@ _SHARING = frozenset({"test_attempts_on_records", "test_parts", "test_private_na
 #: What takes longest is begun first, so that no worker is busy long after the others.
 _LONGEST_FIRST = (
     *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_legal_targets"),
-    *("test_prove", "test_order", "test_wheel", "test_hostile_targets", "test_precautions", "test_ci_files"),
+    *("test_prove", "test_order", "test_wheel", "test_hostile_targets", "test_precautions"),
+    *("test_what_a_run_may_change", "test_ci_files"),
     *("test_against_the_contract", "test_end_to_end", "test_pages_in_browser", "test_parts", "test_modes"),
     *("test_again", "test_progress", "test_bad_input", "test_command_line", "test_attempts", "test_foreign_faults"),
 )

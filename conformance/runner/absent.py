@@ -42,17 +42,17 @@ def know_absent(run: Run, look: Callable[[], None], folder: Path | None, *, is_w
         (folder / _FILE).write_text(json.dumps(run.absences.known()), encoding="utf-8")
 
 
-def _learn(run: Run, look: Callable[[], None], file: Path, others: Callable[[], None]) -> None:
-    """Take over what was found out for all workers, look where nothing was, and do what is to be done before tests."""
-    run.before_tests = others
+def _learn(run: Run, look: Callable[[], None], file: Path, was_before_tests: Callable[[], None]) -> None:
+    """Take over what was found out for all workers, or look; then do what was to be done before tests in any case."""
+    run.before_tests = was_before_tests
     with suppress(OSError, ValueError):
         known = json.loads(file.read_text(encoding="utf-8"))
         if known is not None:
             run.absences.take(known)
-            return others()
+            return was_before_tests()
     with suppress(TargetError, TargetGoneError, RequestsSpentError):  # the tests will say so
         look()
-    return others()
+    return was_before_tests()
 
 
 def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> None:

@@ -152,7 +152,9 @@ class Precautions:
         """Take the marks of this run away."""
         with ThreadPoolExecutor(_at_once(self.profile)) as pool:
             while self._marks:
-                pool.submit(self._marks.pop().release)
+                pool.submit(
+                    self._marks.pop().release
+                )  # one that stays is of a process that is no more: it is taken over
 
     def put_back(self) -> tuple[str, ...]:
         """Put back what this run changed in all of its worlds; return what is left."""
@@ -206,8 +208,9 @@ def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
             open_files.setdefault(problem, []).append(str(file))
     for why, names in open_files.items():
         left.append(f"everything in {', '.join(names)}: {why}. Put it back later: conformance restore {folder}")
-    for run in {Content.read(file).header["run"] for file in files if not open_files}:
-        forget_ledgers(profile.base_url, run)
+    if not open_files:
+        for run in {Content.read(file).header["run"] for file in files}:
+            forget_ledgers(profile.base_url, run)
     return tuple(left)
 
 

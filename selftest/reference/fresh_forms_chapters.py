@@ -31,9 +31,8 @@ def _completions(story: Story) -> None:
     place = "/code_suggestions/completions"
     wanted = {"current_file": {"file_name": "a.py", "content_above_cursor": "def f():"}}
     answer = story.client.post(place, json=wanted, headers={"authorization": "Bearer nobody's"})
-    story._tell(f"a bearer: {answer.status_code}")  # noqa: SLF001
+    story.remember(f"a bearer: {answer.status_code}")
     story.call("maintainer", "POST", place, {**wanted, "stream": True, "intent": "neither"})
-    story.call("maintainer", "GET", f"{_project(story, 'project')}x/job_token_scope")
     path = story.world.one("subgroup_project").path
     story.call("maintainer", "POST", "/code_suggestions/enabled", {"project_path": path})
 

@@ -137,10 +137,10 @@ def _progress(story: Story) -> None:
     export = f"/groups/{story.world.one('export_group').id}/export_relations"
     story.call("owner", "POST", export)
     dated = all(one["updated_at"] for one in story.read(f"{export}/status"))
-    story._tell(f"All have a time: {dated}")  # noqa: SLF001
+    story.remember(f"All have a time: {dated}")
     story.until_finished(f"{export}/status")
     known = all(one["status"] in {-1, 0, 1} for one in story.read(f"{export}/status"))
-    story._tell(f"All have a known status: {known}")  # noqa: SLF001
+    story.remember(f"All have a known status: {known}")
 
 
 def _flags(story: Story) -> None:

@@ -47,7 +47,8 @@ class Story:
         self.told: list[str] = []
         self._healthy = healthy
 
-    def _tell(self, answer: str) -> None:
+    def remember(self, answer: str) -> None:
+        """Remember an answer; raise ToldOtherwiseError where a healthy service gave another."""
         place = len(self.told)
         self.told.append(answer)
         if self._healthy is not None and self._healthy[place : place + 1] != [answer]:
@@ -64,7 +65,7 @@ class Story:
             text = _MOMENT.sub("MOMENT", text)
         text = re.sub(r'"created":(\d{10})\b', '"created":SECONDS', text)
         name = headers.get("content-disposition", "")
-        self._tell(f"{actor} {method} {path} {body or ''} -> {status} {name} {text}")
+        self.remember(f"{actor} {method} {path} {body or ''} -> {status} {name} {text}")
         try:
             return json.loads(content)
         except ValueError:
@@ -465,7 +466,7 @@ class Story:
         if isinstance(found, dict) and "approved_by" in found:
             found = found["approved_by"]
         values = list(found.values()) if isinstance(found, dict) else len(found)
-        self._tell(f"{path}: {values}")
+        self.remember(f"{path}: {values}")
 
 
 def told_by(version: str, fault: ForeignFault | None = None, healthy: Sequence[str] | None = None) -> list[str]:

@@ -1,0 +1,194 @@
+"""A run writes to nothing but what its profile names, to no host unasked, and to no target that another run uses."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies
+
+from conformance.contract import Contract
+from conformance.errors import ExitCode, TargetError
+from conformance.http.client import Client
+from conformance.http.exchange import Call
+from conformance.http.transport import NotSentError
+from conformance.reference.http import Request, Response
+from conformance.results.reading import read_record
+from conformance.suite.context import Run
+from conformance.target import Fixture, Profile, load_profile
+from conformance.target.marker import KEY, Marker
+from conformance.target.profile import Actor
+from selftest.proof.hostile import BROKEN, WRONG, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.reference import Service
+    from conformance.reference.routing import Route
+
+from selftest.runner.test_precautions import FEW, LISTS, noticed
+
+
+@pytest.fixture
+def profile(reference: tuple[Service, str], write_profile: Callable[..., Path]) -> Profile:
+    return load_profile(write_profile(*reference))
+
+
+# -- one run at a time -------------------------------------------------------------------------------------------------
+
+
+def test_where_nothing_can_be_remembered_no_run_begins_and_its_report_says_why(
+    conformance: Callable[..., Any], profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONFORMANCE_STATE", str(tmp_path / "target.yaml"))
+    outcome = conformance("run", *FEW, "--requirement", "job-token-scope.settings.read")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    footer = read_record(tmp_path / "out" / "results.jsonl").footer
+    assert footer is not None
+    assert "Name another folder with CONFORMANCE_STATE" in str(footer.detail)
+    assert marks_on(profile) == []
+
+
+def _without_variables(route: Route, _: Request, response: Response) -> Response:
+    return Response(403, {}) if "variables" in route.path else response
+
+
+@pytest.mark.parametrize("takes_marks", [True, False], ids=["on the target", "in a file"])
+def test_a_run_on_a_target_that_another_one_uses_ends_at_once(
+    conformance: Callable[..., Any], reference: tuple[Service, str], profile: Profile, *, takes_marks: bool
+) -> None:
+    service, _ = reference
+    if not takes_marks:
+        service.transformers.append(_without_variables)
+    mark = Marker(profile, "the-other")
+    assert mark.claim() is None
+    outcome = conformance("run", *FEW, *LISTS)
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
+    assert "Another run uses project 1 of this target: run the-other" in " ".join(outcome.text.split())
+    mark.release()
+    assert marks_on(profile) == []
+
+
+def test_the_mark_of_a_run_that_is_no_more_is_taken_over(
+    conformance: Callable[..., Any], profile: Profile, tmp_path: Path
+) -> None:
+    told = json.dumps({"run": "old", "host": "elsewhere", "pid": 1, "beat": "2020-01-01T00:00:00+00:00"})
+    with Client(profile.client_settings()) as client:
+        client.send(profile.actors["maintainer"], "POST", variables(profile), json_body={"key": KEY, "value": told})
+    outcome = conformance("run", *FEW, "--requirement", "job-token-scope.settings.read")
+    assert outcome.code == ExitCode.CONFORMANT, outcome.text
+    assert "A run that has ended left its mark on project 1: run old" in noticed(tmp_path / "out")
+    assert marks_on(profile) == []
+
+
+@pytest.mark.parametrize("name", ["JSON nested a hundred thousand deep", "noise", "a decompression bomb"])
+def test_where_marks_cannot_be_read_a_run_is_marked_in_a_file(name: str) -> None:
+    with serving({**BROKEN, **WRONG}[name]) as server:
+        target = Profile(
+            server.base_url,
+            None,
+            "",
+            {"maintainer": Actor("maintainer", "secret")},
+            {"project": (Fixture("project", {"id": 1}, "test"),)},
+        )
+        mark = Marker(target, "first")
+        assert mark.claim() is None
+        with pytest.raises(TargetError, match="Another run uses project 1 of this target: run first"):
+            Marker(target, "second").claim()
+        mark.release()
+
+
+def variables(profile: Profile) -> str:
+    return f"/projects/{profile.fixtures['project'][0].id}/variables"
+
+
+def marks_on(profile: Profile) -> list[Any]:
+    """Return the marks that are on the world, and those that stand for them."""
+    with Client(profile.client_settings()) as client:
+        found = json.loads(client.send(profile.actors["maintainer"], "GET", variables(profile)).body or b"[]")
+    files = list((Path(os.environ["CONFORMANCE_STATE"]) / "marks").glob("*/*.json"))
+    return [*(found if isinstance(found, list) else []), *files]
+
+
+# -- where a run writes ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(profile: Profile) -> Iterator[Run]:
+    with closing(Run(Contract.load(), profile, lambda _: None)) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "/projects/77/job_token_scope", {"enabled": False}),
+        ("PUT", "/groups/strangers%2Fgroup/merge_request_approval_setting", {}),
+        ("PUT", "/projects/77abc/integrations/slack", {}),
+        ("PUT", "/projects/%1E+0077/integrations/slack", {}),
+        ("POST", "/projects/1/merge_requests/55/approve", {}),
+        ("POST", "/projects/1/job_token_scope/allowlist", {"target_project_id": 77}),
+        ("DELETE", "/users/5", None),
+        ("POST", "http://192.0.2.1/api/v4/projects/1/approvals", {}),
+    ],
+)
+def test_a_write_to_what_the_profile_does_not_name_is_not_sent(
+    run: Run, reference: tuple[Service, str], method: str, path: str, body: Any
+) -> None:
+    service, sent = reference[0], list[str]()
+    service.request_log = lambda entry: sent.append(entry.path)
+    with pytest.raises(NotSentError, match="A run writes only to what its profile names"):
+        run.client.send(run.profile.actors["maintainer"], method, path, json_body=body)
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/projects/2000000001/approvals", "/projects/0/approvals", "/projects/4294967297/approvals"]
+)
+def test_a_write_to_what_nothing_can_be_is_sent(run: Run, path: str) -> None:
+    answer = run.client.send(run.profile.actors["maintainer"], "POST", path, json_body={})
+    assert answer.status == 404
+
+
+#: Digits of every kind, and what stands around them.
+NUMERALS = "017+-.²٣ \x1e\x85ax/"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(id_=strategies.text(NUMERALS, min_size=1), iid=strategies.text(NUMERALS, min_size=1))
+def test_of_whatever_is_drawn_the_guard_says_whether_it_is_sent(run: Run, id_: str, iid: str) -> None:
+    path = f"/projects/{quote(id_, safe='')}/merge_requests/{quote(iid, safe='')}/approve"
+    problem = run.ownership.problem(Call(None, "POST", path, {"user_id": iid}, json.dumps({"ids": [id_]}).encode()))
+    assert problem is None or "the profile" in problem
+
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_is_changed_once_somebody_has_said_that_it_may_be(
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+) -> None:
+    service, base_url = reference
+    write_profile(service, base_url, disposable=False)
+    host = base_url.removeprefix("http://")
+    state = Path(os.environ["CONFORMANCE_STATE"])
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "confirmed-hosts").write_bytes(b"\xff damaged\n")
+    little = (*FEW, "--requirement", "job-token-scope.settings.read")
+    refused = conformance("run", *little)
+    assert refused.code == ExitCode.USAGE, refused.text
+    assert f"--confirm {host}" in refused.text
+    assert "deselected in" not in refused.text
+    other = conformance("run", *little, "--confirm", "other.example.com")
+    assert other.code == ExitCode.USAGE
+    assert "is not the host of the target" in other.text
+    assert conformance("run", *little, "--read-only").code == ExitCode.CONFORMANT
+    assert conformance("run", *little, "--confirm", host).code == ExitCode.CONFORMANT
+    assert conformance("run", *little).code == ExitCode.CONFORMANT

@@ -1,0 +1,311 @@
+"""Job token scope: the two allowlists, told in the same stories: what is added, what is removed, what is refused."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.job_token_scope import (
+    GROUPS,
+    PROJECTS,
+    Allowlist,
+    limit_on,
+    listed_if_readable,
+    scope_path,
+)
+from conformance.suite.derived import administrators
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    given,
+    observe,
+    unchanged,
+    verifies,
+)
+from conformance.suite.load import at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.suite import Fixture
+
+#: How often two write at once: the moments in which one could overwrite the other are short.
+ROUNDS = 3
+
+
+def of_both_lists(**ids: tuple[str, str]) -> pytest.MarkDecorator:
+    """Tell a story of either list, with its own ids of what is verified: that of the projects first."""
+    stories = list(zip((PROJECTS, GROUPS), *ids.values(), strict=True))
+    return pytest.mark.parametrize(("allowlist", *ids), stories, ids=["allowlist", "groups-allowlist"])
+
+
+@pytest.fixture
+def targets(
+    allowlist: Allowlist,
+    maintainer: Caller,
+    project: Fixture,
+    request: pytest.FixtureRequest,
+) -> Iterator[tuple[Fixture, ...]]:
+    """What may be put on a list, none of which is on it; the limit is on, and all is put back after the story."""
+    found: tuple[Fixture, ...] = request.getfixturevalue(f"{allowlist.fixture}s")
+    with allowlist.borrowed(maintainer, project, found):
+        yield found
+
+
+@of_both_lists(
+    created=("job-token-scope.allowlist.add.created", "job-token-scope.groups-allowlist.add.created"),
+    present=("job-token-scope.allowlist.add.present", "job-token-scope.groups-allowlist.add.present"),
+)
+def test_an_added_target_is_listed(
+    allowlist: Allowlist,
+    created: str,
+    present: str,
+    maintainer: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    path, target = allowlist.of(project), targets[0]
+    with verifies(created, go_on=True):
+        added = maintainer.post(path, allowlist.body(target.id))
+        added.must_be(201)
+    with verifies(present):
+        added.given_served()
+        maintainer.list(path).must_contain_once(id=target.id)
+
+
+@of_both_lists(
+    no_content=("job-token-scope.allowlist.remove.no-content", "job-token-scope.groups-allowlist.remove.no-content"),
+    gone=("job-token-scope.allowlist.remove.gone", "job-token-scope.groups-allowlist.remove.gone"),
+)
+def test_a_removed_target_is_gone(
+    allowlist: Allowlist,
+    no_content: str,
+    gone: str,
+    maintainer: Caller,
+    project: Fixture,
+    request: pytest.FixtureRequest,
+) -> None:
+    """A target that keeps its access after removal is a security hole, whatever the status code said.
+
+    One that an earlier removal left on the list serves as well as one that is added now: the list is not cleared first.
+    """
+    path = allowlist.of(project)
+    first, second = request.getfixturevalue(f"{allowlist.fixture}s")[:2]
+    with limit_on(maintainer, project), allowlist.left_as_found(maintainer, project, (first, second)):
+        allowlist.given_added(maintainer, project, first.id)
+        listed = maintainer.list(path)
+        with verifies(no_content, go_on=True):
+            removed = maintainer.delete(path / first.id)
+            removed.must_be(204).without_body()
+        with verifies(gone):
+            removed.given_served()
+            maintainer.list(path).must_not_contain(id=first.id, after=listed)
+            allowlist.given_added(maintainer, project, second.id)
+            both = maintainer.list(path).must_not_contain(id=first.id, after=listed)
+            maintainer.delete(path / second.id).given_served()
+            left = maintainer.list(path).must_not_contain(id=second.id, after=both)
+            left.must_not_contain(id=first.id, after=listed)
+
+
+@of_both_lists(
+    names_both=(
+        "job-token-scope.allowlist.add.result-names-both",
+        "job-token-scope.groups-allowlist.add.result-names-both",
+    ),
+)
+def test_the_answer_to_an_addition_names_source_and_target(
+    allowlist: Allowlist,
+    names_both: str,
+    maintainer: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    """The source is a number even when the call names the project by its path."""
+    encoded = Path(f"/projects/{project.encoded_path}/job_token_scope") / allowlist.segment
+    with verifies(names_both):
+        for path, target in ((allowlist.of(project), targets[0]), (encoded, targets[1])):
+            added = maintainer.post(path, allowlist.body(target.id)).given_served()
+            added.must_hold(source_project_id=project.id, **{allowlist.parameter: target.id})
+
+
+@of_both_lists(
+    repeated=("job-token-scope.allowlist.add.repeated", "job-token-scope.groups-allowlist.add.repeated"),
+    answer=("job-token-scope.allowlist.add.repeated-answer", "job-token-scope.groups-allowlist.add.repeated-answer"),
+)
+def test_adding_a_listed_target_again_leaves_it_listed_once(
+    allowlist: Allowlist,
+    repeated: str,
+    answer: str,
+    maintainer: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    path, target = allowlist.of(project), targets[0]
+    maintainer.post(path, allowlist.body(target.id)).given_served()
+    with verifies(repeated):
+        again = maintainer.post(path, allowlist.body(target.id)).must_not_break()
+        maintainer.list(path).must_contain_once(id=target.id)
+    observe(answer, f"adding a listed target again answers {again.status}")
+
+
+@of_both_lists(
+    absent=("job-token-scope.allowlist.remove.absent", "job-token-scope.groups-allowlist.remove.absent"),
+    answer=("job-token-scope.allowlist.remove.absent-answer", "job-token-scope.groups-allowlist.remove.absent-answer"),
+)
+def test_removing_an_absent_target_leaves_the_others(
+    allowlist: Allowlist,
+    absent: str,
+    answer: str,
+    maintainer: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    path = allowlist.of(project)
+    maintainer.post(path, allowlist.body(targets[0].id)).given_served()
+    given(bool(maintainer.list(path).having(id=targets[0].id)), "the list holds nothing that could be lost")
+    with verifies(absent), unchanged(partial(allowlist.ids, maintainer, project), "the list"):
+        removed = maintainer.delete(path / targets[1].id).must_not_break()
+    observe(answer, f"removing a target that is not listed answers {removed.status}")
+
+
+@of_both_lists(
+    leaves_others=(
+        "job-token-scope.allowlist.change.leaves-others",
+        "job-token-scope.groups-allowlist.change.leaves-others",
+    ),
+)
+def test_adding_or_removing_one_target_leaves_every_other_entry(
+    allowlist: Allowlist,
+    leaves_others: str,
+    maintainer: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    path = allowlist.of(project)
+    first, second, third = (target.id for target in targets[:3])
+    untouched = allowlist.ids(maintainer, project)
+    for target in (first, second):
+        maintainer.post(path, allowlist.body(target)).given_served()
+    with verifies(leaves_others):
+        maintainer.list(path).must_be_of({*untouched, first, second})
+        maintainer.post(path, allowlist.body(third)).given_served()
+        maintainer.list(path).must_be_of({*untouched, first, second, third})
+        maintainer.delete(path / first).given_served()
+        maintainer.list(path).must_be_of({*untouched, second, third})
+        maintainer.post(path, allowlist.body(first)).must_be_served()
+        maintainer.list(path).must_be_of({*untouched, first, second, third})
+        for target in (second, third):
+            maintainer.delete(path / target).given_served()
+        maintainer.post(path, allowlist.body(third)).must_be_served()
+        maintainer.list(path).must_be_of({*untouched, first, third})
+
+
+@of_both_lists(
+    shows_to_everybody=(
+        "job-token-scope.allowlist.change.shows-to-everybody",
+        "job-token-scope.groups-allowlist.change.shows-to-everybody",
+    ),
+)
+def test_a_second_reader_sees_what_was_added_and_removed(
+    allowlist: Allowlist,
+    shows_to_everybody: str,
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    """Who has read the list before may not be shown it from memory. An administrator may be shown it or refused."""
+    path, target = allowlist.of(project), targets[0]
+    readers = [owner, *(caller for caller in administrators() if caller.get(path, per_page=1).is_served)]
+    given(not owner.list(path).having(id=target.id), "the target is listed before it was added")
+    maintainer.post(path, allowlist.body(target.id)).given_served()
+    maintainer.list(path).the(id=target.id)
+    with verifies(shows_to_everybody):
+        for reader in readers:
+            listed = reader.list(path).must_contain_once(id=target.id)
+        maintainer.delete(path / target.id).given_served()
+        maintainer.list(path).given_without(id=target.id)
+        owner.list(path).must_not_contain(id=target.id, after=listed)
+
+
+@of_both_lists(
+    side_by_side=("job-token-scope.allowlist.add.side-by-side", "job-token-scope.groups-allowlist.add.side-by-side"),
+)
+def test_two_who_add_at_the_same_time_both_have_added(
+    allowlist: Allowlist,
+    side_by_side: str,
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    """Both are told that their target was added; one who was refused meanwhile would show nothing."""
+    path, (first, second) = allowlist.of(project), targets[:2]
+    with verifies(side_by_side):
+        for _ in range(ROUNDS):
+            for added in at_once(
+                partial(maintainer.post, path, allowlist.body(first.id)),
+                partial(owner.post, path, allowlist.body(second.id)),
+            ):
+                added.given_served()
+            listed = maintainer.list(path).must_contain_once(id=first.id).must_contain_once(id=second.id)
+            switch = partial(maintainer.patch, scope_path(project), {"enabled": True})  # as it is
+            for other in (partial(maintainer.delete, path / first.id), switch):
+                allowlist.given_removed(maintainer, project, second.id)
+                for done in at_once(other, partial(owner.post, path, allowlist.body(second.id))):
+                    done.given_served()
+                maintainer.list(path).must_contain_once(id=second.id).must_not_contain(id=first.id, after=listed)
+            allowlist.given_removed(maintainer, project, second.id)
+        same = at_once(*(partial(caller.post, path, allowlist.body(first.id)) for caller in (maintainer, owner)))
+        given(any(added.is_served for added in same), "neither of two who add the same at once is served")
+        maintainer.list(path).must_contain_once(id=first.id)
+        allowlist.given_removed(maintainer, project, first.id)
+
+
+@of_both_lists(
+    needs_its_own=(
+        "job-token-scope.allowlist.add.needs-its-own-parameter",
+        "job-token-scope.groups-allowlist.add.needs-its-own-parameter",
+    ),
+)
+def test_the_parameter_of_the_other_list_is_not_taken(
+    allowlist: Allowlist,
+    needs_its_own: str,
+    maintainer: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+    request: pytest.FixtureRequest,
+) -> None:
+    path, other = allowlist.of(project), GROUPS if allowlist is PROJECTS else PROJECTS
+    foreign: Fixture = request.getfixturevalue(f"{other.fixture}s")[0]
+
+    def both_lists() -> tuple[set[int], set[int] | None]:
+        return allowlist.ids(maintainer, project), listed_if_readable(maintainer, other, project)
+
+    with verifies(needs_its_own), unchanged(both_lists, "both lists"):
+        refused = maintainer.post(path, other.body(foreign.id))
+        control = maintainer.post(path, allowlist.body(targets[0].id))
+        maintainer.delete(path / targets[0].id).given_served()
+        refused.must_be_refused(beside=control)
+
+
+@of_both_lists(
+    unknown_target=(
+        "job-token-scope.allowlist.add.unknown-target",
+        "job-token-scope.groups-allowlist.add.unknown-target",
+    ),
+)
+def test_a_target_that_does_not_exist_cannot_be_added(
+    allowlist: Allowlist,
+    unknown_target: str,
+    maintainer: Caller,
+    project: Fixture,
+    targets: tuple[Fixture, ...],
+) -> None:
+    path = allowlist.of(project)
+    control = maintainer.post(path, allowlist.body(targets[0].id))
+    with verifies(unknown_target), unchanged(partial(allowlist.ids, maintainer, project), "the list"):
+        maintainer.post(path, allowlist.body(UNUSED_ID)).must_be_refused(beside=control)
