@@ -99,6 +99,7 @@ class Run:
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
         self.origins = Origins()
+        """Says which values of the profile stand behind a failure."""
         self.absences = Absences(profile, self.validator, self.client)
         """Which operations the target does not have."""
         self.made_for_good: dict[tuple[str, str, str], Exchange] = {}
