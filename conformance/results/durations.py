@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from conformance.results.record import TestOutcome
@@ -30,6 +31,8 @@ _REQUESTS = {
     "test_invalid_input.py": 17,
 }
 _OTHERS = 8
+#: The file of the tests that need most to be made for them, and the same as those beside them.
+_SHARING = "test_isolation.py"
 
 
 def weight_of(test: str) -> float:
@@ -63,23 +66,41 @@ class Durations:
 
 
 def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str, float]:
-    """Return about how much work each test is: the seconds that it took last, or what others of its size took."""
+    """
+    Return about how much work each test is: the seconds that it took last, or what others of its size took.
+
+    Those that share what is made for them are all as long as they are on average, so that they can follow each other.
+    """
     per_request = _seconds_per_request(tests, known)
-    return {test: known.get(test, weight_of(test) * per_request) for test in tests}
+    weights = {test: known.get(test, weight_of(test) * per_request) for test in tests}
+    sharing = [test for test in tests if test.partition("::")[0].endswith(_SHARING)]
+    return weights | dict.fromkeys(sharing, sum(weights[test] for test in sharing) / max(1, len(sharing)))
 
 
 def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> list[str]:
     """
     Return tests in the order in which workers, each of which takes two at first and then one by one, end together.
 
-    The longest comes first. With the first of each worker goes one of the shortest, which waits behind it.
+    The longest comes first. With the first of each worker goes one of the shortest, which waits behind it. Of those
+    that are as long, each worker finds some that follow each other in `tests`, as far as they end alike: such tests
+    need the same to be made.
     """
     weights = weights_of(tests, known)
-    longest = sorted(tests, key=lambda test: (-weights[test], test))
+    alike: dict[float, list[str]] = {}
+    for test in tests:
+        alike.setdefault(weights[test], []).append(test)
+    longest = [test for weight in sorted(alike, reverse=True) for test in _side_by_side(alike[weight], workers)]
     if len(longest) < 2 * workers:
         return longest
     first, rest, shortest = longest[:workers], longest[workers:-workers], longest[-workers:]
     return [test for pair in zip(first, shortest, strict=True) for test in pair] + rest
+
+
+def _side_by_side(tests: Sequence[str], workers: int) -> list[str]:
+    """Return tests in the order in which workers, who take them in turns, each go through a stretch of them."""
+    length = -(-len(tests) // workers)
+    stretches = [tests[start : start + length] for start in range(0, len(tests), length)]
+    return [test for turn in zip_longest(*stretches) for test in turn if test is not None]
 
 
 def _seconds_per_request(tests: Sequence[str], known: Mapping[str, float]) -> float:

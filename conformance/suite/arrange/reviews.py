@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from conformance.results.record import Reason
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
@@ -17,6 +18,7 @@ from conformance.target import ownership
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from conformance.http.exchange import Exchange
     from conformance.target import Fixture
 
 #: A number that nothing has.
@@ -188,30 +190,72 @@ def under_review(maintainer: Caller, merge_request: Path, *approvers: Caller) ->
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
-#: By the path of a list: the rules that the running test has created in it.
-_CREATED: dict[str, set[int]] = {}
+@dataclass(frozen=True)
+class _Made:
+    """What a test is known to have brought to a list of rules."""
+
+    numbers: set[Any] = field(default_factory=set)
+    """Those that creations were answered with."""
+    names: set[Any] = field(default_factory=set)
+    """Those that any creation was sent with."""
+
+
+#: By the path of a list that is put back afterwards: what the running test has brought to it.
+_MADE: dict[str, _Made] = {}
+_WATCHED: WeakSet[Run] = WeakSet()
+
+
+def _watch(exchange: Exchange) -> None:
+    """Take note of what a call creates in the lists that are put back."""
+    call = exchange.call
+    if call.method != "POST" or not _MADE:
+        return
+    sent, shown = _object(call.body).get("name"), _object(exchange.body).get("id")
+    for path, made in _MADE.items():
+        made.names.update({sent} if isinstance(sent, str) else ())
+        made.numbers.update({shown} if call.path == path and exchange.is_success and isinstance(shown, int) else ())
+
+
+def _object(body: bytes | None) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):
+        found = json.loads(body or b"")
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 @contextmanager
 def rules_put_back(writer: Caller, rules: Path) -> Iterator[None]:
     """
-    Delete afterwards whichever rule has come to a list; what was there before is left to whoever changes it.
+    Delete afterwards whichever rule a test has brought to a list; what was there before is left to whoever changes it.
 
-    Where the list cannot be read, it is the rules that the test is known to have created.
+    Those are rules that it created, rules of a name that it sent, and such as have come in the place of others of their
+    name. What somebody else has made since the list was read is none of them. Where the list cannot be read, it is the
+    rules that the test is known to have created.
     """
-    # Never from memory: what somebody else has made since an earlier test is not to be taken for the test's own.
-    current_run().known_reads.forget()
-    before, around = _listed(writer, rules), _CREATED.get(rules)
-    created_here = _CREATED[rules] = set()
+    run, around = current_run(), _MADE.get(rules)
+    if run not in _WATCHED:
+        _WATCHED.add(run)
+        run.client.on_exchange(_watch)
+    with run.known_reads.before_changes() as holds_again:
+        before = _names(writer, rules)
+    made = _MADE[rules] = _Made()
     with _overriding_put_back(writer, rules):
         try:
             yield
         finally:
-            now = _listed(writer, rules)
-            _CREATED.pop(rules)
+            now = _names(writer, rules)
+            _MADE.pop(rules)
             if around is not None:  # the test put the same list back around this
-                _CREATED[rules] = around
-            writer.delete_each(rules, created_here if before is None or now is None else now - before)
+                _MADE[rules] = around
+            if before is None or now is None:
+                writer.delete_each(rules, made.numbers)
+            else:
+                names = made.names | set(before.values())
+                new = now.keys() - before.keys()
+                own = {number for number in new if number in made.numbers or now[number] in names}
+                answers = writer.delete_each(rules, own)
+                if now.keys() - own == before.keys() and all(answer.is_served for answer in answers):
+                    holds_again()
 
 
 #: By run: the projects whose settings let no merge request have rules, and whether the suite lets them for now.
@@ -254,12 +298,13 @@ def let_override(writer: Caller, rules: Path) -> bool:
     return False
 
 
-def _listed(reader: Caller, rules: Path) -> set[Any] | None:
-    """Return the numbers of the rules of a list; None where it cannot be read, which is for others to find."""
+def _names(reader: Caller, rules: Path) -> dict[Any, Any] | None:
+    """Return the names of the rules of a list by number; None where it cannot be read, which is for others to find."""
     try:
-        return set(reader.list(rules).ids())
+        entries = reader.list(rules).entries
     except Unmet:
         return None
+    return {rule.get("id"): rule.get("name") for rule in entries if isinstance(rule, dict)}
 
 
 def created(writer: Caller, rules: Path, **body: Any) -> Rule:
@@ -271,7 +316,7 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     named = {} if body.keys() & {"user_ids", "usernames", "group_ids"} else naming(writer)
     wanted = {"name": fresh_name(), "approvals_required": _usual_number(rules), **named, **body}
     answer = writer.post(rules, wanted)
-    if answer.exchange.is_refusal and rules in _CREATED and let_override(writer, rules):
+    if answer.exchange.is_refusal and rules in _MADE and let_override(writer, rules):
         answer = writer.post(rules, wanted)
     return rule_in(answer)
 
@@ -322,8 +367,6 @@ def rule_in(answer: Answer) -> Rule:
     """Return the rule that was answered; inconclusive when the call was not served or shows no rule."""
     body = answer.given_served().json
     given(isinstance(body, dict) and isinstance(body.get("id"), int), "the answer shows no rule with an id")
-    if answer.exchange.call.method == "POST" and answer.exchange.call.path in _CREATED:
-        _CREATED[answer.exchange.call.path].add(body["id"])
     return dict(body)
 
 

@@ -101,9 +101,9 @@ class Caller:
         """Remove."""
         return self.call("DELETE", path)
 
-    def delete_each(self, path: Path, names: Iterable[Any]) -> None:
-        """Remove several things below a path; from a slow target, some at a time."""
-        self._run.each(lambda name: self.delete(path / name), [*names])
+    def delete_each(self, path: Path, names: Iterable[Any]) -> list[Answer]:
+        """Remove several things below a path; from a slow target, some at a time. Return the answers."""
+        return self._run.each(lambda name: self.delete(path / name), [*names])
 
     def read(self, path: str) -> Any:
         """Return what a resource holds; inconclusive when it cannot be read."""
