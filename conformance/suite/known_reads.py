@@ -53,6 +53,8 @@ class KnownReads:
         self._age = 0
         self.writes = 0
         """How many calls that may have changed something were sent."""
+        self.not_refused = 0
+        """How many of them were answered with anything but a refusal, or not at all."""
         self._unanswered = 0
         """How many of them the service did not answer: nobody knows what they did, nor whether they undid something."""
         self._lock = threading.Lock()
@@ -74,6 +76,7 @@ class KnownReads:
         if call.method in _READING:
             return
         self.writes += 1
+        self.not_refused += not exchange.is_refusal
         self._unanswered += exchange.status in _NO_ANSWER
         self.forget()
         operation = self._operation_of(call.method, call.path.partition("?")[0])

@@ -99,12 +99,12 @@ def others() -> Iterator[Others]:
     made.put_back()
 
 
-def rules_of_others(prepared: Arranged, others: Others) -> Iterator[Rule]:
-    """Yield the rules that were made elsewhere whose number means nothing here."""
+def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
+    """Return the rules that were made elsewhere whose number means nothing here."""
     here = prepared.call.path.rpartition("/")[0]
-    for rule in others.rules():
-        if rule.list_path != here and rule.number not in prepared.keeper.list(here).ids():
-            yield rule
+    elsewhere = [rule for rule in others.rules() if rule.list_path != here]
+    known = prepared.keeper.list(here).ids() if elsewhere else []
+    return [rule for rule in elsewhere if rule.number not in known]
 
 
 def calls_of_others(prepared: Arranged, others: Others) -> Iterator[tuple[Rule, Prepared]]:

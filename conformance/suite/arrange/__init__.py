@@ -117,6 +117,8 @@ class Arranged:
     """How many writes had been sent when the call was made right."""
     _untouched_at: int = -1
     """How many had been sent when what was there was read."""
+    _stood: tuple[int, Any] | None = None
+    """What was there before the last calls, of which none was taken, and how many had been taken by then."""
     _holds_again: Callable[[], None] = lambda: None
     """Says that what was read then is so again."""
 
@@ -131,9 +133,11 @@ class Arranged:
 
     def sent(self, call: Prepared, caller: Caller) -> Answer:
         """Send a form of the call by an actor, and give what is done in the background its time."""
-        seconds, before = self.request_example.takes_seconds, None
-        with suppress(Unmet, NotTested):
-            before = self.state() if seconds else None
+        seconds, taken = self.request_example.takes_seconds, current_run().known_reads.not_refused
+        if seconds and (self._stood is None or self._stood[0] != taken):
+            with suppress(Unmet, NotTested):
+                self._stood = taken, self.state()
+        before = self._stood[1] if self._stood is not None and self._stood[0] == taken else None
         answer = call.sent_by(caller)
         if before and answer.is_served:
             with suppress(Unmet, NotTested):
@@ -190,7 +194,8 @@ class Arranged:
         if self.operation.is_read or current_run().known_reads.writes == self._right_at:
             return
         if self._remembered is not ABSENT:
-            (self._area.undo or self._area.put_back)(self.keeper, self.place, self._remembered)
+            undo = self.request_example.undo or self._area.undo or self._area.put_back
+            undo(self.keeper, self.place, self._remembered)
         self.make_right()
 
     def make_right(self) -> None:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from conformance.contract import Version
 from conformance.results.record import Reason
-from conformance.suite.arrange.request_examples import Area, RequestExample, Values
+from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import NotTested, Run, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, project_path
 from conformance.suite.shown_values import values_under
@@ -71,8 +71,8 @@ _OTHER_KINDS = (
     "switchable_integration",
 )
 _has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
-#: By run: parameters of integrations that the entries of the list were seen not to have.
-_not_in_entries: WeakKeyDictionary[Run, set[tuple[str, str]]] = WeakKeyDictionary()
+#: By run and slug: what the entry of the list was seen to have.
+_in_entries: WeakKeyDictionary[Run, dict[str, frozenset[str]]] = WeakKeyDictionary()
 #: By run: the lists that were seen to show the integration of the request examples when it was set up.
 _shown_when_set_up: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
@@ -171,7 +171,9 @@ def set_up(caller: Caller, path: Path, integration: Fixture, **changes: Any) -> 
 def given_set_up(caller: Caller, path: Path, integration: Fixture, **changes: Any) -> dict[str, Any]:
     """Set an integration up as a step of a story and return its entry; inconclusive when it is not listed then."""
     set_up(caller, path, integration, **changes).given_served()
-    return caller.whole_list(path).the(slug=slug_of(integration))
+    entry = caller.whole_list(path).the(slug=slug_of(integration))
+    _in_entries.setdefault(current_run(), {})[slug_of(integration)] = frozenset(entry)
+    return entry
 
 
 def given_disabled(caller: Caller, path: Path, integration: Fixture) -> None:
@@ -236,12 +238,12 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
 
     That is the value of the list entry, where entries have it, or all values under that name in the settings.
     """
-    elsewhere = _not_in_entries.setdefault(current_run(), set())
-    entry = {} if (slug, name) in elsewhere else entries(caller, path).get(slug, {})
+    known = _in_entries.setdefault(current_run(), {})
+    entry = entries(caller, path).get(slug, {}) if slug not in known or name in known[slug] else {}
     if name in entry:
         return [entry[name]]
     if entry:
-        elsewhere.add((slug, name))
+        known[slug] = frozenset(entry)
     return values_under(name, caller.read(path / slug))
 
 
@@ -332,7 +334,7 @@ def _put_back(caller: Caller, place: Place, before: dict[str, dict[str, Any]]) -
 
 _READING = RequestExample(before=_with_it)
 _SETTING_UP = RequestExample(before=_without_it, state=_state)
-_DISABLING = RequestExample(before=_with_it, state=_state)
+_DISABLING = RequestExample(before=_with_it, state=_state, undo=left_to_the_next_call)
 
 AREA = Area(
     keeper="maintainer",

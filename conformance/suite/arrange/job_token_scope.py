@@ -6,7 +6,14 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
+from conformance.suite.arrange.request_examples import (
+    Area,
+    Prepared,
+    ReadBack,
+    RequestExample,
+    Values,
+    left_to_the_next_call,
+)
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, given_done, project_path
 
@@ -291,6 +298,7 @@ SETTINGS = Area(
         "getJobTokenScope": RequestExample(),
         "updateJobTokenScope": RequestExample(
             before=_with_limit_off,
+            undo=left_to_the_next_call,
             state=_settings,
             read_back=ReadBack(
                 requirement=_switch_shows, path=_where_it_was_sent, shows={"enabled": "inbound_enabled"}

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
-from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
+from conformance.suite.arrange.request_examples import (
+    Area,
+    Prepared,
+    ReadBack,
+    RequestExample,
+    Values,
+    left_to_the_next_call,
+)
 from conformance.suite.arrange.reviews import (
     MANY,
     approvers_of,
@@ -34,6 +41,8 @@ _APPROVERS = ("approver", "second_approver")
 _overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 #: By run, where the settings of the project allow it only because they were changed.
 _made_overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+#: By run: the lists with a rule that names everybody who may approve, until it is put back.
+_for_approvals: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
 
 
 def _merge_request(place: Place) -> Path:
@@ -95,8 +104,10 @@ def _own_rule(keeper: Caller, place: Place) -> Values:
 
 def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
     """Name everybody who may approve in a rule, and let all of them have approved, or none."""
-    path = _merge_request(place)
-    _own_rule(keeper, place)
+    path, named = _merge_request(place), _for_approvals.setdefault(current_run(), set())
+    if _rules(place) not in named:
+        _own_rule(keeper, place)
+        named.add(_rules(place))
     approved = approvers_of(keeper, path)
     for caller in _approvers(place):
         if (user_id(caller) in approved) is not given_by_all:
@@ -147,6 +158,7 @@ def _remember(keeper: Caller, place: Place) -> Mapping[str, Any]:
 def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
     """Take away rules that came, and approvals that came; give back those that went, if their giver is an actor."""
     path = _merge_request(place)
+    _for_approvals.get(current_run(), set()).discard(_rules(place))
     now = _approvals(keeper, place)
     for caller in _approvers(place):
         if (user_id(caller) in now) != (user_id(caller) in before["approvals"]):
@@ -227,8 +239,12 @@ AREA = Area(
             read_back=_stored("update", _same_path),
         ),
         "deleteMergeRequestApprovalRule": RequestExample(before=_own_rule, state=_rules_state),
-        "approveMergeRequest": RequestExample(before=_not_approved, body=_sha_and_no_password, state=_approvals),
-        "unapproveMergeRequest": RequestExample(before=_approved, state=_approvals),
-        "resetMergeRequestApprovals": RequestExample(before=_approved, state=_approvals, takes_seconds=3),
+        "approveMergeRequest": RequestExample(
+            before=_not_approved, body=_sha_and_no_password, state=_approvals, undo=left_to_the_next_call
+        ),
+        "unapproveMergeRequest": RequestExample(before=_approved, state=_approvals, undo=left_to_the_next_call),
+        "resetMergeRequestApprovals": RequestExample(
+            before=_approved, state=_approvals, takes_seconds=3, undo=left_to_the_next_call
+        ),
     },
 )

@@ -44,6 +44,10 @@ def _nobody_else(caller: Caller, _: Place) -> Caller:
     return caller
 
 
+def left_to_the_next_call(_: Caller, __: Place, ___: Any) -> None:
+    """Undo nothing yet: what makes the next call right does it, and all that is left is put back in the end."""
+
+
 @dataclass(frozen=True)
 class ReadBack:
     """Where and how a served write shows when the resource is read."""
@@ -105,6 +109,8 @@ class RequestExample:
     fill: Callable[[Caller, Place], list[Any]] | None = None
     """Lets a paginated list have at least three entries; returns their ids."""
     read_back: ReadBack | None = None
+    undo: Callable[[Caller, Place, Any], None] | None = None
+    """Undoes a call, so that the next one can be made, where that is less than for other operations of the area."""
 
     @property
     def changes_nothing_before(self) -> bool:
