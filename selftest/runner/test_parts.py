@@ -145,3 +145,10 @@ def test_the_longest_tests_begin_first_and_what_is_known_counts() -> None:
     order = in_order(tests, {name: float(number) for number, name in enumerate(tests)}, 2)
     assert [order.index(name) for name in (tests[8], tests[7], tests[6], tests[5])] == [0, 2, 4, 5]
     assert sorted(order) == tests
+
+
+def test_of_tests_that_are_as_long_each_worker_finds_some_that_follow_each_other() -> None:
+    tests = [f"tests/contract/test_isolation.py::test[{number}]" for number in range(8)]
+    assert in_order(tests, {}, 2)[4:] == [tests[1], tests[5], tests[2], tests[6]]
+    seconds = {name: float(number) for number, name in enumerate(tests)}
+    assert in_order(tests, seconds, 2) == in_order(tests, {}, 2)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from conformance.contract import Contract
 from conformance.http.exchange import Call, Exchange
 from conformance.reference.choices import Choices
 from conformance.schema.response_validator import ResponseValidator
-from conformance.suite.context import Run
+from conformance.suite.arrange.reviews import rules_put_back
+from conformance.suite.context import Run, current_run
 from conformance.suite.expectations import Caller, unchanged
 from conformance.suite.expectations import Path as ApiPath
 from conformance.suite.expectations.words import settles
@@ -19,7 +21,7 @@ from conformance.suite.known_reads import KnownReads
 from conformance.target import Actor
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import profile_from
-from selftest.conftest import VERSION, in_a_test, serving
+from selftest.conftest import NO_AUTHORITIES, VERSION, in_a_test, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,6 +106,29 @@ def test_what_was_put_back_is_known_only_where_each_write_was_answered(status: i
     holds_again()
     with known.before_changes():
         assert (known.of(maintainer, path, {}) is not None) == holds
+
+
+def test_rules_are_known_to_the_next_test_and_those_that_somebody_else_makes_stay(
+    sent: Callable[..., int], begin: Callable[..., Caller]
+) -> None:
+    caller = begin()
+    run, rules = current_run(), ApiPath("/projects/1/approval_rules")
+    before = caller.list(rules).ids()
+
+    def story(*names: str) -> None:
+        run.known_reads.forget()  # as every test does that begins
+        with rules_put_back(caller, rules):
+            for name in names:
+                caller.post(rules, {"name": name, "approvals_required": 1, "user_ids": [3]})
+
+    story("one")
+    assert sent(lambda: story("two", "three")) == 5
+    theirs = {"name": "theirs", "approvals_required": 1, "user_ids": [3]}
+    address, token = f"{run.profile.base_url}/api/v4{rules}", caller.actor.token if caller.actor else ""
+    assert httpx.post(address, json=theirs, headers={"PRIVATE-TOKEN": token}, verify=NO_AUTHORITIES).is_success
+    story("four")
+    run.known_reads.forget()
+    assert [rule["name"] for rule in caller.list(rules).entries if rule["id"] not in before] == ["theirs"]
 
 
 @pytest.mark.parametrize(
