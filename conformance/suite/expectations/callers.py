@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import Reason
@@ -45,7 +46,8 @@ class Caller:
 
     def __init__(self, run: Run, actor: Actor | None) -> None:
         """Speak for an actor; None calls without a token."""
-        self._run = run
+        # What keeps a caller for good, as Hypothesis does with each state machine, keeps no run with all its results.
+        self._run: Run = weakref.proxy(run)
         self.actor = actor
 
     @property
