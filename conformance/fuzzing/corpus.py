@@ -116,6 +116,10 @@ class Draw:
         )
 
 
+_DRAWN: dict[tuple[Any, ...], tuple[DrawnCase, ...]] = {}
+"""What this process drew, by contract, version, operation, phase and budget."""
+
+
 @dataclass
 class Corpus:
     """The cases of one contract at one version; reads and writes files below `folder`, draws what is not there."""
@@ -224,14 +228,21 @@ class Corpus:
     # -- drawing -------------------------------------------------------------------------------------------------------
 
     def _drawn(self, operation: Operation, phase: str, budget: Budget) -> list[DrawnCase]:
+        # Sessions that follow each other in one process, as those of a proof do, draw the same.
+        asked = (self.contract.digest, self.version, operation.id, phase, budget)
         with self._lock:
+            if asked in _DRAWN:
+                return list(_DRAWN[asked])
             from conformance.fuzzing import drawing  # noqa: PLC0415 - costs a second that a replay can do without
 
             if self._source is None:
                 self._source = drawing.load(self.contract, self.version)
             if phase == "coverage":
-                return drawing.coverage_cases(self._source, operation)
-            return drawing.fuzz_cases(self._source, operation, **asdict(budget))
+                found = drawing.coverage_cases(self._source, operation)
+            else:
+                found = drawing.fuzz_cases(self._source, operation, **asdict(budget))
+            _DRAWN[asked] = tuple(found)
+            return found
 
     def _failed(self, operation: Operation) -> list[DrawnCase]:
         file = self._file(operation, "failed")

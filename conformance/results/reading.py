@@ -86,17 +86,19 @@ def _lines(stream: TextIO, name: str) -> Iterator[str]:
 
 def parse(lines: Iterable[str], name: str) -> RunRecord:
     """Return the record that some lines hold; `name` says in messages where they are from. See `read_record`."""
-    reading = _Reading(name)
-    for number, line in enumerate(lines, start=1):
-        reading.take(number, line)
+    reading = Reading(name)
+    for line in lines:
+        reading.take(line)
     return reading.record()
 
 
-class _Reading:
+class Reading:
     """A record while it is read: each line becomes what it stands for at once, and bodies are kept once."""
 
     def __init__(self, name: str) -> None:
+        """Begin with no line; `name` says in messages where lines are from."""
         self._name = name
+        self._number = 0
         self._by_kind: dict[str, list[Any]] = {}
         self._damage: list[str] = []
         self._texts: dict[str, str] = {}
@@ -106,8 +108,9 @@ class _Reading:
         self._before_footer: tuple[int, str] | None = None
         self._behind: set[str] = set()
 
-    def take(self, number: int, line: str) -> None:
-        """Read one line; raise UsageError when it is the first and no header, or what it says cannot be understood."""
+    def take(self, line: str) -> None:
+        """Read the next line; raise UsageError when it is the first and no header, or cannot be understood."""
+        self._number = number = self._number + 1
         row = _row(line)
         if number == 1:
             self._require_header(row)

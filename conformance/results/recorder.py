@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from conformance.errors import UsageError
 from conformance.http.redaction import DOOR
-from conformance.results.reading import LINE_KINDS, digest_of, parse
+from conformance.results.reading import LINE_KINDS, Reading, digest_of
 from conformance.results.record import (
     AccessRule,
     Check,
@@ -46,6 +46,7 @@ class Recorder:
         self.file = file
         self.moved: str | None = None
         self._lines: list[str] = []
+        self._reading, self._read = Reading(str(file)), 0
         self._lock = threading.Lock()
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,11 +68,11 @@ class Recorder:
 
     def write_plan(self, plan: Iterable[PlannedRequirement]) -> None:
         """Append what the contract says of every requirement."""
-        self.append(_text("plan", {"requirements": [_compact(asdict(entry)) for entry in plan]}))
+        self.append(_text("plan", {"requirements": [_compact(entry) for entry in plan]}))
 
     def write_table(self, table: Iterable[TableItem]) -> None:
         """Append the version table."""
-        self.append(_text("table", {"items": [_compact(asdict(item)) for item in table]}))
+        self.append(_text("table", {"items": [_compact(item) for item in table]}))
 
     def write_access(self, rules: Iterable[AccessRule]) -> None:
         """Append who may call what."""
@@ -98,7 +99,11 @@ class Recorder:
 
     def read_back(self) -> RunRecord:
         """Return the record as written so far, from memory."""
-        return parse(self._lines, str(self.file))
+        with self._lock:
+            new, self._read = self._lines[self._read :], len(self._lines)
+        for line in new:
+            self._reading.take(line)
+        return self._reading.record()
 
     def _append(self, text: str) -> None:
         self._lines.append(text)
@@ -127,7 +132,7 @@ class Recorder:
 
 def encoded(line: Line) -> str:
     """Return a line as it stands in the file, with its newline."""
-    return _text(LINE_KINDS[type(line)], _compact(asdict(line)))
+    return _text(LINE_KINDS[type(line)], _compact(line))
 
 
 def add_readiness(file: Path, readiness: Mapping[str, Any]) -> None:
@@ -140,11 +145,17 @@ def add_readiness(file: Path, readiness: Mapping[str, Any]) -> None:
 
 
 def _text(kind: str, data: Mapping[str, Any]) -> str:
-    text = json.dumps({"kind": kind, **data}, ensure_ascii=False, default=str)
+    text = json.dumps({"kind": kind, **data}, ensure_ascii=False, default=_as_data)
     if DOOR.is_in(text):
         text = json.dumps(DOOR.data(json.loads(text)), ensure_ascii=False)
     return text + "\n"
 
 
-def _compact(data: dict[str, Any]) -> dict[str, Any]:
+def _as_data(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
+def _compact(line: Any) -> dict[str, Any]:
+    """Return what a line says, without what is empty."""
+    data = {field.name: getattr(line, field.name) for field in fields(line)}
     return {key: value for key, value in data.items() if value not in (None, (), [], "")}

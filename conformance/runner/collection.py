@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from conformance.target.names import PLURALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.contract import Contract, Version
 
@@ -31,13 +33,19 @@ ONLY_ASKS = pytest.StashKey[bool]()
 
 def is_suite(item: pytest.Item) -> bool:
     """Tell whether a test belongs to the suite, rather than to the suite's own tests."""
-    return SUITE_FOLDER in item.path.parents
+    return _place_in_suite(item.path) is not None
+
+
+@cache
+def _place_in_suite(file: Path) -> str | None:
+    """Return where a file lies in the suite; None for one that is none of it."""
+    return file.relative_to(SUITE_FOLDER).as_posix() if SUITE_FOLDER in file.parents else None
 
 
 def id_of(item: pytest.Item) -> str:
     """Return the id of a test of the suite, which is the same from whatever folder pytest was started."""
     _, mark, inside = item.nodeid.partition("::")
-    return f"{SUITE_FOLDER.name}/{item.path.relative_to(SUITE_FOLDER).as_posix()}{mark}{inside}"
+    return f"{SUITE_FOLDER.name}/{_place_in_suite(item.path)}{mark}{inside}"
 
 
 def id_in(nodeid: str) -> str:
