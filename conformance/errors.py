@@ -27,7 +27,10 @@ class ExitCode(IntEnum):
     INCOMPLETE = 6, "Incomplete: nothing failed, and something that is owed could not be verified."
     SUITE_BROKE = 7, "A test of the suite itself broke, or a report could not be written. The target is not to blame."
     COULD_NOT_RUN = 8, "The target could not be tested: no connection, a wrong token, not this API."
-    TERMINATED = 143, "Terminated by SIGTERM: what was changed is put back, and what was seen is in the report."
+    TERMINATED = (
+        143,
+        "Terminated, by SIGTERM or SIGHUP: what was changed is put back, and what was seen is in the report.",
+    )
 
 
 class ConformanceError(Exception):

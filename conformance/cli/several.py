@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from conformance.reports.comparison import (
 )
 from conformance.reports.facts import Facts
 from conformance.results.trust import record_in, trusted_record
+from conformance.runner.precautions import when_terminated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,11 +74,11 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
         for name, target in zip(names, targets, strict=True)
     }
     started = {name: _start(call) for name, call in calls.items()}
-    ended = signal.signal(signal.SIGTERM, lambda number, _: _pass_on(started, number))
+    end_again = when_terminated(partial(_pass_on, started))
     try:
         codes = _wait(started)
     finally:
-        signal.signal(signal.SIGTERM, ended)
+        end_again()
     _write(out, {name: out / name for name in names})
     return next((int(code) for code in _WORST_FIRST if code in codes.values()), max(codes.values()))
 
@@ -86,7 +87,7 @@ def _start(call: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603 - our own command
 
 
-def _pass_on(started: Mapping[str, subprocess.Popen[str]], number: int, _: FrameType | None = None) -> None:
+def _pass_on(started: Mapping[str, subprocess.Popen[str]], number: int, _: FrameType | None) -> None:
     for process in started.values():
         process.send_signal(number)
 

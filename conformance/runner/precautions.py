@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _NAME = "ledger"
 #: How long what was just made may take to be as it will be.
 _PATIENCE_SECONDS = 5
+#: What asks a process to end.
+ENDING = (signal.SIGTERM, signal.SIGHUP)
 #: How many worlds are marked, or put back, at once.
 _WORLDS_AT_ONCE = 16
 
@@ -178,12 +180,21 @@ def _concerns(folder: Path, worlds: Collection[int]) -> bool:
 
 
 def when_terminated(act: Callable[..., None]) -> Callable[[], object]:
-    """Let SIGTERM do something, unless somebody else sees to it; return what lets it end the process again."""
-    is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not is_free or threading.current_thread() is not threading.main_thread():
-        return lambda: None
-    signal.signal(signal.SIGTERM, act)
-    return partial(signal.signal, signal.SIGTERM, signal.SIG_DFL)
+    """
+    Let SIGTERM and SIGHUP do something, unless somebody else sees to it; return what lets them end the process again.
+
+    SIGHUP comes when the terminal is closed; nohup has it ignored, and so it is then.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    free = [number for number in ENDING if in_main_thread and signal.getsignal(number) is signal.SIG_DFL]
+    for number in free:
+        signal.signal(number, act)
+
+    def end_again() -> None:
+        for number in free:
+            signal.signal(number, signal.SIG_DFL)
+
+    return end_again
 
 
 def restored(folder: Path, profile: Profile) -> tuple[str, ...]:

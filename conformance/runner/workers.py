@@ -18,6 +18,7 @@ from conformance.results.durations import weight_of
 from conformance.results.record import NetworkUse, Notice
 from conformance.results.recorder import encoded
 from conformance.runner.location import SUITE_FOLDER
+from conformance.runner.precautions import ENDING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,8 +107,9 @@ def become_worker(session: Session, told: Mapping[str, Any]) -> None:
     """Let a session be that of a worker: it has a world of its own and keeps no record."""
     session.seed, session.world, session.keeps_record = told[_SEED], told[_WORLD], False
     session.name, session.options = told[_RUN], replace(session.options, out=Path(told[_FOLDER]))
-    # What reaches all processes of a terminal is for the one that keeps the record: it ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What reaches all processes of a terminal, or of a service, is for the one that keeps the record: it ends them.
+    for number in (signal.SIGINT, *ENDING):
+        signal.signal(number, signal.SIG_IGN)
     session.beside, session.seconds_known = told[_ORDER]["beside"], told[_ORDER]["seconds"]
     session.kept = frozenset(told[_KEPT])
     session.drawn_for_workers = Path(told[_CASES])

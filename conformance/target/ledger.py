@@ -37,6 +37,9 @@ FORM = 2
 _HIDDEN = "secret"
 #: What a target or a call named; all else in a line are words of the suite, which hide nothing.
 _FOREIGN = ("entry", "state", "group", "name")
+_KINDS_OF_HEADER = {"run": str, "base_url": str, "world": int}
+#: What lines say of a project, group or merge request.
+_ABOUT_SPOTS = frozenset({"was", "makes", "made", "gone", "stays"})
 _UNWRITTEN = "a value that holds a secret, encoded or in pieces, and so is not written down,"
 
 
@@ -204,23 +207,23 @@ class Content:
 
         Raise UsageError when it is none, or names a secret that the profile does not have.
         """
-        lines: list[dict[str, Any]] = []
-        for text in file.read_bytes().splitlines():
-            try:
-                line = json.loads(text)
-            except ValueError:
-                continue
-            lines.append(line if secrets is None else _unmasked(line, secrets))
+        texts = file.read_bytes().splitlines()
+        read = [_line(text) for text in texts]
+        lines = [line if secrets is None else _unmasked(line, secrets) for line in read if line is not None]
         if not lines or lines[0].get("ledger") != FORM:
             raise UsageError(f"{file} is not a ledger of this version of the suite.")
         made = {_entry(line, kind) for line in lines for kind in ("makes", "made") if line.get(kind) and line["entry"]}
         gone = {_entry(line, "gone") for line in lines if "gone" in line}
+        damaged = sum(line is None and bool(text.strip()) for line, text in zip(read[:-1], texts, strict=False))
         return cls(
             file=file,
             header=lines[0],
             was=tuple(line for line in lines if "was" in line),
             makes=frozenset(made - gone),
-            stays=tuple(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),
+            stays=(
+                *(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),
+                *((f"what {damaged} damaged lines of {file} say",) if damaged else ()),
+            ),
             # The line with the number is the later one.
             groups=tuple({str(line["group"]): _own_group(line) for line in lines if "group" in line}.values()),
             is_settled="settled" in lines[-1],
@@ -237,6 +240,24 @@ class Content:
     def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:
         """Return where something stood, and how."""
         return _spot(line), {key: dict(values) for key, values in line["state"]}
+
+
+def _line(text: bytes) -> dict[str, Any] | None:
+    """Return a line; None where it is cut off, or says nothing that anybody could go by."""
+    try:
+        line = json.loads(text)
+        is_whole = isinstance(line, dict) and all(
+            isinstance(line[name], kind) for name, kind in _KINDS_OF_HEADER.items() if "ledger" in line
+        )
+        for name in _ABOUT_SPOTS & set(line):
+            hash((line[name], _spot(line)))
+        for _, values in line["state"] if "was" in line else ():
+            dict(values)
+        if "group" in line:
+            _own_group(line)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return line if is_whole else None
 
 
 def _own_group(line: Mapping[str, Any]) -> OwnGroup:

@@ -206,6 +206,7 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        start_new_session=True,
         preexec_fn=can_be_interrupted,  # noqa: PLW1509 - nothing else runs between fork and exec
     )
 

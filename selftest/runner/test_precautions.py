@@ -22,7 +22,7 @@ from conformance.reference import EmbeddedServer
 from conformance.reference.choices import Choices, OutOfRange
 from conformance.results.reading import read_record
 from conformance.runner.absent import know_absent
-from conformance.runner.precautions import Precautions
+from conformance.runner.precautions import Precautions, restored
 from conformance.suite.arrange import Arranged, arranged, has_request_example
 from conformance.suite.expectations import Caller
 from conformance.target import Profile, load_profile
@@ -166,10 +166,15 @@ def test_what_a_service_takes_away_itself_is_not_brought_back_where_it_would_sta
 
 
 @pytest.mark.parametrize(
-    ("signal_sent", "code", "word"),
-    [(signal.SIGINT, ExitCode.INTERRUPTED, "interrupted"), (signal.SIGTERM, ExitCode.TERMINATED, "terminated")],
+    ("signal_sent", "code", "word", "workers"),
+    [
+        (signal.SIGINT, ExitCode.INTERRUPTED, "interrupted", "1"),
+        (signal.SIGINT, ExitCode.INTERRUPTED, "interrupted", "2"),
+        (signal.SIGTERM, ExitCode.TERMINATED, "terminated", "1"),
+        (signal.SIGTERM, ExitCode.TERMINATED, "terminated", "2"),
+        (signal.SIGHUP, ExitCode.TERMINATED, "terminated", "2"),
+    ],
 )
-@pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_signal_ends_a_run_with_its_report_and_everything_put_back(
     tmp_path: Path, signal_sent: signal.Signals, code: ExitCode, word: str, workers: str
 ) -> None:
@@ -181,7 +186,7 @@ def test_a_signal_ends_a_run_with_its_report_and_everything_put_back(
         before = [everything_read(profile.in_world(number)) for number in range(2)]
         process = started("run", *FEW, *LISTS, "--workers", workers, cwd=tmp_path)
         wait_for_checks(tmp_path / "out" / "results.jsonl", process)
-        process.send_signal(signal_sent)
+        os.killpg(process.pid, signal_sent)  # as a terminal does, or who ends a service: the workers get it too
         out, err = process.communicate(timeout=120)
         assert process.returncode == code, out + err
         assert [everything_read(profile.in_world(number)) for number in range(2)] == before
@@ -256,10 +261,29 @@ def test_a_former_value_that_holds_a_secret_is_put_back_by_reference(
     assert [text.partition(",")[0] for text in left] == ([] if is_written else ["a value that holds a secret"])
 
 
-def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, tmp_path: Path) -> None:
-    file = begun(tmp_path / "ledger.jsonl", {"run": "run", "world": 0})
+def test_a_damaged_ledger_is_put_back_as_far_as_it_can_be_read(profile: Profile, tmp_path: Path) -> None:
+    file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": profile.base_url, "world": 0})
+    spot = {"level": "project", "number": profile.fixtures["project"][0].id, "iid": None}
+    spoiled = {"was": "limit", **spot, "by": "owner", "state": {"secret": ["", "integration.0.password", ""]}}
+    lines = [spoiled, [], {"makes": "rules"}, {"stays": "an export", **spot}]
     with file.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps({"was": "limit", "state": [["", {"token": {"secret": ["", "0.gone.token", ""]}}]]}))
+        stream.write("".join(f"{json.dumps(line)}\n" for line in lines) + '{"was": "lim')
+    left = restored(tmp_path, profile)
+    assert [text.partition(" of project")[0] for text in left] == ["an export", f"what 3 damaged lines of {file} say"]
+
+
+@pytest.mark.parametrize("header", [{"run": {"secret": []}}, {"world": None}, {"base_url": 5}])
+def test_a_ledger_with_a_damaged_beginning_is_none(tmp_path: Path, header: dict[str, Any]) -> None:
+    file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0, **header})
+    with pytest.raises(UsageError, match="is not a ledger of this version of the suite"):
+        Content.read(file)
+
+
+def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, tmp_path: Path) -> None:
+    file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": profile.base_url, "world": 0})
+    with file.open("a", encoding="utf-8") as stream:
+        state = [["", {"token": {"secret": ["", "0.gone.token", ""]}}]]
+        stream.write(json.dumps({"was": "limit", "level": "project", "number": 1, "iid": None, "state": state}))
     assert Content.read(file).header["run"] == "run"
     with pytest.raises(UsageError, match=r"no longer has the secret 0\.gone\.token"):
         Content.read(file, profile.named_secrets())
