@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import runpy
 import socket
 import ssl
 import threading
 import warnings
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,15 +17,36 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from conformance.contract import Contract
-from conformance.suite.context import Run, testing
+from conformance.results.record import Check, Outcome
+from conformance.runner.location import SUITE_FOLDER
+from conformance.suite.context import Violation
 from conformance.suite.tls import key_of, shake
 from conformance.target.profile import profile_from
+from selftest.conftest import in_a_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from conformance.results.recorder import Line
+
+#: The tests of the suite, as they are.
+TESTS = [
+    runpy.run_path(str(SUITE_FOLDER / "limits" / "test_tls.py"))[name]
+    for name in (
+        "test_nothing_older_than_tls_1_2_is_spoken",
+        "test_the_key_of_the_certificate_is_long_enough",
+        "test_what_is_agreed_for_one_connection_is_long_enough",
+    )
+]
+#: What they verify.
+KEPT = (
+    "limits.tls.version",
+    "limits.tls.rsa-and-dsa-keys",
+    "limits.tls.dh-keys",
+    "limits.tls.ecc-certificate-keys",
+    "limits.tls.ecc-exchange-keys",
+)
 
 #: Made once with `openssl dhparam -dsaparam`: making them takes longer than all tests here.
 DH_PARAMETERS = {
@@ -91,8 +113,8 @@ def tls_server(
     ciphers: str | None = None,
     curve: str | None = None,
     dh_bits: int | None = None,
-) -> Iterator[str]:
-    """Serve handshakes, and nothing behind them, in a run whose target this is."""
+) -> Iterator[list[Line]]:
+    """Serve handshakes, and nothing behind them, to a test of the suite; yield the lines of its record."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -121,9 +143,9 @@ def tls_server(
     threading.Thread(target=serve, daemon=True).start()
     base_url = f"https://127.0.0.1:{listener.getsockname()[1]}"
     profile = profile_from({"base_url": base_url, "version": "17.7", "actors": {}, "fixtures": {}}, "test")
-    run = Run(Contract.load(), profile, lambda _: None)
-    with closing(run), testing(run, "test", frozenset()):
-        yield base_url
+    lines: list[Line] = []
+    with in_a_test(profile, *KEPT, lines=lines):
+        yield lines
     listener.close()
 
 
@@ -187,3 +209,32 @@ def test_a_short_curve_is_agreed_on_only_by_a_server_that_has_it(tmp_path: Path,
         assert not shake(newest=ssl.TLSVersion.TLSv1_2, ciphers=only, curve="prime192v1").agreed
     with tls_server(tmp_path, strong, curve="prime192v1"):
         assert shake(newest=ssl.TLSVersion.TLSv1_2, ciphers=only, curve="prime192v1").agreed
+
+
+def test_a_strong_server_keeps_every_limit_and_each_weakness_breaks_its_own(tmp_path: Path, strong: Any) -> None:
+    """A weak certificate is of a short curve, and with it so is what is agreed on."""
+    long_curve, long_dh = ec.generate_private_key(ec.SECP256R1()), {"ciphers": "DHE:@SECLEVEL=0", "dh_bits": 2048}
+    short_rsa = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - weak on purpose
+    short_curve = ec.generate_private_key(ec.SECP192R1())
+    assert broken(tmp_path, strong) == set()
+    assert broken(tmp_path, long_curve) == set()
+    assert broken(tmp_path, strong, **long_dh) == set()
+    assert broken(tmp_path, strong, oldest=ssl.TLSVersion.TLSv1) == {"limits.tls.version"}
+    assert broken(tmp_path, strong, oldest=ssl.TLSVersion.TLSv1_1) == {"limits.tls.version"}
+    assert broken(tmp_path, short_rsa) == {"limits.tls.rsa-and-dsa-keys"}
+    assert broken(tmp_path, strong, **{**long_dh, "dh_bits": 1024}) == {"limits.tls.dh-keys"}
+    assert broken(tmp_path, strong, curve="prime192v1") == {"limits.tls.ecc-exchange-keys"}
+    weak_curve = {"limits.tls.ecc-certificate-keys", "limits.tls.ecc-exchange-keys"}
+    assert broken(tmp_path, short_curve, curve="prime192v1") == weak_curve
+
+
+def broken(folder: Path, key: Any, **weakness: Any) -> set[str]:
+    """Return the requirements that the tests of the suite say a server breaks; they hold every other."""
+    with tls_server(folder, key, **weakness) as lines:
+        for test in TESTS:
+            with suppress(Violation):
+                test()
+    checks = [line for line in lines if isinstance(line, Check)]
+    failed = {check.requirement for check in checks if check.outcome is Outcome.FAILED}
+    assert {check.requirement for check in checks if check.outcome is Outcome.PASSED} == {*KEPT} - failed
+    return failed

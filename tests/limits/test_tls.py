@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suite.expectations import given, must, observe, verifies
-from conformance.suite.tls import Key, key_of, shake
+from conformance.suite.tls import Handshake, Key, key_of, shake
 
 if TYPE_CHECKING:
     from conformance.suite.expectations import Caller
@@ -29,11 +29,17 @@ def known_version(maintainer: Caller) -> None:
     given(maintainer.target_version is not None, "the version of the target is unknown")
 
 
-def certificate_key() -> Key:
-    """Return the key of the target's certificate, also of one that only a careless client would take."""
+def agreed_somehow() -> Handshake:
+    """Return what is agreed on with a client that takes anything, be it only a short curve."""
     agreed = shake()
     for curve in SHORT_CURVES:
         agreed = agreed if agreed.agreed else shake(newest=ssl.TLSVersion.TLSv1_2, curve=curve)
+    return agreed
+
+
+def certificate_key() -> Key:
+    """Return the key of the target's certificate, also of one that only a careless client would take."""
+    agreed = agreed_somehow()
     given(agreed.agreed and agreed.certificate is not None, f"no handshake succeeds: {agreed.problem}")
     assert agreed.certificate is not None
     return key_of(agreed.certificate)
@@ -41,7 +47,7 @@ def certificate_key() -> Key:
 
 @pytest.mark.usefixtures("known_version")
 def test_nothing_older_than_tls_1_2_is_spoken() -> None:
-    new = shake()
+    new = agreed_somehow()
     with verifies("limits.tls.version"):
         must(new.agreed, "a handshake with TLS 1.2 or higher", new.problem)
         must(new.protocol in {"TLSv1.2", "TLSv1.3"}, "TLS 1.2 or higher", str(new.protocol))
@@ -66,7 +72,7 @@ def test_the_key_of_the_certificate_is_long_enough() -> None:
 @pytest.mark.usefixtures("known_version")
 def test_what_is_agreed_for_one_connection_is_long_enough() -> None:
     """Whoever agrees with a careless client on a short key agrees with an eavesdropper as well."""
-    given(shake().agreed, "no handshake succeeds")
+    given(agreed_somehow().agreed, "no handshake succeeds")
     with verifies("limits.tls.dh-keys", go_on=True):
         any_key = shake(newest=ssl.TLSVersion.TLSv1_2, ciphers=DIFFIE_HELLMAN.format(level=ANY_KEY))
         long_key = shake(newest=ssl.TLSVersion.TLSv1_2, ciphers=DIFFIE_HELLMAN.format(level=LONG_KEYS_ONLY))
