@@ -34,6 +34,8 @@ class Part:
     """Only a target that declares it is read."""
     of: tuple[str, ...]
     """The fixtures whose part it is."""
+    near: tuple[str, ...]
+    """Those whose part is read too around the calls of its own area: beside them in a group, or inside."""
     readers: tuple[str, ...]
     """The actors who may read it; the first who is served does."""
     each_of: str | None
@@ -120,6 +122,7 @@ def _part(name: str, row: Mapping[str, Any]) -> Part:
         operation=row["operation"],
         feature=row.get("feature"),
         of=tuple(row["of"]),
+        near=tuple(row.get("near", ())),
         readers=tuple(row["readers"]),
         each_of=row.get("each_of"),
         within=row.get("within"),

@@ -19,6 +19,7 @@ from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, Tes
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.absences import Absences
 from conformance.suite.accepted import Accepted
+from conformance.suite.arrivals import SEPARATE, Arrivals
 from conformance.suite.collector import CheckCollector
 from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
@@ -96,6 +97,8 @@ class Run:
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
         self.shown = ShownRecords(profile, self.validator, contract.records)
         """What the running test was shown of each record."""
+        self.arrivals = Arrivals(profile, self.validator)
+        """Who asked to approve what."""
         self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
         """What shows how old the target may be; None where its version is known."""
         self.origins = Origins()
@@ -110,6 +113,7 @@ class Run:
         """Let each that looks at exchanges see them: first what was learnt, then the running test."""
         if not writes_anywhere:
             self.client.before_write(self.ownership.check)
+        self.client.before_write(self._expect)
         self.client.tell_apart(self.validator.place)
         for see in (self.ownership.learn, self.known_reads.see, _see, self.latencies.see, self.absences.see):
             self.client.on_exchange(see)
@@ -118,12 +122,20 @@ class Run:
         # Last, for whatever looks at exchanges sees the write before what it is waited for by.
         self.client.on_exchange(Accepted(self.validator, self._read).see)
 
+    def _expect(self, call: Call) -> None:
+        """Take note of what a call may bring, and of what is there before, ere it is sent."""
+        if call.actor is not None:
+            for path in self.arrivals.unseen_beside(call):
+                self.arrivals.saw_beside(self._aside(call.actor, path))
+        self.arrivals.expect(call)
+
     def include(self, profile: Profile) -> None:
         """Go on with a profile that names more of the target: what the run has made for itself."""
         self.profile = self._own = profile
         self.elsewhere = Elsewhere(stand_ins(profile))
         self.ownership.include(profile)
         self.shown = ShownRecords(profile, self.validator, self.contract.records)
+        self.arrivals = Arrivals(profile, self.validator)
 
     def take(self, profile: Profile | None) -> None:
         """Hand out the actors and fixtures of a profile from now on; with None those of the run itself."""
@@ -302,6 +314,11 @@ class TestContext:
             violation = Violation("what was deleted to be gone", f"{name} is listed", deletion.exchange, exchange)
             self.failed(deletion.requirement, violation)
             self.fail_softly(f"{deletion.requirement}: {violation}")
+        for number in self.run.arrivals.contradicted_by(exchange):
+            expected = "no approval by who has not asked to approve"
+            violation = Violation(expected, f"user {number} in approved_by", *self.history.suspects, exchange)
+            self.failed(SEPARATE, violation)
+            self.fail_softly(f"{SEPARATE}: {violation}")
         # Of calls that are under way side by side nobody knows which one saw what the other did.
         if threading.get_ident() == self._thread:
             for found in self.run.shown.contradicted_by(exchange, self.run.known_reads.age):

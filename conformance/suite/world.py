@@ -162,9 +162,9 @@ class WorldSnapshot:
         self.readings = readings
 
     @classmethod
-    def taken(cls, *, afresh: bool) -> WorldSnapshot:
+    def taken(cls, *, afresh: bool, area: str = "") -> WorldSnapshot:
         """
-        Read every part of the world once.
+        Read every part of the world once, of the parts of an area also what is near.
 
         Unless `afresh`, what an earlier look showed and no call may have moved since is not read again. What the
         profile does not name, the target does not declare and nobody is served is left out. A target that takes time
@@ -177,7 +177,7 @@ class WorldSnapshot:
         for part in Contract.load().side_effects.parts.values():
             if part.feature is not None and not run.profile.declares(part.feature):
                 continue
-            for thing in _things(part, run.profile, readings):
+            for thing in _things(part, run.profile, readings, area):
                 found = None if thing in readings else known.get(thing) or _first_reading(thing)
                 if found is not None:
                     readings[thing] = found
@@ -210,6 +210,15 @@ class WorldSnapshot:
         for thing, reading in self.readings.items():
             if thing.part.name not in stays:
                 last.readings.setdefault(thing, reading)
+
+    def of_area(self, area: str) -> WorldSnapshot:
+        """Return those parts alone that operations of an area read."""
+        own = {
+            thing: reading
+            for thing, reading in self.readings.items()
+            if any(operation.area == area for operation in _reading(thing.part))
+        }
+        return WorldSnapshot(own)
 
     @property
     def is_empty(self) -> bool:
@@ -258,8 +267,9 @@ def _let_settle() -> None:
         settles(lambda: False)
 
 
-def _things(part: Part, profile: Profile, readings: Mapping[Thing, Reading]) -> Iterator[Thing]:
-    for name in part.of:
+def _things(part: Part, profile: Profile, readings: Mapping[Thing, Reading], area: str) -> Iterator[Thing]:
+    is_own = any(operation.area == area for operation in _reading(part))
+    for name in (*part.of, *(part.near if is_own else ())):
         spot = spot_of(profile, name)
         if spot is None or spot.number is None:
             continue

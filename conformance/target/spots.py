@@ -49,7 +49,7 @@ def spot_of(profile: Profile, name: str) -> Spot | None:
     if entry is None:
         return None
     if name not in PROJECT_OF:
-        return Spot(name.rpartition("_")[2], entry.get("id"))
+        return Spot("group" if name.endswith("group") else "project", entry.get("id"))
     around = next(iter(profile.fixtures.get(PROJECT_OF[name], ())), None)
     number = entry.get("project_id") or (around.get("id") if around is not None else None)
     iid = entry.get("iid")
@@ -116,7 +116,7 @@ def path_of(profile: Profile, spot: Spot) -> str | None:
     known = (
         entry.get("path")
         for name, entries in profile.fixtures.items()
-        if name.rpartition("_")[2] == level
+        if name.endswith(level)
         for entry in entries
         if entry.get("id") == spot.number
     )

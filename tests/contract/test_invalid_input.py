@@ -84,11 +84,13 @@ def test_a_call_with_something_wrong_in_it_is_refused_or_stores_none_of_it(opera
             Wrong(parameter.requirement_required, f"no {parameter.name}", partial(without, parameter))
             for parameter in required(operation)
         ]
+        odd = []
         for parameter, value, what in wrong_values_of(prepared):
             if may_be_dropped(parameter):
-                refuse_or_drop(prepared, parameter, value)
+                odd.append((parameter, value))
             else:
                 wrong.append(Wrong(parameter.requirement, what, partial(having, parameter, value)))
+        refuse_or_drop_all(prepared, odd)
         wrong += [
             Wrong(requirement, f"an unknown {parameter.name}", partial(of_nobody, parameter), CODE_OF_MISSING)
             for parameter, requirement in naming(operation)
@@ -220,15 +222,40 @@ def shared(requirement: str | None, general: str, answers: list[Answer]) -> list
     return [requirement] if is_read_otherwise or is_served else [requirement, general]
 
 
-def refuse_or_drop(prepared: Arranged, parameter: Parameter, value: Any) -> None:
-    """Expect a refusal, or a served call that does not store the value."""
+def refuse_or_drop_all(prepared: Arranged, odd: list[tuple[Parameter, Any]]) -> None:
+    """
+    Expect a refusal of each value, or a served call that does not store it; what is refused stores nothing beside it.
+
+    The state is looked at once after all of them; only where it moved, each is by itself, to tell which of them it was.
+    A blank name goes with them: whether it is refused is open, so that what nobody could take away is not named so.
+    """
+    stays = prepared.request_example.stays
+    blank = [(parameter, "") for parameter in parameters_where(prepared.operation, is_name) if not stays]
+    before = prepared.state() if odd or blank else None
+    are_refused = [refuse_or_drop(prepared, parameter, value) for parameter, value in (*odd, *blank)]
+    if not all(are_refused) or prepared.state() == before:
+        return
+    for parameter, value in (*odd, *blank):
+        prepared.again()
+        before = prepared.state()
+        answer = prepared.call.having(parameter, value).sent_by(served_caller(prepared.operation))
+        with held_against(shared(parameter.requirement, "errors.refusal.changes-nothing", [answer]), go_on=True):
+            must(prepared.state() == before, f"the state as before: {before}"[:400], "another one", answer.exchange)
+
+
+def is_name(parameter: Parameter) -> bool:
+    return parameter.name == "name" and parameter.place == "body"
+
+
+def refuse_or_drop(prepared: Arranged, parameter: Parameter, value: Any) -> bool:
+    """Expect a refusal, or a served call that does not store a value but a blank one. Tell whether it is refused."""
     call = prepared.call.having(parameter, value)
     answer = call.sent_by(served_caller(prepared.operation))
     with held_against([parameter.requirement], go_on=True):
         answer.must_not_break()
         documented = prepared.operation.response_to(answer.status) is not None
         given(documented or not answer.is_served, f"status {answer.status} is no answer of the operation")
-        shown = shown_after(prepared, call, answer) if answer.is_served else None
+        shown = shown_after(prepared, call, answer) if answer.is_served and value else None
         must(
             not shows_value(shown, value),
             f"{parameter.name} refused or left out of account",
@@ -236,8 +263,9 @@ def refuse_or_drop(prepared: Arranged, parameter: Parameter, value: Any) -> None
             answer.exchange,
         )
         if answer.exchange.is_refusal:
-            return  # what was right is right still
+            return True  # what was right is right still
     prepared.again()
+    return False
 
 
 def shown_after(prepared: Arranged, call: Prepared, answer: Answer) -> Any:

@@ -79,8 +79,9 @@ IDENTITY = ("id", "iid", "slug", "relation", "path", "name", "username")
 NOT_FOUND = (404, 405)
 #: Who makes once more a call that somebody else has just made.
 UNCHANGING = "developer"
-#: What becomes another text where it is written in HTML, in an older character set, or is read as ASCII.
-UNUSUAL = ("R&D's Prüfung 検査 🚀", "R&D's Prüfung 検査")
+#: What becomes another text where it is written in HTML, in an older character set, or is read as ASCII. The first is
+#: long, as what is cut to fit a column is another text as well.
+UNUSUAL = (f"R&D's Prüfung 検査 🚀 {'of what was changed since, ' * 6}", "R&D's Prüfung 検査 🚀", "R&D's Prüfung 検査")
 #: Some services do in the background what they have answered.
 CHANGE_SECONDS = 5
 #: How many seconds a change by the path may take to show, once the same by the number did.

@@ -20,6 +20,7 @@ from conformance.suite.arrange.approval_settings import (
     SELECTIVE,
     Settings,
 )
+from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller, Path, given, left_to_others, must, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
@@ -438,24 +439,36 @@ def is_from_group(entry: dict[str, object]) -> bool:
 
 
 @at_both_places(
-    "locked_answer",
-    group="approval-settings.group.update.locked-answer",
-    project="approval-settings.project.update.locked-answer",
+    "locked_answer, leaves_around",
+    group=("approval-settings.group.update.locked-answer", "approval-settings.group.update.leaves-other-groups"),
+    project=("approval-settings.project.update.locked-answer", "approval-settings.project.update.leaves-its-group"),
 )
-def test_the_answer_to_an_update_of_a_locked_setting_is_noted(
+def test_an_update_inside_a_group_leaves_the_group_and_what_a_locked_one_answers(
     locked_answer: str,
-    inner_settings: Settings,
+    leaves_around: str,
+    place: str,
     outer_settings: Settings,
+    request: pytest.FixtureRequest,
 ) -> None:
+    """What the group hands down it hands down as a copy: it was written first, so that both may share it by now."""
+    try:
+        inside: Settings = request.getfixturevalue("inner_settings")
+    except Unmet:
+        if place != "group":
+            raise
+        left_to_others(leaves_around)  # whether a group inside another one has settings is open
+        observe(locked_answer, "a group inside another one shows no settings")
+        return
     told = "no setting was seen to be locked by the group around"
-    for name, value in one_setting_moved(outer_settings):
-        outer_settings.move(name, value=value)
-        inner = inner_settings.entries()[name]
-        if inner.get("locked"):
-            answer = inner_settings.change(**{name: not inner["value"]})
-            moved = inner_settings.values()[name] != inner["value"]
-            told = f"updating a locked setting answers {answer.status}, and the value {'moves' if moved else 'stays'}"
-            break
+    with verifies(leaves_around):
+        for name, value in one_setting_moved(outer_settings):
+            outer_settings.move(name, value=value)
+            inner = inside.entries()[name]
+            with unchanged(outer_settings.values, "the settings of the group around"):
+                answer = inside.change(**{name: not inner["value"]})
+            if inner.get("locked"):
+                now = "moves" if inside.values()[name] != inner["value"] else "stays"
+                told = f"updating a locked setting answers {answer.status}, and the value {now}"
     observe(locked_answer, told)
 
 

@@ -134,7 +134,10 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
         {"current_file": {"content_above_cursor": FILE["content_above_cursor"]}},
     ),
     "code-completion.request.file-name.is-string": (completion(current_file={**FILE, "file_name": NO_TEXT}),),
-    "code-completion.request.content-above-cursor.is-required": ({"current_file": {"file_name": FILE["file_name"]}},),
+    "code-completion.request.content-above-cursor.is-required": (
+        {"current_file": {"file_name": FILE["file_name"]}},
+        {"current_file": {"file_name": FILE["file_name"]}, "intent": "generation"},
+    ),
     "code-completion.request.content-above-cursor.is-string": (
         completion(current_file={**FILE, "content_above_cursor": NO_TEXT}),
     ),

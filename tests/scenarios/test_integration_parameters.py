@@ -301,10 +301,15 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
                 set_up(maintainer, path, integration, **{name: value}).must_be_served()
                 others = [other for other in choice.allowed if other != value]
                 must_not_show_another(maintainer, path, integration, name, value, others)
+        slug, beside = slug_of(integration), str(integration.get("distinctive_name") or name)
         with verifies(choice.closed):
-            set_up(maintainer, path, integration, **{name: NO_CHOICE}).must_not_break()
-            after = shown(maintainer, path, slug_of(integration), name)
+            before = shown(maintainer, path, slug, beside)
+            odd = set_up(maintainer, path, integration, **{beside: NO_CHOICE, name: NO_CHOICE}).must_not_break()
+            after = shown(maintainer, path, slug, name)
             must(NO_CHOICE not in after, f"{name} refused or not stored", f"{name} = {NO_CHOICE} is shown")
+            if odd.exchange.is_refusal:
+                kept = shown(maintainer, path, slug, beside)
+                must(kept == before, f"{beside} as before the refusal: {before}", f"{beside} = {kept}")
 
 
 def test_comments_on_events_are_switched_as_the_entry_says(

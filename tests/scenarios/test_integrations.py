@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,6 +38,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.expectations.words import settles
 from conformance.suite.shown_values import values_under
 
 if TYPE_CHECKING:
@@ -120,6 +122,43 @@ def test_a_change_of_an_integration_shows_in_its_entry(
                 maintainer.whole_list(path).must_contain(slug=slug, push_events=wanted)
         with verifies("integrations.update.same-entry"):
             maintainer.whole_list(path).must_contain_once(slug=slug).must_contain(slug=slug, id=entry.get("id"))
+
+
+def test_each_flag_of_an_entry_is_the_one_that_was_sent(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """
+    No two flags are switched alike each time, so that none is shown in the place of another.
+
+    One that does not move may be fixed.
+    """
+    integration = max(integrations, key=lambda each: len(each.get("events") or ()))
+    path, slug, flags = integrations_path(maintainer, project), slug_of(integration), integration.get("events") or []
+    rounds = range((len(flags) + 1).bit_length())
+    sent = {name: [bool(number >> place & 1) for place in rounds] for number, name in enumerate(flags, start=1)}
+    found: dict[str, list[object]] = {name: [] for name in flags}
+
+    def shown() -> dict[str, object]:
+        entry = maintainer.whole_list(path).the(slug=slug)
+        return {name: entry.get(name) for name in flags}
+
+    def is_shown(wanted: dict[str, bool]) -> bool:
+        return shown() == wanted
+
+    with borrowed(maintainer, path, integration):
+        for place in rounds:
+            now = {name: values[place] for name, values in sent.items()}
+            set_up(maintainer, path, integration, **now).given_served()
+            settles(partial(is_shown, now))  # where a target takes its time
+            for name, value in shown().items():
+                found[name].append(value)
+    moving = [name for name in flags if len(set(map(str, found[name]))) > 1]
+    given(bool(moving), f"no flag of {slug} that its entry shows moves")
+    with verifies("integrations.update.followed"):
+        for name in moving:
+            must(found[name] == sent[name], f"{name} = {sent[name]}, one after the other", f"{name} = {found[name]}")
 
 
 def test_a_change_in_one_project_leaves_the_integrations_of_another(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on
-from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, given, given_field, left_to_others, must, verifies
+from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on, scope_path
+from conformance.suite.context import Unmet, current_run
+from conformance.suite.derived import caller_named, is_known
+from conformance.suite.expectations import Caller, given, given_field, left_to_others, must, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,3 +139,58 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
         with verifies("job-token-scope.groups-allowlist.change.leaves-others"):
             maintainer.delete(path / group.id).given_served()
             maintainer.list(path).must_not_contain(id=group.id, after=both).must_contain_once(id=taken[0])
+
+
+# -- what is named beside the project ----------------------------------------------------------------------------------
+
+#: Projects and groups that are on no list for any other test, in which the maintainer has a role.
+OTHER_PROJECTS = ("sibling_project", "fuzz_project", "public_project", "fresh_project", "allowlist_project")
+OTHER_GROUPS = ("sibling_group", "fuzz_group", "fresh_group", "export_group", "allowlist_group")
+
+
+def test_a_project_and_a_group_of_one_number_are_two_entries(maintainer: Caller, project: Fixture) -> None:
+    """Where both lists are one table, whoever takes the one off takes the other off as well."""
+    twins = of_one_number()
+    with verifies("job-token-scope.allowlists.are-separate"):
+        if twins is None:
+            left_to_others()
+            return
+        (one, other), number = twins, twins[0].id
+        with PROJECTS.borrowed(maintainer, project, (one,)), GROUPS.left_as_found(maintainer, project, (other,)):
+            try:
+                PROJECTS.given_added(maintainer, project, number)
+                GROUPS.given_added(maintainer, project, number)
+            except Unmet:  # who may put what on a list is open
+                left_to_others()
+                return
+            with unchanged(lambda: PROJECTS.ids(maintainer, project), "the list of projects"):
+                maintainer.delete(GROUPS.of(project) / number).given_served()
+            maintainer.post(GROUPS.of(project), GROUPS.body(number)).given_served()
+            with unchanged(lambda: GROUPS.ids(maintainer, project), "the list of groups"):
+                maintainer.delete(PROJECTS.of(project) / number).given_served()
+
+
+def of_one_number() -> tuple[Fixture, Fixture] | None:
+    """Return a project and a group of the profile that have the same number; None where no two have."""
+    fixtures = current_run().profile.fixtures
+    groups = {one.id: one for name in OTHER_GROUPS for one in fixtures.get(name, ())}
+    projects = (one for name in OTHER_PROJECTS for one in fixtures.get(name, ()))
+    return next(((one, groups[one.id]) for one in projects if one.id in groups), None)
+
+
+def test_a_role_in_what_is_let_in_is_none_in_the_project(
+    maintainer: Caller, project: Fixture, sibling_project: Fixture
+) -> None:
+    """The bot of a token has its role in one project alone; it may not let that one into another, nor take it off."""
+    path = PROJECTS.of(sibling_project)
+    bot = caller_named("project_bot") if is_known("project_bot") else None
+    with verifies("job-token-scope.authorization.without-role"):
+        if bot is None or not bot.get(scope_path(sibling_project)).exchange.is_refusal:
+            left_to_others()
+            return
+        with PROJECTS.borrowed(maintainer, sibling_project, (project,)):
+            added = bot.post(path, PROJECTS.body(project.id))
+            added.must_be_refused(beside=maintainer.post(path, PROJECTS.body(project.id)))
+            removed = bot.delete(path / project.id)
+            maintainer.list(path).must_contain_once(id=project.id)
+            removed.must_be_refused(beside=maintainer.delete(path / project.id))

@@ -118,11 +118,13 @@ def test_a_number_of_another_project_shows_no_merge_request_here(
     """The project set aside has fewer merge requests; where it has one of that number, it must be its own."""
     iid = given_in_profile(second_merge_request.get("iid"), "iid", second_merge_request.name)
     control = maintainer.get(merge_request_path(fuzz_project, fuzz_merge_request) / "approvals")
-    maintainer.get(merge_request_path(project, second_merge_request) / "approvals").given_served()
+    own = status_of(maintainer, merge_request_path(project, second_merge_request)).get("id", "nothing")
     with verifies("merge-request-approvals.merge-request.of-its-project"):
         answer = maintainer.get(project_path(fuzz_project) / "merge_requests" / iid / "approvals")
         if answer.is_served:
             answer.must_hold(project_id=fuzz_project.id, iid=iid)
+            shown = answer.json.get("id") if isinstance(answer.json, dict) else None
+            must(shown != own, "no merge request of another project", f"id = {own}", answer.exchange)
         else:
             answer.must_be_refused(beside=control)
 
@@ -328,6 +330,11 @@ def test_approvals_are_left_as_long_as_a_rule_wants_them(
         with verifies("merge-request-approvals.approve.left-until-enough"):
             left = approvals_left(status_of(maintainer, path))
             must(left > 0, "approvals_left > 0 while one of two approvals is missing", str(left))
+        second_approver.post(path / "approve").given_served()
+        given(user_id(second_approver) in approvers_of(maintainer, path), "the second approval does not show")
+        with verifies("merge-request-approvals.approve.left-falls"):
+            now = approvals_left(status_of(maintainer, path))
+            must(now < left, f"approvals_left < {left} after the second approval", str(now))
 
 
 def test_a_rule_is_the_same_in_the_state_as_in_the_list(

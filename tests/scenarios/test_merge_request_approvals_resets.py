@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -74,19 +75,33 @@ def test_a_project_bot_clears_all_approvals(
 
 
 def test_nobody_else_resets_approvals(
-    approved: Path, maintainer: Caller, owner: Caller, approver: Caller, developer: Caller
+    approved: Path,
+    maintainer: Caller,
+    owner: Caller,
+    approver: Caller,
+    developer: Caller,
+    project: Fixture,
 ) -> None:
     """Not even who may do everything else: only bots of tokens reset. Who cannot even see it may be told otherwise."""
     before = approvers_of(maintainer, approved)
     more = [caller_named(name) for name in ("admin", "reporter", "guest") if is_known(name)]
     others = [owner, approver, developer, *more]
     seeing = [maintainer, *(caller for caller in others if caller.get(approved / "approvals").is_served)]
-    answers = [caller.put(approved / "reset_approvals") for caller in seeing]
+    by_path = by_its_path(approved, project)
+    # A gateway may break on paths: then nothing is served by one.
+    forms = [approved, *(form for form in by_path if maintainer.get(form / "approvals").is_served)]
+    answers = [caller.put(form / "reset_approvals") for form in forms for caller in seeing]
     with verifies("merge-request-approvals.reset.others-get-401", go_on=True):
         for answer in answers:
             answer.must_be(401)
     with verifies("merge-request-approvals.reset.by-others-changes-nothing"):
         must_be_approved_by(maintainer, approved, *before)
+
+
+def by_its_path(merge_request: Path, project: Fixture) -> list[Path]:
+    """Return where a merge request is by the path of its project; nowhere if the profile does not give that."""
+    number, name = project_path(project), project.get("path")
+    return [Path(merge_request.replace(number, f"/projects/{quote(name, safe='')}", 1))] if name else []
 
 
 def test_the_bot_of_a_group_clears_approvals_too(approved: Path, maintainer: Caller, group_bot: Caller) -> None:
@@ -264,6 +279,29 @@ def test_where_a_password_is_required_only_the_right_one_approves(
             must(after == before, f"approved_by as before: {before}", str(after))
 
 
+def test_whoever_approves_after_another_needs_a_password_too(
+    guarded: Path,
+    maintainer: Caller,
+    approver: Caller,
+) -> None:
+    """Where the profile knows another approver's password; the approver's is all that is needed to verify it."""
+    first, password = current_run().profile.actors.get("second_approver"), password_of(approver)
+    if first is None or first.id is None or first.password is None:
+        return
+    second_approver = caller_named("second_approver")
+    created(maintainer, guarded / "approval_rules", approvals_required=1, user_ids=[first.id])
+    with approvals_put_back(maintainer, guarded, second_approver):
+        second_approver.post(guarded / "approve", {"approval_password": first.password}).given_served()
+        before = approvers_of(maintainer, guarded)
+        missing = approver.post(guarded / "approve")
+        after = approvers_of(maintainer, guarded)
+        approver.post(guarded / "unapprove")
+        right = approver.post(guarded / "approve", {"approval_password": password})
+        with verifies("merge-request-approvals.password.missing"):
+            missing.must_be_refused(beside=right)
+            must(after == before, f"approved_by as before: {before}", str(after))
+
+
 def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Caller, owner: Caller) -> None:
     """Whether an owner may approve at all is open, and shown by the right password first."""
     password = owner.actor.password if owner.actor is not None and owner.actor.id is not None else None
@@ -283,8 +321,8 @@ def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Cal
 
 
 def nearly(password: str) -> list[str]:
-    """Return nothing, half of a password, and the same letters in other case where it has any."""
-    return ["", password[: len(password) // 2], *({password.swapcase()} - {password})]
+    """Return nothing, a password cut short, with more behind it, and with its letters in other case if it has any."""
+    return ["", password[:-1], f"{password}0", *({password.swapcase()} - {password})]
 
 
 def other_passwords(caller: Caller) -> list[str]:

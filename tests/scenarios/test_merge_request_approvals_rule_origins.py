@@ -178,6 +178,23 @@ def test_rules_of_one_merge_request_leave_those_of_another(
         maintainer.delete(merge_request_rules / rule["id"]).given_served()
 
 
+def test_copies_in_two_merge_requests_are_rules_of_their_own(
+    merge_request_rules: Path,
+    other_merge_request_rules: Path,
+    project_rule: Rule,
+    maintainer: Caller,
+) -> None:
+    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 20}
+    one, other = (rule_in(maintainer.post(rules, sent)) for rules in (merge_request_rules, other_merge_request_rules))
+    with (
+        verifies("merge-request-approvals.rules.are-separate"),
+        unchanged(lambda: essences(maintainer, other_merge_request_rules).get(other["id"]), "the other copy"),
+    ):
+        change = {"name": fresh_name(), "approvals_required": 21, "user_ids": [], "group_ids": []}
+        maintainer.put(merge_request_rules / one["id"], change).given_served()
+        maintainer.delete(merge_request_rules / one["id"]).given_served()
+
+
 def test_a_rule_works_under_its_own_merge_request_only(
     merge_request_rules: Path,
     other_merge_request_rules: Path,

@@ -1,0 +1,92 @@
+"""
+Watches that nobody is said to have approved a merge request who did not ask to, whichever test reads it.
+
+An approval that lands on another merge request as well stays there: a story that begins later finds it, takes it for
+what was there before, and sees nothing move. This costs no call.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+from conformance.suite.shown_values import values_under
+from conformance.target.spots import Spot, Spots
+
+if TYPE_CHECKING:
+    from conformance.http.exchange import Call, Exchange
+    from conformance.schema.response_validator import ResponseValidator
+    from conformance.target import Profile
+
+#: The requirement that an approval of one merge request is none of another.
+SEPARATE = "merge-request-approvals.approvals-are-separate"
+_APPROVING = "approveMergeRequest"
+_SHOWING = ("getMergeRequestApprovals", _APPROVING)
+
+
+class Arrivals:
+    """Who asked to approve which merge request of the profile in this run. Safe to use from several threads."""
+
+    def __init__(self, profile: Profile, validator: ResponseValidator) -> None:
+        """Begin with nobody; only actors of the profile are watched, for others may approve what they like."""
+        self._people = {actor.id for actor in profile.actors.values() if actor.id is not None}
+        self._spots, self._validator = Spots(profile), validator
+        self._may_show: dict[Spot, set[int]] = {}
+        """By merge request: who had approved it when it was first read."""
+        self._asked: dict[Spot | None, set[int]] = {}
+        """By merge request: who asked to; None stands for one that is named in a way that tells nothing."""
+        self._looked_around: set[object] = set()
+        """The projects all of whose merge requests were read before the first of them was approved."""
+        self._lock = threading.Lock()
+
+    def unseen_beside(self, call: Call) -> list[str]:
+        """Return where the merge requests beside one that is about to be approved are read, before the first is."""
+        about = self._spots.called(call.path) if self._operation(call) == _APPROVING else None
+        if about is None or about.number in self._looked_around:
+            return []
+        beside = (spot for spot in self._spots.all if spot.number == about.number and spot.iid is not None)
+        return [f"/projects/{spot.number}/merge_requests/{spot.iid}/approvals" for spot in beside]
+
+    def saw_beside(self, exchange: Exchange) -> None:
+        """Remember who has approved a merge request, as it is before the first approval."""
+        spot = self._spots.called(exchange.call.path)
+        if spot is not None and exchange.is_success:
+            self._looked_around.add(spot.number)
+            self.contradicted_by(exchange)
+
+    def expect(self, call: Call) -> None:
+        """Take note of who asks to approve, before the call is sent: a read beside it may show it at once."""
+        if self._operation(call) == _APPROVING:
+            with self._lock:
+                self._asked.setdefault(self._spots.called(call.path), set()).update(_asking(call))
+
+    def contradicted_by(self, exchange: Exchange) -> list[int]:
+        """Return whom an answer says to have approved who never asked to."""
+        operation, spot = self._operation(exchange.call), self._spots.called(exchange.call.path)
+        with self._lock:
+            if operation == _APPROVING and spot is None and exchange.is_refusal:
+                self._asked[None] -= _asking(exchange.call)
+        if operation not in _SHOWING or spot is None or not exchange.is_success:
+            return []
+        shown = self._people & _approvers(exchange.body)
+        with self._lock:
+            first = self._may_show.setdefault(spot, shown)
+            return sorted(shown - first - self._asked.get(spot, set()) - self._asked.get(None, set()))
+
+    def _operation(self, call: Call) -> str | None:
+        found = self._validator.operation_of(call.method, call.path.partition("?")[0])
+        return found.id if found is not None else None
+
+
+def _asking(call: Call) -> set[int]:
+    number = getattr(call.actor, "id", None)
+    return set() if number is None else {number}
+
+
+def _approvers(body: bytes) -> set[int]:
+    try:
+        entries = json.loads(body)["approved_by"]
+        return {number for number in values_under("id", [entry["user"] for entry in entries]) if type(number) is int}
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return set()
