@@ -88,6 +88,8 @@ class Run:
         """What the running test need not read again."""
         self.tells_totals: dict[str, bool] = {}
         """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
+        self.exported: set[str] = set()
+        """Where exports are scheduled whose status has shown a state: from then on each entry has one."""
         self.held_back = 0
         """How many drawn calls were not sent, for they may have reached what is not the run's own."""
         self.served_writes: dict[tuple[str, str], list[float]] = {}
@@ -397,7 +399,10 @@ def _tells_of_no_export(exchange: Exchange, run: Run) -> bool:
     except (ValueError, RecursionError):
         return False
     is_list = isinstance(entries, list) and bool(entries)
-    return is_list and all(isinstance(entry, dict) and entry.get("status") is None for entry in entries)
+    has_none = is_list and all(isinstance(entry, dict) and entry.get("status") is None for entry in entries)
+    if is_list and not has_none:
+        run.exported.add(owner)
+    return has_none and owner not in run.exported
 
 
 def _reads_answers(error: BaseException) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations, takewhile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,7 @@ from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Caller,
     given,
+    left_to_others,
     must,
     observe,
     unchanged,
@@ -137,6 +139,34 @@ def test_all_integrations_that_are_set_up_are_listed(
             listed = maintainer.whole_list(path)
             for slug in slugs:
                 listed.must_contain(slug=slug)
+
+
+def test_of_two_integrations_with_names_alike_the_named_one_is_disabled(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """A name may be taken for another that begins like it."""
+    path = integrations_path(maintainer, project)
+    known = [each for each in every_integration(integrations) if not is_tracker(each)]
+    older, newer = max(combinations(known, 2), key=lambda pair: begin_alike(*pair), default=(None, None))
+    if older is None or newer is None or not begin_alike(older, newer):
+        left_to_others()
+        return
+    with borrowed(maintainer, path, older, newer):
+        are_served = all([set_up(maintainer, path, each).is_served for each in (older, newer)])
+        both = maintainer.whole_list(path)
+        if not (are_served and all(both.having(slug=slug_of(each)) for each in (older, newer))):
+            left_to_others()
+            return
+        with verifies("integrations.update.leaves-others"):
+            maintainer.delete(path / slug_of(newer)).given_served()
+            maintainer.whole_list(path).must_contain(slug=slug_of(older))
+
+
+def begin_alike(one: Fixture, other: Fixture) -> int:
+    """Return how many characters two integrations' names begin with alike."""
+    return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(slug_of(one), slug_of(other), strict=False)))
 
 
 def is_tracker(integration: Fixture) -> bool:

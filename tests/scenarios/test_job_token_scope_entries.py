@@ -151,18 +151,18 @@ OTHER_GROUPS = ("sibling_group", "fuzz_group", "fresh_group", "export_group", "a
 def test_a_project_and_a_group_of_one_number_are_two_entries(maintainer: Caller, project: Fixture) -> None:
     """Where both lists are one table, whoever takes the one off takes the other off as well."""
     twins = of_one_number()
-    with verifies("job-token-scope.allowlists.are-separate"):
-        if twins is None:
+    if twins is None:
+        left_to_others()
+        return
+    (one, other), number = twins, twins[0].id
+    with PROJECTS.borrowed(maintainer, project, (one,)), GROUPS.left_as_found(maintainer, project, (other,)):
+        try:
+            PROJECTS.given_added(maintainer, project, number)
+            GROUPS.given_added(maintainer, project, number)
+        except Unmet:  # who may put what on a list is open
             left_to_others()
             return
-        (one, other), number = twins, twins[0].id
-        with PROJECTS.borrowed(maintainer, project, (one,)), GROUPS.left_as_found(maintainer, project, (other,)):
-            try:
-                PROJECTS.given_added(maintainer, project, number)
-                GROUPS.given_added(maintainer, project, number)
-            except Unmet:  # who may put what on a list is open
-                left_to_others()
-                return
+        with verifies("job-token-scope.allowlists.are-separate"):
             with unchanged(lambda: PROJECTS.ids(maintainer, project), "the list of projects"):
                 maintainer.delete(GROUPS.of(project) / number).given_served()
             maintainer.post(GROUPS.of(project), GROUPS.body(number)).given_served()
@@ -184,13 +184,15 @@ def test_a_role_in_what_is_let_in_is_none_in_the_project(
     """The bot of a token has its role in one project alone; it may not let that one into another, nor take it off."""
     path = PROJECTS.of(sibling_project)
     bot = caller_named("project_bot") if is_known("project_bot") else None
-    with verifies("job-token-scope.authorization.without-role"):
-        if bot is None or not bot.get(scope_path(sibling_project)).exchange.is_refusal:
-            left_to_others()
-            return
-        with PROJECTS.borrowed(maintainer, sibling_project, (project,)):
-            added = bot.post(path, PROJECTS.body(project.id))
-            added.must_be_refused(beside=maintainer.post(path, PROJECTS.body(project.id)))
-            removed = bot.delete(path / project.id)
-            maintainer.list(path).must_contain_once(id=project.id)
-            removed.must_be_refused(beside=maintainer.delete(path / project.id))
+    if bot is None or not bot.get(scope_path(sibling_project)).exchange.is_refusal:
+        left_to_others()
+        return
+    with (
+        verifies("job-token-scope.authorization.without-role"),
+        PROJECTS.borrowed(maintainer, sibling_project, (project,)),
+    ):
+        added = bot.post(path, PROJECTS.body(project.id))
+        added.must_be_refused(beside=maintainer.post(path, PROJECTS.body(project.id)))
+        removed = bot.delete(path / project.id)
+        maintainer.list(path).must_contain_once(id=project.id)
+        removed.must_be_refused(beside=maintainer.delete(path / project.id))
