@@ -154,7 +154,7 @@ def test_of_two_integrations_with_names_alike_the_named_one_is_disabled(
         left_to_others()
         return
     with borrowed(maintainer, path, older, newer):
-        are_served = all([set_up(maintainer, path, each).is_served for each in (older, newer)])
+        are_served = all(set_up(maintainer, path, each).is_served for each in (older, newer))
         both = maintainer.whole_list(path)
         if not (are_served and all(both.having(slug=slug_of(each)) for each in (older, newer))):
             left_to_others()
