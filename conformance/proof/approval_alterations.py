@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from conformance.reference.areas.approval_rule_records import Home, Level, RuleRequest
+from conformance.reference.areas.approval_rule_records import (
+    SYSTEM_TYPES,
+    ApprovalRule,
+    Home,
+    Level,
+    RuleRequest,
+    RuleType,
+)
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.errors import ForbiddenError, RejectedError, RepeatedError, not_found
 from conformance.reference.identity import Role
 from conformance.reference.repositories import AccessLevel
+from conformance.reference.store import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
+    from conformance.reference.identity import User
 
 _GROUP_RULES = (
     "GET /groups/:id/approval_rules",
@@ -43,6 +55,59 @@ def adds_to_lists_of_groups(service: Service) -> None:
 
     rules.users_after = users  # type: ignore[method-assign] # a service is altered by putting methods in place
     rules.groups_after = groups  # type: ignore[method-assign] # see above
+
+
+def counts_rules_in_each_place(service: Service) -> None:
+    """Count the rules of each group, project and merge request from 1 on; those of the system stay as they are."""
+    rules = service.approval_rules
+    numbers: Table[int, int] = Table(service.store)
+    last: Table[Home, int] = Table(service.store)
+    present = rules.present
+
+    def number_of(rule: ApprovalRule) -> int:
+        if rule.rule_type not in SYSTEM_TYPES and rule.id not in numbers:
+            numbers[rule.id] = last[rule.home] = last.get(rule.home, 0) + 1
+        return numbers.get(rule.id, rule.id)
+
+    def find(home: Home, number: int) -> ApprovalRule:
+        found = next((rule for rule in rules.rules_of(home) if number_of(rule) == number), None)
+        if found is None:
+            raise not_found("Approval Rule")
+        return found
+
+    def presented(rule: ApprovalRule, viewer: User, barred: Collection[int] = ()) -> dict[str, object]:
+        return {**present(rule, viewer, barred), "id": number_of(rule)}
+
+    rules.find = find  # type: ignore[method-assign] # see above
+    rules.present = presented  # type: ignore[method-assign] # see above
+
+
+def gives_numbers_again(service: Service) -> None:
+    """Give a rule the smallest number that is free: those of deleted rules come back."""
+    rules, next_id = service.approval_rules.rules, service.store.next_id
+
+    def number(sequence: str) -> int:
+        is_free = sequence == "approval_rules" and rules
+        return next(free for free in count(min(rules)) if free not in rules) if is_free else next_id(sequence)
+
+    service.store.next_id = number  # type: ignore[method-assign] # see above
+
+
+def never_gives_a_name_twice(service: Service) -> None:
+    """Refuse the name of an earlier rule of the same place, though that is gone; copies keep that of their rule."""
+    rules = service.approval_rules
+    add = rules.add_rule
+    taken: Table[tuple[Home, str], int] = Table(service.store)
+
+    def added(candidate: ApprovalRule) -> ApprovalRule:
+        key = candidate.home, candidate.name
+        if candidate.rule_type is RuleType.REGULAR and candidate.source_id is None and key in taken:
+            raise RejectedError("was taken before", parameter="name")
+        rule = add(candidate)
+        taken[key] = rule.id
+        return rule
+
+    rules.add_rule = added  # type: ignore[method-assign] # see above
 
 
 def keeps_rule_types(service: Service) -> None:

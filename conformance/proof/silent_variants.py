@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.proof import alterations, area_alterations, rule_alterations, wire_alterations
+from conformance.proof import alterations, approval_alterations, area_alterations, rule_alterations, wire_alterations
 from conformance.proof.personality import Variant
 from conformance.reference.choices import Choices, Handing, Unfit
 
@@ -43,6 +43,21 @@ VARIANTS = (
         "An update of a rule of a group replaces it; empty lists elsewhere are as if not sent.",
         alterations=(rule_alterations.replaces_rules_of_groups, rule_alterations.ignores_empty_lists),
         basis="D4, F2",
+    ),
+    Variant(
+        "rules-counted-in-each-place",
+        "Rules are numbered from 1 on in each group, project and merge request, and a name is used once for ever.",
+        alterations=(
+            approval_alterations.counts_rules_in_each_place,
+            approval_alterations.never_gives_a_name_twice,
+        ),
+        basis="F9, G10",
+    ),
+    Variant(
+        "numbers-come-back",
+        "The next rule gets the smallest number that is free, such as that of a deleted one.",
+        alterations=(approval_alterations.gives_numbers_again,),
+        basis="L1",
     ),
     Variant(
         "absent-rules-are-gone",

@@ -9,12 +9,13 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 from conformance.contract import Contract, Version
 from conformance.proof.personality import Variant
 from conformance.proof.wire_alterations import transform
-from conformance.reference.choices import Choices
-from conformance.reference.errors import ForbiddenError, InvalidError, ThrottledError
+from conformance.reference.choices import Choices, Order
+from conformance.reference.errors import ForbiddenError, InvalidError, NoRouteError, ThrottledError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,6 +128,28 @@ def takes_no_body_where_none_is_described(service: Service) -> None:
             service.routes.change(route.key, handler=_without_body(route.handler))
 
 
+def asks_for_a_body_where_one_is_described(service: Service) -> None:
+    """Refuse a call without a body where a body is described, though all of it is optional."""
+    contract = Contract.load()
+    described = {
+        (operation.method, operation.path.replace("{", ":").replace("}", ""))
+        for operation in contract.operations(Version.parse(str(service.version)))
+        if operation.body is not None and not operation.takes_body_in_query
+    }
+    for route in list(service.routes):
+        if (route.method, route.path) in described:
+            service.routes.change(route.key, handler=_with_body(route.handler))
+
+
+def _with_body(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    def handled(request: Request) -> Response:
+        if not request.body:
+            raise InvalidError("takes an object")
+        return handler(request)
+
+    return handled
+
+
 def _without_body(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
     def handled(request: Request) -> Response:
         if request.body:
@@ -179,6 +202,55 @@ def numbers_itself_otherwise(service: Service) -> None:
     service.meta.version = lambda: {"version": "3.2.1-community", "revision": "c0ffee"}  # type: ignore[method-assign] # see above
 
 
+def has_only_what_is_documented(service: Service) -> None:
+    """Read nothing but what the text describes; whatever else is asked for is no path of the service."""
+    described = {
+        (operation.method, operation.path.replace("{", ":").replace("}", ""))
+        for operation in Contract.load().operations(Version.parse(str(service.version)))
+    }
+
+    def is_no_path(_: Request) -> Response:
+        raise NoRouteError
+
+    for route in list(service.routes):
+        slug = route.path.replace(":slug", ":integration_slug")
+        if route.method == "GET" and (route.method, slug) not in described:
+            service.routes.change(route.key, handler=is_no_path)
+
+
+def turns_lists_round(service: Service) -> None:
+    """Begin each list at its other end than the last time that the same caller asked for its first page."""
+    usual, turned = service.choices, replace(service.choices, list_order=Order.REVERSED)
+    last: dict[tuple[bytes, str | None], bool] = {}
+
+    def turning(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def handled(request: Request) -> Response:
+            key = request.raw_path, request.header("private-token")
+            if parse_qs(request.query.decode("latin-1")).get("page", ["1"]) == ["1"]:
+                last[key] = not last.get(key)
+            service.choices = turned if last.get(key) else usual
+            try:
+                return handler(request)
+            finally:
+                service.choices = usual
+
+        return handled
+
+    for route in list(service.routes):
+        if route.paginated is not None:
+            service.routes.change(route.key, handler=turning(route.handler))
+
+
+def shows_fewer_eligible_approvers_in_lists(service: Service) -> None:
+    """Name at most one eligible approver of each rule in a list, and all of them in the rule itself."""
+
+    def change(route: Route, _: Request, answer: Response) -> None:
+        if route.method == "GET" and route.path.endswith("/approval_rules") and isinstance(answer.content, list):
+            answer.content = [{**rule, "eligible_approvers": rule["eligible_approvers"][:1]} for rule in answer.content]
+
+    transform(service, change)
+
+
 _PLAIN = Choices()
 
 VARIANTS = (
@@ -215,8 +287,8 @@ VARIANTS = (
     ),
     Variant(
         "no-body-where-none-is-described",
-        "Operations without a parameter take no body, not even an empty object.",
-        alterations=(takes_no_body_where_none_is_described,),
+        "Operations without a parameter take no body, not even an empty object; the others ask for one.",
+        alterations=(takes_no_body_where_none_is_described, asks_for_a_body_where_one_is_described),
         basis="A6, A7",
     ),
     Variant(
@@ -262,6 +334,20 @@ VARIANTS = (
         "Addresses have scheme and host in capitals, and a path of their own.",
         replace(_PLAIN, web_url="HTTPS://Service.EXAMPLE.com:8443/Base~1"),
         basis="A19",
+    ),
+    Variant(
+        "documented-paths-only",
+        "What the text does not describe is no path, and refused as whoever lacks a role is: with 401.",
+        replace(_PLAIN, absent_route_code=401, forbidden_code=401),
+        alterations=(has_only_what_is_documented,),
+        basis="A2",
+    ),
+    Variant(
+        "lists-turn-round",
+        "Pages are of one entry unless more are asked for, each walk begins at the other end, and lists say less.",
+        replace(_PLAIN, default_per_page=1, max_per_page=3),
+        alterations=(turns_lists_round, shows_fewer_eligible_approvers_in_lists),
+        basis="A17, F11",
     ),
     Variant(
         "numbered-otherwise",

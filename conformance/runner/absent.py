@@ -11,6 +11,7 @@ from conformance.errors import TargetError
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Check, Outcome, Reason
 from conformance.suite.evidence import evidence_of
+from conformance.target.names import PRESUMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,10 +63,13 @@ def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> Non
     Of an unknown version nobody can say whether it should have what came or went with a version.
     """
     owed = {row.id for row in plan.requirements if row.status == "applicable"}
+    given_up = _maybe_given_up(run)
     operations = [
         operation
         for operation in run.validator.operations
-        if operation.success.requirement in owed and not (run.traces and run.traces.is_bound(operation))
+        if operation.success.requirement in owed
+        and operation.id not in given_up
+        and not (run.traces and run.traces.is_bound(operation))
     ]
     areas = {area for name in plan.selected for area in plan.tests[name].areas}
     needed = [operation for operation in operations if operation.area in areas]
@@ -79,6 +83,13 @@ def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> Non
             "and that the actors may see them."
         )
     run.absences.tell_of_each(partial(_say_absent, run, plan, write))
+
+
+def _maybe_given_up(run: Run) -> set[str]:
+    """Return what only reads and may be gone since a version that the target may have, if the profile says nothing."""
+    rows = [row for name, row in PRESUMED.items() if name not in run.profile.features and row.is_given_up]
+    areas = {row.presumed_in for row in rows if row.is_dispensable(run.profile.version)}
+    return {entry.id for entry in run.validator.operations if entry.area in areas and entry.is_read}
 
 
 def _say_absent(run: Run, plan: Plan, write: Callable[[Check], None], absence: Absence) -> None:

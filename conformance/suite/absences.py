@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 #: What is answered by a service, or by what stands before it, for a path or a method that it does not know.
-NOT_THERE = frozenset({404, 405, 501})
+_NOT_IMPLEMENTED = 501
+NOT_THERE = frozenset({404, 405, _NOT_IMPLEMENTED})
 #: What says nothing of the operation: whoever asks for a token or a role may do so before any path is looked up.
 _SAYS_NOTHING = frozenset({401, 403, 429, 502, 503, 504})
 #: Fixtures of a kind: where one of them is answered, so is the operation there.
@@ -110,14 +111,14 @@ class Absences:
         at_once = min(self._client.settings.at_once, self._client.worth_sending_at_once())
         with ThreadPoolExecutor(at_once) as pool:
             answered = list(zip(wanted, pool.map(self._first_call, wanted), strict=True))
-        families: dict[str, list[Operation]] = {}
+        families: dict[str, list[tuple[Operation, Exchange]]] = {}
         for operation, exchange in answered:
             if exchange is None or exchange.status is None:
                 continue
             self._asked.add(operation.id)
             if exchange.status in NOT_THERE and operation.id not in self._answered:
                 self._suspected.add(operation.id)
-                families.setdefault(_collection(operation), []).append(operation)
+                families.setdefault(_collection(operation), []).append((operation, exchange))
                 if _always_served(operation):
                     self._conclude(operation, exchange)
         for path, members in families.items():
@@ -149,12 +150,17 @@ class Absences:
             return self._client.send(actor, "GET", path)
         return self._client.send(actor, operation.method, path, json_body={})
 
-    def _conclude_family(self, path: str, members: list[Operation]) -> None:
-        """Take all methods of a collection and its entries for absent where its list is, and no addition is taken."""
+    def _conclude_family(self, path: str, members: list[tuple[Operation, Exchange]]) -> None:
+        """
+        Take all methods of a collection and its entries for absent where its list is, and no addition is taken.
+
+        So is what says of itself that it is not implemented: that answers no call about a thing that does not exist.
+        """
         own = [entry for entry in self._validator.operations if _collection(entry) == path]
-        adds = any(_must_be_given(entry) and entry.path == path for entry in members)
-        if adds and len(own) == len(members) and any(entry.id in self.found for entry in members):
-            for operation in members:
+        adds = any(_must_be_given(entry) and entry.path == path for entry, _ in members)
+        says_so = all(exchange.status == _NOT_IMPLEMENTED for _, exchange in members)
+        if (adds or says_so) and len(own) == len(members) and any(entry.id in self.found for entry, _ in members):
+            for operation, _ in members:
                 if operation.id not in self.found:
                     exchange = self._first_call(operation)
                     if exchange is not None and exchange.status in NOT_THERE:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange import ABSENT
-from conformance.suite.context import Run, current_run
+from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.derived import served_caller
 from conformance.suite.expectations import Path
 
@@ -66,7 +67,11 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
         if place is None or not place.get("path") or not in_question:
             continue
         path = Path(f"/{kind}/{place.id}") / below
-        if _told_once(caller, path).exchange.is_refusal and _told_once(served_caller(operation), path).is_served:
+        is_below = False
+        with suppress(Unmet):  # a target may not have what would tell
+            is_below = _told_once(caller, path).exchange.is_refusal
+            is_below = is_below and _told_once(served_caller(operation), path).is_served
+        if is_below:
             yield prepared.call.having(owner, place["path"])
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.contract.folders import HOME
+from conformance.http.bodies import parsed
 from conformance.http.client import Client
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
@@ -169,7 +170,7 @@ class Run:
         """Return what a path holds for who made a call; None where that is refused or no JSON."""
         exchange = self._aside(call.actor, path)
         try:
-            return json.loads(exchange.body) if exchange.is_success else None
+            return parsed(exchange.body) if exchange.is_success else None
         except (ValueError, RecursionError):
             return None
 

@@ -7,12 +7,12 @@ was not would make them inconclusive, one after the other, and fail none.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import parsed
 from conformance.suite.accepted import ACCEPTED, DONE_WITHIN_SECONDS
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Deletions:
 
 def _entries(body: bytes) -> list[dict[str, Any]]:
     try:
-        found = json.loads(body)
+        found = parsed(body)
     except (ValueError, RecursionError):
         return []
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []

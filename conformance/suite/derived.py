@@ -158,13 +158,18 @@ def cells(table: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def reads_of_a_project() -> list[str]:
-    """Return what can be read below a project's path without naming more than the project, at the target's version."""
-    start = "/projects/{id}"
+    """
+    Return what can be read below a project's path without naming more than the project, at the target's version.
+
+    What the target does not have is left out.
+    """
+    start, run = "/projects/{id}", current_run()
     return [
         operation.path.removeprefix(start)
-        for operation in current_run().validator.operations
+        for operation in run.validator.operations
         if operation.is_read and operation.path.startswith(f"{start}/") and operation.path.count("{") == 1
         if takes_part(operation) and not operation.feature and not operation.alias_of
+        if operation.id not in run.absences.found
     ]
 
 

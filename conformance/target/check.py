@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from conformance.target.profile import Fixture, Profile
 
 _AT_LEAST = 3
-_UNAUTHORIZED = 401
 
 
 def as_table(findings: Iterable[Finding]) -> str:
@@ -132,7 +131,7 @@ def _version(profile: Profile, client: Client) -> Iterator[Finding]:
 def _actor(target: Readings, who: str) -> Iterator[Finding]:
     actor, place, shown = target.profile.actors[who], f"actors.{who}", target.user(who)
     status = target.status_of(who, "/user")
-    if status == _UNAUTHORIZED:
+    if target.refuses_token_of(who):
         yield Finding(f"{place}.token", State.CONTRADICTED, "the target refuses it (GET /user: status 401)")
         return
     if not isinstance(shown.get("id"), int) or not isinstance(shown.get("username"), str):

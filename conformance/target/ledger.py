@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.errors import UsageError
+from conformance.http.bodies import parsed
 from conformance.http.redaction import DOOR, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot
@@ -297,7 +298,7 @@ def _sent(call: Call, name: str) -> Any:
 
 def _number(exchange: Exchange) -> Any:
     try:
-        body = json.loads(exchange.body)
+        body = parsed(exchange.body)
     except (ValueError, RecursionError):
         return None
     return body.get("id") if isinstance(body, dict) else None

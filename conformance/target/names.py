@@ -51,6 +51,11 @@ class Named:
     """Of such a feature: the version before which every target has it."""
     fields: tuple[Field, ...] = field(default=())
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether every target had this feature once, and may have none of it any more."""
+        return Version.parse(self.dispensable_from) > OLDEST
+
     def is_dispensable(self, version: Version | None) -> bool:
         """Tell whether a target of a version may say of this feature that it is not there."""
         return holds(version, Version.parse(self.dispensable_from), None)

@@ -7,11 +7,11 @@ project, group or merge request a path is below, and which ones a body names.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from conformance.http.bodies import parsed
 from conformance.http.transport import NotSentError
 from conformance.target.spots import Spots, path_of
 
@@ -151,7 +151,7 @@ def _exists(number: int) -> bool:
 
 def _object(body: bytes | None) -> dict[str, Any]:
     try:
-        found = json.loads(body or b"")
+        found = parsed(body or b"")
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -159,7 +159,7 @@ def _object(body: bytes | None) -> dict[str, Any]:
 
 def _objects(body: bytes) -> list[dict[str, Any]]:
     try:
-        found = json.loads(body)
+        found = parsed(body)
     except (ValueError, RecursionError):
         return []
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []

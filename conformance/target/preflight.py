@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
-from conformance.target.readings import Readings, parsed
+from conformance.target.readings import UNAUTHORIZED, Readings, parsed
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Profile
 
-_UNAUTHORIZED = 401
 _NOT_FOUND = (404, 405, 501)
 _MAINTAINER, _OWNER = 40, 50
 #: What stands behind a refusal that leaves a role open.
@@ -63,7 +62,7 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
             f"{where} answers HTML (status {exchange.status}) where the API should be. "
             "base_url is the address above /api/v4; is it a web page or a proxy's error page?"
         )
-    if exchange.status == _UNAUTHORIZED and exchange.call.actor is not None:
+    if exchange.status == UNAUTHORIZED and exchange.call.actor is not None:
         actor = exchange.call.actor
         return (
             f"{where} refuses the token of actor '{actor.name}' (status 401). "
@@ -193,7 +192,7 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
     silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
     return (
         *proofs,
-        *(RoleProof(name, "token is accepted", *_token_is_known(profile, client, name)) for name in silent),
+        *(RoleProof(name, "token is accepted", *_token_is_known(target, name)) for name in silent),
     )
 
 
@@ -206,8 +205,10 @@ def _proof(target: Readings, name: str, trial: _Trial) -> RoleProof:
     proven = exchange.is_success if trial.served else exchange.is_refusal
     if exchange.status in _NOT_FOUND:
         return _proof_by_list(target, name, trial, exchange)
-    if not trial.served and exchange.status == _UNAUTHORIZED:
-        return RoleProof(name, trial.claim, "contradicted", "status 401: the token itself is refused")
+    if not trial.served and exchange.status == UNAUTHORIZED and not target.user(name):
+        if target.refuses_token_of(name):
+            return RoleProof(name, trial.claim, "contradicted", "status 401: the token itself is refused")
+        return RoleProof(name, trial.claim, "open", f"status 401, which may be said of the token,{NO_PROOF}")
     return RoleProof(
         name,
         trial.claim,
@@ -228,14 +229,13 @@ def _proof_by_list(target: Readings, name: str, trial: _Trial, refusal: Exchange
     return RoleProof(name, trial.claim, shown, f"{refused}, and {has} GET {trial.place}/members/all")
 
 
-def _token_is_known(profile: Profile, client: Client, name: str) -> tuple[str, str]:
+def _token_is_known(target: Readings, name: str) -> tuple[str, str]:
     """Tell whether a target knows a token at all; where it has no way to say so, that stays open."""
-    exchange = client.send(profile.actors[name], "GET", "/user")
-    if exchange.status == _UNAUTHORIZED:
+    if target.refuses_token_of(name):
         return "contradicted", "GET /user: status 401: the token is refused"
-    if exchange.is_success:
+    if target.user(name):
         return "proven", "GET /user: the token is accepted"
-    return "open", f"GET /user: status {exchange.status}; the target does not say"
+    return "open", f"GET /user: status {target.status_of(name, '/user')}; the target does not say"
 
 
 #: What maintainers of a project are served and nobody below.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from conformance.http import bodies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from conformance.target.profile import Profile
 
 _PAGE = {"per_page": 100}
+UNAUTHORIZED = 401
 
 
 class State(StrEnum):
@@ -94,6 +96,15 @@ class Readings:
         """Return who an actor is, as far as the target says so."""
         return self.record_of(name, "/user")
 
+    def refuses_token_of(self, name: str) -> bool:
+        """
+        Tell whether GET /user refuses an actor's token.
+
+        Where it shows nobody at all, 401 may be how a target answers calls that it does not have.
+        """
+        others = (other for other in self.profile.actors if other != name)
+        return self.status_of(name, "/user") == UNAUTHORIZED and any(map(self.user, others))
+
     def record_of(self, name: str, path: str) -> Mapping[str, Any]:
         """Return the object that a path shows to one actor and nobody else; an empty one when it shows none."""
         found = parsed(self._once(name, path))
@@ -123,6 +134,6 @@ def flat(shown: Mapping[str, Any]) -> dict[str, Any]:
 def parsed(answer: Exchange | None) -> Any:
     """Return the body of an answer that was served as plain data; None of any other."""
     try:
-        return json.loads(answer.body) if answer is not None and answer.is_success else None
+        return bodies.parsed(answer.body) if answer is not None and answer.is_success else None
     except (ValueError, RecursionError):
         return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.contract import Contract
+from conformance.http.bodies import parsed
 from conformance.target.spots import Spot, Spots, lies_in, value_at
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _json(exchange: Exchange) -> Any:
     if exchange.status != _OK:
         return None
     try:
-        return json.loads(exchange.body)
+        return parsed(exchange.body)
     except (ValueError, RecursionError):
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -228,7 +229,11 @@ def _body(operation: Operation, place: Place) -> Any:
         for parameter in operation.parameters
         if parameter.place == "body" and parameter.fixture is not None
     }
-    return {
+    body = {
         name: _value(fixtures[name], place) if name in fixtures else value
         for name, value in operation.body_example.items()
     }
+    if isinstance(body.get("name"), str):
+        # A name may be there once only, and be taken for ever by what had it and is gone.
+        body["name"] += f" {token_hex(3)}"
+    return body

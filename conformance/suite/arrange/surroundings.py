@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from conformance.results.record import Reason
 from conformance.suite.arrange import arranged
 from conformance.suite.arrange.approval_rules import project_rules_path
 from conformance.suite.arrange.approval_settings import RETAIN, of_project
@@ -118,7 +119,10 @@ def _integration(name: str, which: int) -> Part:
 
     @contextmanager
     def made(place: Place) -> Iterator[None]:
-        caller, integration = _maintainer(place), place.entries("integration")[which]
+        caller, known = _maintainer(place), place.entries("integration")
+        if which >= len(known):
+            raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile names {len(known)} integrations")
+        integration = known[which]
         path = integrations_path(caller, place.fixture(name))
         if caller.whole_list(path).having(slug=slug_of(integration)):
             yield

@@ -6,8 +6,8 @@ call by the right actor worked, an absence proves nothing unless the thing was t
 verifies nothing.
 """
 
+from conformance.http.bodies import parsed
 from conformance.suite.expectations.answers import Answer
-from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.callers import Caller, Path, group_path, project_path
 from conformance.suite.expectations.listings import PAGE_LENGTH, Listing, WholeListing
 from conformance.suite.expectations.words import (

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from conformance.http.bodies import parsed
 from conformance.http.exchange import TOO_MANY_REQUESTS
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run, current_test
-from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.words import looked
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import parsed
 from conformance.results.record import Reason
 from conformance.suite.context import Run, Unmet
 from conformance.suite.expectations.answers import Answer
-from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.listings import Listing, WholeListing
 
 if TYPE_CHECKING:
@@ -89,15 +89,26 @@ class Caller:
 
     def post(self, path: str, body: Any = _ABSENT) -> Answer:
         """Create, or do something."""
-        return self.call("POST", path, **_json(body))
+        return self._write("POST", path, body)
 
     def put(self, path: str, body: Any = _ABSENT) -> Answer:
         """Update."""
-        return self.call("PUT", path, **_json(body))
+        return self._write("PUT", path, body)
 
     def patch(self, path: str, body: Any = _ABSENT) -> Answer:
         """Update in part."""
-        return self.call("PATCH", path, **_json(body))
+        return self._write("PATCH", path, body)
+
+    def _write(self, method: str, path: str, body: Any) -> Answer:
+        """
+        Send a write; without a body where none is described, and with an empty object where all of it is optional.
+
+        Requests are JSON, which nothing is not: a service may ask for the object, whatever has to be in it.
+        """
+        if body is _ABSENT:
+            operation = self._run.validator.operation_of(method, path)
+            body = _ABSENT if operation is None or operation.body is None else {}
+        return self.call(method, path, **({} if body is _ABSENT else {"json": body}))
 
     def delete(self, path: str) -> Answer:
         """Remove."""
@@ -132,7 +143,3 @@ class Caller:
     def whole_list(self, path: str) -> Listing:
         """Read a list that is not stated to be paginated, as it comes."""
         return WholeListing(self, path)
-
-
-def _json(body: Any) -> dict[str, Any]:
-    return {} if body is _ABSENT else {"json": body}

@@ -6,9 +6,9 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from conformance.http.bodies import parsed
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run, suspects
-from conformance.suite.expectations.bodies import parsed
 from conformance.suite.expectations.words import given, looked, settles
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from conformance.errors import TargetError
+from conformance.http.bodies import parsed
 from conformance.http.client import Client, TargetGoneError
 from conformance.target.profile import Actor
 
@@ -220,7 +221,7 @@ def by_http(client: Client) -> Way:
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
         try:
-            answered = json.loads(exchange.body) if exchange.body else None
+            answered = parsed(exchange.body) if exchange.body else None
         except (ValueError, RecursionError):
             answered = None
         return Answer(exchange.status, answered, exchange.headers, exchange.problem or "")
