@@ -208,7 +208,8 @@ def test_what_is_not_implemented_fails_once_and_leaves_the_neighbours_alone(
         "integrations.alias.set-up",
     }
     for name in (
-        "integrations.list.active-only",
+        "integrations.list.read",
+        "integrations.entry.event-flags",
         "integrations.authorization.reading-below-maintainer",
         "group-approval-rules.authorization.listing-below-administrator",
         "merge-request-approvals.reset.others-get-401",

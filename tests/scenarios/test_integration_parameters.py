@@ -11,16 +11,15 @@ import pytest
 from conformance.suite.arrange.integrations import (
     CHANNELS,
     EVENTS,
-    OLDER_NAME,
     borrowed,
     every_integration,
     given_disabled,
     given_set_up,
     has,
-    has_both_names,
     integrations_path,
     least_settings,
     offering,
+    older_path,
     set_up,
     settings_of,
     shown,
@@ -36,7 +35,6 @@ from conformance.suite.expectations import (
     must,
     must_settle,
     observe,
-    project_path,
     verifies,
 )
 from conformance.suite.shown_values import values_under
@@ -173,9 +171,10 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
             with borrowed(maintainer, path, integration):
                 given_set_up(maintainer, path, integration)
                 take(maintainer, path, integration, names, kind)
-                for name in names if has_both_names(maintainer, project) else ():
+                older = older_path(maintainer, project)
+                for name in names if older else ():
                     odd = {**settings_of(integration), name: kind.wrong}
-                    by_older_name = maintainer.put(project_path(project) / OLDER_NAME / slug_of(integration), odd)
+                    by_older_name = maintainer.put(Path(f"{older}/{slug_of(integration)}"), odd)
                     maintainer.follow(by_older_name).must_not_break()
 
 

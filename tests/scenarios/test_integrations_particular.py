@@ -12,6 +12,7 @@ from conformance.suite.arrange.integrations import (
     has_both_names,
     integrations_path,
     offering,
+    older_path,
     set_up,
     settings_of,
     slug_of,
@@ -24,7 +25,6 @@ from conformance.suite.expectations import (
     given_field,
     left_to_others,
     must,
-    project_path,
     verifies,
 )
 
@@ -44,8 +44,7 @@ def test_the_chat_app_integration_is_not_set_up_by_a_call(
     path, slug = integrations_path(maintainer, project), slug_of(chat_app_integration)
     control = maintainer.get(path)
     given_unlisted(maintainer, path, chat_app_integration)
-    older = [project_path(project) / OLDER_NAME] if has_both_names(maintainer, project) else []
-    for where in dict.fromkeys((path, *older)):
+    for where in filter(None, (path, older_path(maintainer, project))):
         created = maintainer.follow(set_up(maintainer, where, chat_app_integration))
         listed = maintainer.whole_list(path).having(slug=slug)
         if created.is_served:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import Outcome, Reason
+from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange.places import Place
 from conformance.suite.arrange.request_examples import (
     ABSENT,
@@ -238,7 +239,7 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
         missing = run.profile.missing((area.keeper,))
         if missing:
             raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        run.absences.require_operation(operation.id)
+        _require_there(run, operation)
         absent = run.traces.absent(operation) if run.traces else None
         if absent:
             _leave_to_the_older_name(run, operation)
@@ -289,6 +290,17 @@ def _made(run: Run, operation: Operation, area: Area, place: Place) -> Arranged:
         else:
             return made
     raise unmet or NotTested(Reason.PREREQUISITE_MISSING, f"the profile has nobody who may use {operation.label}")
+
+
+def _require_there(run: Run, operation: Operation) -> None:
+    """Raise OperationAbsent when an operation is not there; what the newer name shows too is left to that one."""
+    try:
+        run.absences.require_operation(operation.id)
+    except OperationAbsent:
+        if operation.alias_of is not None:
+            results, answers = current_test().results, [response.requirement for response in operation.responses]
+            results.settle(results.declared - {*operation.served.values(), *operation.refused.values(), *answers})
+        raise
 
 
 def _leave_to_the_older_name(run: Run, operation: Operation) -> None:

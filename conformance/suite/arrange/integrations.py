@@ -85,6 +85,12 @@ def integrations_path(caller: Caller, project: Fixture) -> Path:
     return project_path(project) / (NEWER_NAME if has_both_names(caller, project) else OLDER_NAME)
 
 
+def older_path(caller: Caller, project: Fixture) -> Path | None:
+    """Return the path under the older name, where that is a second one and the target has it."""
+    is_there = has_both_names(caller, project) and "listServices" not in current_run().absences.found
+    return project_path(project) / OLDER_NAME if is_there else None
+
+
 def has_both_names(caller: Caller, project: Fixture) -> bool:
     """Tell whether the target answers to the newer name as well; one of unknown version is asked."""
     version, run = caller.target_version, current_run()
