@@ -24,6 +24,7 @@ from conformance.proof.chaos.kinds import Disturbed
 from conformance.proof.chaos.proxy import Proxy
 from conformance.proof.variants import VARIANTS, Variant
 from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.reference.errors import NoRouteError
 from conformance.target.embedded import directly, prepared_service
 from conformance.target.names import FIXTURES
 from conformance.target.profile import load_profile
@@ -36,7 +37,7 @@ from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_hand, profile_data
 from conformance.target.provisioning.program import needed
 from conformance.target.provisioning.sweep import sweep
-from selftest.conftest import VERSION, serving
+from selftest.conftest import VERSION, lacking, serving
 from selftest.target.services import SERVICES, changed, refused
 
 if TYPE_CHECKING:
@@ -379,6 +380,15 @@ def test_a_wrong_token_file_gives_one_message(
     (tmp_path / "admin.token").write_text(content)
     outcome = conformance("provision", "--base-url", reference[1], "--admin-token-file", "admin.token")
     assert (outcome.code, says in outcome.err) == (code, True), outcome.text
+
+
+def test_a_service_that_does_not_know_who_calls_is_not_said_to_refuse_the_token(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    (tmp_path / "admin.token").write_text("anything\n")
+    with serving(lacking({"GET /user"}, NoRouteError, prepared_service(version=VERSION))) as (_, base_url):
+        outcome = conformance("provision", "--base-url", base_url, "--admin-token-file", "admin.token")
+    assert (outcome.code, "does not have the calls" in outcome.err) == (8, True), outcome.text
 
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "provision"

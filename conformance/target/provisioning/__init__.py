@@ -108,10 +108,23 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     )
 
 
+_NOT_THERE = (404, 405, 501)
+_OTHERWISE = (
+    "fill a profile with what tokens you have may read (conformance target --discover), or let a program of yours make "
+    "what is needed (conformance provision --with PROGRAM)"
+)
+
+
 def _require_administrator(order: Order, calls: Calls) -> None:
     answer = calls.get(order.administrator, "/user")
     if answer.status is None:
         raise TargetError(f"{order.base_url} does not answer: {answer.problem}. Is the service running there?")
+    if answer.status in _NOT_THERE:
+        raise TargetError(
+            f"{order.base_url} has no GET /user (status {answer.status}), by which an administrator's token is known. "
+            "Check the address, which is what stands before /api/v4. If it is right, the service does not have the "
+            f"calls that this takes: {_OTHERWISE}."
+        )
     if not answer.is_served:
         raise TargetError(
             f"{order.base_url} does not take the administrator's token: GET /user has {answer}. Check the token and "
@@ -119,9 +132,8 @@ def _require_administrator(order: Order, calls: Calls) -> None:
         )
     if answer.entry.get("is_admin") is False:
         raise TargetError(
-            "The token is not an administrator's, so no users can be made with it. Give an administrator's token, fill "
-            "a profile with what tokens you have may read (conformance target --discover), or let a program of yours "
-            "make what is needed (conformance provision --with PROGRAM)."
+            "The token is not an administrator's, so no users can be made with it. Give an administrator's token, "
+            f"{_OTHERWISE}."
         )
 
 
