@@ -208,7 +208,6 @@ def test_what_is_not_implemented_fails_once_and_leaves_the_neighbours_alone(
         "integrations.alias.set-up",
     }
     for name in (
-        "integrations.list.read",
         "integrations.entry.event-flags",
         "integrations.authorization.reading-below-maintainer",
         "group-approval-rules.authorization.listing-below-administrator",
