@@ -215,13 +215,13 @@ def _everything(session: Session) -> Mapping[str, SuiteTest]:
 
 
 def _put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], contract: Contract) -> None:
-    """Let the tests of an area follow each other, and in the end those that share what is made for several areas."""
+    """Let the tests of an area follow each other; in the end, file by file, of those that share what is made for it."""
 
-    def place(item: pytest.Item) -> int:
+    def place(item: pytest.Item) -> tuple[str, int]:
         if not is_suite(item):
-            return -1
+            return "", -1
         is_shared = item.get_closest_marker("together") is not None
-        return len(contract.areas) if is_shared else contract.areas.index(tests[id_of(item)].area)
+        return id_of(item).partition("::")[0] if is_shared else "", contract.areas.index(tests[id_of(item)].area)
 
     items.sort(key=place)
 

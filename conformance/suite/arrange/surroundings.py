@@ -38,13 +38,14 @@ class Surroundings:
         """
         Make what an operation of an area could hit, or what its reads could, as far as the profile names it.
 
-        What was made for an earlier one stays if it is needed here too, and is put back otherwise. What the target
-        does not let be made or put back is for other tests to find.
+        What was made for an earlier one stays if it is needed here too, or by a whole area, and is put back otherwise.
+        What the target does not let be made or put back is for other tests to find.
         """
+        staying = {part for parts in _AROUND_AREAS.values() for part in parts}
         wanted = dict.fromkeys((*_AROUND_ALL, *_AROUND_AREAS.get(area, ()), *_AROUND_OPERATIONS.get(name, ())))
         # What is made or put back here is not what the running test is about.
         with current_test().results.settling_nothing(unless=lambda: False):
-            for part in [part for part in reversed(self._made) if part not in wanted]:
+            for part in [part for part in reversed(self._made) if part not in {*wanted, *staying}]:
                 self._made.pop(part).close()
             for part in wanted:
                 if part not in self._made:
