@@ -35,7 +35,7 @@ _ORDER = "conformance_order"
 _KEPT = "conformance_kept"
 _CASES = "conformance_cases"
 #: How many objects are made before Python looks for garbage among the new ones, and how often among all.
-_SELDOM = (50_000, 20, 100)
+_SELDOM = (50_000, 10, 5)
 #: The name of what a report takes along, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _DRAWN = "conformance_drawn"
