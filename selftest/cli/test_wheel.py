@@ -31,9 +31,10 @@ def test_an_installed_wheel_runs_the_suite_in_an_empty_folder(tmp_path: Path) ->
     built = run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", REPOSITORY, cwd=tmp_path)
     assert built.returncode == 0, built.stderr
     (wheel,) = (tmp_path / "dist").glob("project_automation_conformance-*.whl")
-    assert run(sys.executable, "-m", "venv", tmp_path / "environment", cwd=tmp_path).returncode == 0
+    assert run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "environment", cwd=tmp_path).returncode == 0
     commands = tmp_path / "environment" / "bin"
-    installed = run(commands / "python", "-m", "pip", "install", "--quiet", "--no-compile", wheel, cwd=tmp_path)
+    pip = (sys.executable, "-m", "pip", "--python", commands / "python")
+    installed = run(*pip, "install", "--quiet", "--no-compile", wheel, cwd=tmp_path)
     assert installed.returncode == 0, installed.stderr
     empty = tmp_path / "empty"
     empty.mkdir()
