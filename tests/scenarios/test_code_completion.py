@@ -132,6 +132,7 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
     "code-completion.request.current-file.is-object": ({"current_file": "greeting.py"},),
     "code-completion.request.file-name.is-required": (
         {"current_file": {"content_above_cursor": FILE["content_above_cursor"]}},
+        {"current_file": {"content_above_cursor": FILE["content_above_cursor"]}, "intent": "completion"},
     ),
     "code-completion.request.file-name.is-string": (completion(current_file={**FILE, "file_name": NO_TEXT}),),
     "code-completion.request.content-above-cursor.is-required": (

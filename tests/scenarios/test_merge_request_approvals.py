@@ -374,6 +374,16 @@ def test_an_approval_can_be_taken_back_and_given_again(
     second_approver.post(joint_review / "approve").given_served()
     with verifies("merge-request-approvals.approve.keeps-others"):
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
+    if maintainer.actor is None or maintainer.actor.id is None:
+        return
+    left = approvers_of(maintainer, joint_review)
+    # Who has more rights takes back no more than that; whether a maintainer may approve at all is open.
+    with approvals_put_back(maintainer, joint_review, maintainer):
+        if maintainer.post(joint_review / "approve").is_served:
+            maintainer.post(joint_review / "unapprove").given_served()
+            with verifies("merge-request-approvals.unapprove.keeps-others"):
+                now = approvers_of(maintainer, joint_review)
+                must(set(left) <= {*now, user_id(maintainer)}, f"approved_by of {left}", str(now))
 
 
 def test_unapproving_without_an_approval_changes_nothing(
