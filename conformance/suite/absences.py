@@ -223,7 +223,9 @@ class Absences:
 
     def _other_ways(self, operation: Operation, exchange: Exchange) -> Iterator[Exchange]:
         call = exchange.call
-        others = [actor for actor in self._served(operation) if actor != call.actor]
+        # Who administrates the installation may be the only one who is meant, and everybody else be told of nothing.
+        admin = self._profile.actors.get("admin")
+        others = [actor for actor in (*self._served(operation), admin) if actor not in (call.actor, None)]
         paths = [call.path, *self._other_paths(operation, call.path)]
         who = [(actor, call.path) for actor in others] + [(call.actor, path) for path in paths[1:]]
         body = {"content": call.body, "headers": call.headers} if call.body is not None else {}
