@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from conformance.contract import Contract, Version
+from conformance.proof import approval_alterations
 from conformance.proof.personality import Variant
 from conformance.proof.wire_alterations import transform
 from conformance.reference.choices import Choices, Order
@@ -337,10 +338,10 @@ VARIANTS = (
     ),
     Variant(
         "documented-paths-only",
-        "What the text does not describe is no path, and refused as whoever lacks a role is: with 401.",
-        replace(_PLAIN, absent_route_code=401, forbidden_code=401),
-        alterations=(has_only_what_is_documented,),
-        basis="A2",
+        "What the text does not describe is no path, and answered 401; rules of groups are for administrators alone.",
+        replace(_PLAIN, absent_route_code=401, forbidden_code=404),
+        alterations=(has_only_what_is_documented, approval_alterations.leaves_group_rules_to_administrators),
+        basis="A2, D1",
     ),
     Variant(
         "lists-turn-round",

@@ -39,7 +39,7 @@ _PLAIN = Choices()
 VARIANTS: tuple[Variant, ...] = (
     Variant(
         "hides-what-it-refuses",
-        "Every refusal is a 404, as if nothing were there; so is that of owners, to whom no rules of groups are left.",
+        "Every refusal is a 404, as if nothing were there.",
         replace(
             _PLAIN,
             anonymous_code=404,
@@ -50,7 +50,6 @@ VARIANTS: tuple[Variant, ...] = (
             approval_refused_code=404,
             error_shape=ErrorShape.ERROR,
         ),
-        alterations=(approval_alterations.leaves_group_rules_to_administrators,),
     ),
     Variant(
         "unprocessable-problems",
