@@ -290,6 +290,15 @@ class Client:
         return 1 + int(self._quickest_seconds / _QUICK_ANSWER)
 
     @contextmanager
+    def for_several(self, number: int) -> Iterator[None]:
+        """While the context lasts, before anybody else calls, have as many calls under way as so many workers have."""
+        before, self._under_way = self._under_way, threading.BoundedSemaphore(self.settings.at_once * max(1, number))
+        try:
+            yield
+        finally:
+            self._under_way = before
+
+    @contextmanager
     def alone(self) -> Iterator[None]:
         """While the context lasts, let no other thread have a call under way: what happens is not for want of power."""
         with self._wanting_quiet, ExitStack() as places:

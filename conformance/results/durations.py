@@ -19,16 +19,21 @@ if TYPE_CHECKING:
 #: About how many requests a test sends, by the end of the name of its file; the others send about ten.
 _REQUESTS = {
     "_model.py": 300,
-    "test_fuzz.py": 68,
-    "test_isolation.py": 45,
-    "test_alias.py": 30,
-    "test_levels.py": 25,
-    "test_approval_settings_neighbours.py": 39,
-    "test_lists.py": 28,
-    "test_integration_parameters.py": 24,
-    "test_pagination.py": 23,
-    "test_served.py": 29,
-    "test_invalid_input.py": 17,
+    "test_isolation.py": 73,
+    "test_levels.py": 44,
+    "test_approval_settings_neighbours.py": 42,
+    "test_served.py": 33,
+    "test_alias.py": 33,
+    "test_conventions.py": 32,
+    "test_lists.py": 22,
+    "test_pagination.py": 21,
+    "test_invalid_input.py": 20,
+    "test_fuzz.py": 20,
+    "test_approval_settings.py": 18,
+    "test_job_token_scope.py": 18,
+    "test_merge_request_approvals_resets.py": 17,
+    "test_integration_parameters.py": 14,
+    "test_group_relations_export.py": 14,
 }
 _OTHERS = 8
 #: The file of the tests that need most to be made for them, and the same as those beside them.

@@ -53,12 +53,14 @@ def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)
 
     It only reads. `worlds` are the numbers of those that are looked at. Raise TargetGoneError when nobody answers.
     """
+    numbers = [*worlds]
     looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [("", partial(_version, profile, client))]
-    for number in worlds:
+    for number in numbers:
         before = f"worlds[{number - 1}]." if number else ""
         looks += [(before, look) for look in _looks(profile.in_world(number), client)]
-    # One after the other they would keep a run from a target that is far away waiting for half a minute.
-    with ThreadPoolExecutor(client.settings.at_once) as pool:
+    # One after the other they would keep a run from a target that is far away waiting for minutes.
+    at_once = client.settings.at_once * max(1, len(numbers))
+    with client.for_several(len(numbers)), ThreadPoolExecutor(at_once) as pool:
         found = pool.map(lambda look: [replace(one, place=f"{look[0]}{one.place}") for one in look[1]()], looks)
         return tuple({(one.place, one.detail): one for several in found for one in several}.values())
 

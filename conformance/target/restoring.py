@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.target.states import State
 
 #: What is put back may move something else, which is put back in the next round.
-_MOST_ROUNDS = 4
+_MOST_ROUNDS = 5
 _SHOWN = 5
 _LONGEST_NAME = 60
 _READS_AT_ONCE = 4
@@ -92,12 +92,15 @@ class _Restoring:
         """What was read since the last write, which may move anything: by thing and first reader."""
 
     def round(self) -> bool:
-        """Put back what differs; return whether anything did, and could be put back."""
-        with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
-            list(pool.map(lambda entry: self._now(entry[0], entry[1]), self._was))
+        """
+        Put back what differs; return whether anything did, and could be put back.
+
+        What a write moves beside what it is about is for the next round to see.
+        """
         moved = False
-        for thing, by, was in self._was:
-            read = self._now(thing, by)
+        for (thing, by, was), first in zip(self._was, self._all_now(), strict=True):
+            # Only what differed is read once more: all of it one after the other would take minutes from far away.
+            read = self._now(thing, by) if first is not None and _differing(was, first[1]) else None
             for key, problem in self._back(thing, by, was, read[1]) if read else ():
                 if problem is None:
                     moved = True
@@ -107,8 +110,7 @@ class _Restoring:
 
     def left(self) -> Iterator[str]:
         """Yield in words what still differs, all entries of a list together that are left for the same reason."""
-        for thing, by, was in self._was:
-            read = self._now(thing, by)
+        for (thing, _, was), read in zip(self._was, self._all_now(), strict=True):
             if read is None:
                 yield f"{thing}: it cannot be read any more"
                 continue
@@ -119,6 +121,10 @@ class _Restoring:
             for why, names in found.items():
                 shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
                 yield f"{thing}{f' ({shown})' if shown else ''}: {why}"
+
+    def _all_now(self) -> list[tuple[str, State] | None]:
+        with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+            return list(pool.map(lambda entry: self._now(entry[0], entry[1]), self._was))
 
     def _now(self, thing: Thing, by: str) -> tuple[str, State] | None:
         key = (str(thing), by)

@@ -212,8 +212,9 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def can_be_interrupted() -> None:
-    """Listen to Ctrl-C as at a terminal: what runs in the background, as tests may, passes on that it does not."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Listen to signals as at a terminal: what runs in the background, as tests may, passes on that it does not."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def wait_for_checks(file: Path, process: subprocess.Popen[str], number: int = 1) -> None:
