@@ -81,7 +81,11 @@ NOT_FOUND = (404, 405)
 UNCHANGING = "developer"
 #: What becomes another text where it is written in HTML, in an older character set, or is read as ASCII. The first is
 #: long, as what is cut to fit a column is another text as well.
-UNUSUAL = (f"R&D's Prüfung 検査 🚀 {'of what was changed since, ' * 6}", "R&D's Prüfung 検査 🚀", "R&D's Prüfung 検査")
+UNUSUAL = (
+    f"R&D's Prüfung 検査 🚀 {'of what was changed since, ' * 6}at last",
+    "R&D's Prüfung 検査 🚀",
+    "R&D's Prüfung 検査",
+)
 #: Some services do in the background what they have answered.
 CHANGE_SECONDS = 5
 #: How many seconds a change by the path may take to show, once the same by the number did.

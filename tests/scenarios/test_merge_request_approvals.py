@@ -112,9 +112,6 @@ def test_an_approval_lists_its_caller_and_lowers_what_is_left(
         must(me in shown_in(answer), f"user {me} in approved_by of the answer", str(shown_in(answer)))
         must_be_approved_by(maintainer, review, *approvers_in(before), me)
     after = status_of(maintainer, review)
-    with verifies("merge-request-approvals.status.describes-its-merge-request", go_on=True):
-        made, now = before.get("created_at"), after.get("created_at")
-        must(now == made, f"created_at = {made!r} as before the approval", f"created_at = {now!r}")
     with verifies("merge-request-approvals.approve.left-never-rises", go_on=True):
         must(
             approvals_left(after) <= approvals_left(before),
