@@ -21,6 +21,7 @@ from selftest.conftest import NO_AUTHORITIES
 from selftest.reference.crossing_chapters import crossings
 from selftest.reference.fresh_chapters import more_slips
 from selftest.reference.fresh_forms_chapters import slips_of_forms
+from selftest.reference.fresh_neighbours_chapters import neighbours
 from selftest.reference.fresh_places_chapters import slips_of_places
 from selftest.reference.tired_chapters import slips
 
@@ -132,6 +133,7 @@ class Story:
         for group in ("group", "subgroup"):
             for form in ("id", "path"):
                 self._callers_of_groups(group, form)
+        neighbours(self)
         return self.told
 
     def _place(self, name: str, form: str = "id") -> str:
