@@ -74,12 +74,6 @@ def form_must_be_given(service: Service) -> None:
     refusing(service, lambda request: b"batched" not in request.body)
 
 
-@fault("group-relations-export.schedule.batched.is-optional")
-def body_must_be_given(service: Service) -> None:
-    """Without a body nothing is scheduled."""
-    refusing(service, lambda request: not request.body)
-
-
 @fault("group-relations-export.schedule.batched.may-be-true")
 def batched_true_answers_201(service: Service) -> None:
     """An export in batches is accepted with another status."""
