@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from selftest.reference.test_foreign_faults import Story
+    from selftest.reference.story import Story
 
 
 def crossings(story: Story) -> None:

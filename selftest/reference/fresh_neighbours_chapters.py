@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from selftest.reference.test_foreign_faults import Story
+    from selftest.reference.story import Story
 
 
 def neighbours(story: Story) -> None:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from selftest.reference.test_foreign_faults import Story
+    from selftest.reference.story import Story
 
 #: How many completions a user may ask for within a minute.
 _COMPLETIONS = 60
