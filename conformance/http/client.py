@@ -291,7 +291,11 @@ class Client:
 
     @contextmanager
     def for_several(self, number: int) -> Iterator[None]:
-        """While the context lasts, before anybody else calls, have as many calls under way as so many workers have."""
+        """
+        While the context lasts, let as many calls be under way as that number of workers may have together.
+
+        Only for what is looked at before the tests begin: a call that is under way already is not counted.
+        """
         before, self._under_way = self._under_way, threading.BoundedSemaphore(self.settings.at_once * max(1, number))
         try:
             yield

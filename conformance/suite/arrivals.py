@@ -2,7 +2,8 @@
 Watches that nobody is said to have approved a merge request who did not ask to, whichever test reads it.
 
 An approval that lands on another merge request as well stays there: a story that begins later finds it, takes it for
-what was there before, and sees nothing move. This costs no call.
+what was there before, and sees nothing move. It costs one look at the merge requests of each project, before the first
+of them is approved; what tests read anyhow is all that is seen afterwards.
 """
 
 from __future__ import annotations
@@ -59,14 +60,14 @@ class Arrivals:
         """Take note of who asks to approve, before the call is sent: a read beside it may show it at once."""
         if self._operation(call) == _APPROVING:
             with self._lock:
-                self._asked.setdefault(self._spots.called(call.path), set()).update(_asking(call))
+                self._asked.setdefault(self._spots.called(call.path), set()).update(self._asking(call))
 
     def contradicted_by(self, exchange: Exchange) -> list[int]:
         """Return whom an answer says to have approved who never asked to."""
         operation, spot = self._operation(exchange.call), self._spots.called(exchange.call.path)
         with self._lock:
             if operation == _APPROVING and spot is None and exchange.is_refusal:
-                self._asked[None] -= _asking(exchange.call)
+                self._asked[None] -= self._asking(exchange.call)
         if operation not in _SHOWING or spot is None or not exchange.is_success:
             return []
         shown = self._people & _approvers(exchange.body)
@@ -74,14 +75,14 @@ class Arrivals:
             first = self._may_show.setdefault(spot, shown)
             return sorted(shown - first - self._asked.get(spot, set()) - self._asked.get(None, set()))
 
+    def _asking(self, call: Call) -> set[int]:
+        """Return who may be asking: anybody, where the profile does not say whose token it is."""
+        number = getattr(call.actor, "id", None)
+        return set(self._people) if number is None else {number}
+
     def _operation(self, call: Call) -> str | None:
         found = self._validator.operation_of(call.method, call.path.partition("?")[0])
         return found.id if found is not None else None
-
-
-def _asking(call: Call) -> set[int]:
-    number = getattr(call.actor, "id", None)
-    return set() if number is None else {number}
 
 
 def _approvers(body: bytes) -> set[int]:

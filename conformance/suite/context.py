@@ -126,7 +126,7 @@ class Run:
         self.client.on_exchange(Accepted(self.validator, self._read).see)
 
     def _expect(self, call: Call) -> None:
-        """Take note of what a call may bring, and of what is there before, ere it is sent."""
+        """Before a call is sent, take note of what it may bring, and of what is there already."""
         if call.actor is not None:
             for path in self.arrivals.unseen_beside(call):
                 self.arrivals.saw_beside(self._aside(call.actor, path))

@@ -250,7 +250,7 @@ def _line(text: bytes) -> dict[str, Any] | None:
         is_whole = isinstance(line, dict) and all(
             isinstance(line[name], kind) for name, kind in _KINDS_OF_HEADER.items() if "ledger" in line
         )
-        for name in _ABOUT_SPOTS & set(line):
+        for name in _ABOUT_SPOTS & set(line):  # all of these are told apart in sets
             hash((line[name], _spot(line)))
         for _, values in line["state"] if "was" in line else ():
             dict(values)

@@ -227,7 +227,7 @@ def refuse_or_drop_all(prepared: Arranged, odd: list[tuple[Parameter, Any]]) -> 
     Expect a refusal of each value, or a served call that does not store it; what is refused stores nothing beside it.
 
     The state is looked at once after all of them; only where it moved, each is by itself, to tell which of them it was.
-    A blank name goes with them: whether it is refused is open, so that what nobody could take away is not named so.
+    A blank name is sent with them, which may be refused or taken; but not where no call takes away what is made.
     """
     stays = prepared.request_example.stays
     blank = [(parameter, "") for parameter in parameters_where(prepared.operation, is_name) if not stays]

@@ -32,6 +32,7 @@ from conformance.suite.expectations import (
     Path,
     given,
     given_field,
+    left_to_others,
     must,
     observe,
     project_path,
@@ -155,7 +156,9 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
             for name, value in shown().items():
                 found[name].append(value)
     moving = [name for name in flags if len(set(map(str, found[name]))) > 1]
-    given(bool(moving), f"no flag of {slug} that its entry shows moves")
+    if not moving:
+        left_to_others()  # the profile names no events, or whatever shows them is not there: others see to that
+        return
     with verifies("integrations.update.followed"):
         for name in moving:
             must(found[name] == sent[name], f"{name} = {sent[name]}, one after the other", f"{name} = {found[name]}")
