@@ -94,6 +94,26 @@ class Operation:
         return self.method == "GET"
 
     @property
+    def path_parameters(self) -> tuple[Parameter, ...]:
+        """The parameters in its path."""
+        return tuple(parameter for parameter in self.parameters if parameter.place == "path")
+
+    @property
+    def owner(self) -> Parameter | None:
+        """The parameter in its path that names the project or group it is about; None where it is about neither."""
+        return next((parameter for parameter in self.path_parameters if parameter.name == "id"), None)
+
+    @property
+    def is_named_by_fixtures(self) -> bool:
+        """Whether fixtures of a profile alone make its path."""
+        return all(parameter.fixture for parameter in self.path_parameters)
+
+    def answers(self, record: str) -> bool:
+        """Tell whether it answers a record, by the name of its schema, or a list of them."""
+        schema = self.success.schema or {}
+        return f"#/components/schemas/{record}" in (schema.get("$ref"), schema.get("items", {}).get("$ref"))
+
+    @property
     def success(self) -> DocumentedResponse:
         """The first documented answer to a call that is served."""
         return next(response for response in self.responses if response.is_success)

@@ -95,8 +95,6 @@ def draw(operation: Operation, phase: str, *, corpus: Corpus, place: Place, budg
     """
     cases = corpus.cases(operation, phase, budget)
     values = {
-        parameter.name: place.value(parameter.fixture)
-        for parameter in operation.parameters
-        if parameter.place == "path" and parameter.fixture
+        parameter.name: place.value(parameter.fixture) for parameter in operation.path_parameters if parameter.fixture
     }
     return CaseAdapter(operation).fitted(cases, place, values)

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from conformance.http.bodies import json_in
+
 TOO_MANY_REQUESTS = 429
+#: What is answered by a service, or by what stands before it, for a path or a method that it does not know.
+NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)
 _SERVER_ERROR = 500
 
@@ -109,6 +113,11 @@ class Exchange:
     def is_success(self) -> bool:
         """Whether the call was served."""
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004 - HTTP's own numbers
+
+    @property
+    def served_json(self) -> Any:
+        """The JSON that the call was served with; None where it was not served, or with none."""
+        return json_in(self.body) if self.is_success else None
 
     @property
     def is_of_gateway(self) -> bool:

@@ -18,8 +18,6 @@ __all__ = ["Finding", "ResponseValidator", "Seen"]
 
 _REMEMBERED_PATHS = 4096
 
-#: What a gateway answers when the service behind it, or in front of it, cannot be reached.
-
 
 class ResponseValidator:
     """Knows the operations of one version, and what an answer to each of them must look like."""
@@ -29,18 +27,21 @@ class ResponseValidator:
         self.operations = contract.operations(version)
         self._routes = [(operation, _pattern(operation.path)) for operation in self.operations]
         self._schemas: dict[tuple[str, str], ResponseSchema] = {}
-        self.operation_of = lru_cache(_REMEMBERED_PATHS)(self._operation_of)
-        """Return the operation that a method and a path address, None when the contract has none."""
+        self._found = lru_cache(_REMEMBERED_PATHS)(self._find)
 
     @classmethod
     def of(cls, contract: Contract, version: Version | None) -> ResponseValidator:
-        """Return the judge of a version, with all schemas that were compiled so far."""
+        """Return the validator of a version, with all schemas that were compiled so far."""
         key = (contract.digest, version)
         if key not in _KNOWN:
             _KNOWN[key] = cls(contract, version)
         return _KNOWN[key]
 
-    def _operation_of(self, method: str, path: str) -> Operation | None:
+    def operation_of(self, method: str, path: str) -> Operation | None:
+        """Return the operation that a method and a path address, whatever its query; None when there is none."""
+        return self._found(method, path.partition("?")[0])
+
+    def _find(self, method: str, path: str) -> Operation | None:
         found = [op for op, pattern in self._routes if op.method == method and pattern.fullmatch(path)]
         return min(found, key=lambda operation: operation.path.count("{"), default=None)
 

@@ -14,21 +14,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from conformance.http.exchange import NOT_THERE
 from conformance.results.record import Outcome, Reason
 from conformance.suite.exceptions import Unmet
+from conformance.target.ownership import UNUSED_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from conformance.contract import Operation, Parameter
+    from conformance.contract import Operation
     from conformance.http.client import Client
     from conformance.http.exchange import Credentials, Exchange
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 
-#: What is answered by a service, or by what stands before it, for a path or a method that it does not know.
 _NOT_IMPLEMENTED = 501
-NOT_THERE = frozenset({404, 405, _NOT_IMPLEMENTED})
 #: What says nothing of the operation: whoever asks for a token or a role may do so before any path is looked up.
 _SAYS_NOTHING = frozenset({401, 403, 429, 502, 503, 504})
 #: Fixtures of a kind: where one of them is answered, so is the operation there.
@@ -40,9 +40,8 @@ _ALIKE: Mapping[str, tuple[str, ...]] = {
 _SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport", "getIntegration"})
 #: Where the whole API may lie by mistake.
 OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
-#: Numbers and names that nothing has.
+#: Names that nothing has.
 _UNUSED: Mapping[str, str] = {"integration_slug": "conformance-no-such-integration"}
-_UNUSED_ID = 2_000_000_001
 
 
 class OperationAbsent(Unmet):
@@ -182,7 +181,7 @@ class Absences:
     def require(self, method: str, path: str) -> None:
         """Raise OperationAbsent when what is to be called is not there."""
         if self.found:
-            operation = self._validator.operation_of(method, path.partition("?")[0])
+            operation = self._validator.operation_of(method, path)
             self.require_operation(operation.id if operation else "")
 
     def require_operation(self, name: str) -> None:
@@ -239,7 +238,7 @@ class Absences:
 
     def _other_paths(self, operation: Operation, path: str) -> Iterator[str]:
         """Yield the path of the same call by the full path of what it is about, and of a read about things alike."""
-        owner = next((entry for entry in operation.parameters if entry.name == "id" and entry.place == "path"), None)
+        owner = operation.owner
         kind, number = (owner.fixture if owner is not None else None) or "", path.split("/")[2:3]
         if kind not in _ALIKE:
             return
@@ -257,33 +256,25 @@ class Absences:
 
     def _path(self, operation: Operation, *, last_is_unused: bool) -> str | None:
         """Return the path of a call, the last thing that it names being one that does not exist; None if unknown."""
-        named = [entry for entry in operation.parameters if entry.place == "path"]
-        path = operation.path
+        named, path = operation.path_parameters, operation.path
         for number, parameter in enumerate(named, start=1):
-            is_unused = (last_is_unused and number == len(named)) or parameter.fixture is None
-            value = _UNUSED.get(parameter.name, _UNUSED_ID) if is_unused else self._value(parameter)
+            fixture = "" if last_is_unused and number == len(named) else parameter.fixture
+            value = self._profile.value(fixture) if fixture else _UNUSED.get(parameter.name, UNUSED_ID)
             if value is None:
                 return None
             path = path.replace(f"{{{parameter.name}}}", str(value))
         return path
 
-    def _value(self, parameter: Parameter) -> object:
-        name, _, part = (parameter.fixture or "").partition(".")
-        entries = self._profile.fixtures.get(name, ())
-        return entries[0].get(part or "id") if entries else None
-
 
 def _must_be_given(operation: Operation) -> bool:
     """Tell whether a write asks for something in its body, and its path names fixtures alone: without it, it fails."""
-    named = [entry for entry in operation.parameters if entry.place == "path"]
     asks = any(entry.required for entry in operation.parameters if entry.place == "body")
-    return asks and not operation.is_read and all(entry.fixture for entry in named)
+    return asks and not operation.is_read and operation.is_named_by_fixtures
 
 
 def _always_served(operation: Operation) -> bool:
     """Tell whether an operation only reads what is there without having been made, such as settings and lists."""
-    named = [entry for entry in operation.parameters if entry.place == "path"]
-    is_plain = operation.is_read and all(entry.fixture for entry in named)
+    is_plain = operation.is_read and operation.is_named_by_fixtures
     return is_plain and operation.id not in _SHOWS_WHAT_WAS_MADE and not operation.path.endswith("{integration_slug}")
 
 

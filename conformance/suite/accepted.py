@@ -9,12 +9,12 @@ background, for else it would be done while the next test looks.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.shown_values import values_under
+from conformance.http.bodies import object_in
+from conformance.target.spots import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,26 +62,26 @@ class Accepted:
         """Wait for what a call does, if it was only accepted, or may be done though nothing was answered."""
         call, operation = exchange.call, None
         if exchange.status in (ACCEPTED, None) and not call.is_elsewhere:
-            operation = self._validator.operation_of(call.method, call.path.partition("?")[0])
+            operation = self._validator.operation_of(call.method, call.path)
         name = "" if operation is None else operation.alias_of or operation.id
         # Who sees a reset accepted looks itself until it shows.
         is_waited_for = name in self._done and (exchange.status is None) == (name == _RESET)
         if is_waited_for and self._in_vain[(name,)] < _MOST_IN_VAIN:
-            self._await(name, call, exchange)
+            self._await(name, call)
 
-    def _await(self, name: str, call: Call, exchange: Exchange) -> None:
+    def _await(self, name: str, call: Call) -> None:
         deadline, pause = time.monotonic() + self._seconds, _FIRST_PAUSE
-        while not self._done[name](call, _sent(exchange)):
+        while not self._done[name](call, object_in(call.body)):
             if time.monotonic() > deadline:
-                self._give_up(name, call, exchange)
+                self._give_up(name, call)
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         self._in_vain[(name,)] = 0
 
-    def _give_up(self, name: str, call: Call, exchange: Exchange) -> None:
+    def _give_up(self, name: str, call: Call) -> None:
         if name == "setUpIntegration":
-            self._in_vain.update((_slug(call), missing) for missing in self._missing(call, _sent(exchange)))
+            self._in_vain.update((_slug(call), missing) for missing in self._missing(call, object_in(call.body)))
         else:
             self._in_vain[(name,)] += 1
 
@@ -99,34 +99,30 @@ class Accepted:
         status = self._read(call, f"{call.path.rpartition('/')[0]}/approvals")
         return not (status or {}).get("approved_by")
 
-    def _has_settings(self, call: Call, sent: Any) -> bool:
+    def _has_settings(self, call: Call, sent: Mapping[str, Any]) -> bool:
         shown = self._read(call, call.path)
-        wanted = sent.items() if isinstance(sent, dict) else ()
         settings = shown if isinstance(shown, dict) else {}
         free = {_CONDITIONAL} if _holds(settings.get(_CONDITION), value=True) else set()
-        owed = [(name, value) for name, value in wanted if isinstance(value, bool) and name not in free]
+        owed = [(name, value) for name, value in sent.items() if isinstance(value, bool) and name not in free]
         return all(_holds(settings.get(name), value) for name, value in owed)
 
-    def _is_set_up(self, call: Call, sent: Any) -> bool:
+    def _is_set_up(self, call: Call, sent: Mapping[str, Any]) -> bool:
         return not self._missing(call, sent)
 
-    def _missing(self, call: Call, sent: Any) -> list[str]:
+    def _missing(self, call: Call, sent: Mapping[str, Any]) -> list[str]:
         """
         Return the settings that show something else than was sent; what shows nothing is none of them.
 
         The empty name stands for what is shown at all, and active though nothing was sent about that.
         """
         shown = self._read(call, call.path)
-        wanted = sent if isinstance(sent, dict) else {}
         # What is no text, switch or number, or 0 for one of them, was sent to see it refused, and need not be kept.
         fit = {
-            name
-            for name, value in wanted.items()
-            if isinstance(value, str | bool) or (isinstance(value, int) and value)
+            name for name, value in sent.items() if isinstance(value, str | bool) or (isinstance(value, int) and value)
         }
         found = {name: values_under(name, shown) for name in fit}
-        holds = {name: wanted[name] in values for name, values in found.items() if values}
-        holds[""] = shown is not None and ("active" in wanted or False not in values_under("active", shown))
+        holds = {name: sent[name] in values for name, values in found.items() if values}
+        holds[""] = shown is not None and ("active" in sent or False not in values_under("active", shown))
         for name in filter(holds.get, holds):
             self._in_vain[_slug(call), name] = 0
         missing = [name for name, is_held in holds.items() if not is_held]
@@ -143,10 +139,3 @@ def _holds(setting: Any, value: bool) -> bool:  # noqa: FBT001 - a value
 
 def _slug(call: Call) -> str:
     return call.path.rpartition("/")[2]
-
-
-def _sent(exchange: Exchange) -> Any:
-    try:
-        return json.loads(exchange.call.body or b"{}")
-    except (ValueError, RecursionError):
-        return {}

@@ -12,8 +12,7 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
-from conformance.suite.shown_values import values_under
-from conformance.target.spots import Spot, Spots
+from conformance.target.spots import Spot, Spots, values_under
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Call, Exchange
@@ -81,7 +80,7 @@ class Arrivals:
         return set(self._people) if number is None else {number}
 
     def _operation(self, call: Call) -> str | None:
-        found = self._validator.operation_of(call.method, call.path.partition("?")[0])
+        found = self._validator.operation_of(call.method, call.path)
         return found.id if found is not None else None
 
 

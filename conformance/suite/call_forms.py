@@ -57,11 +57,11 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
     """
     operation, kind = prepared.operation, prepared.operation.path.split("/")[1]
     below, witness = _WITNESSES.get(kind, ("", operation.id))
-    owner = next((entry for entry in operation.parameters if entry.place == "path" and entry.name == "id"), None)
+    owner = operation.owner
     if witness == operation.id or caller.name not in _BELOW_EVERY_ROLE or owner is None:
         return
     for name in _ELSEWHERE[kind]:
-        place = next(iter(current_run().profile.fixtures.get(name, ())), None)
+        place = current_run().profile.first(name)
         # What is public is no more so for those who are known elsewhere, and writes take a role everywhere.
         in_question = name != "public_project" or (operation.is_read and caller.name == "outsider")
         if place is None or not place.get("path") or not in_question:

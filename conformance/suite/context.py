@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import json
 import threading
 import time
 import traceback
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.contract.folders import HOME
-from conformance.http.bodies import parsed
 from conformance.http.client import Client
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
@@ -168,11 +166,7 @@ class Run:
 
     def _read(self, call: Call, path: str) -> Any:
         """Return what a path holds for who made a call; None where that is refused or no JSON."""
-        exchange = self._aside(call.actor, path)
-        try:
-            return parsed(exchange.body) if exchange.is_success else None
-        except (ValueError, RecursionError):
-            return None
+        return self._aside(call.actor, path).served_json
 
     def _aside(self, actor: Credentials | None, path: str) -> Exchange:
         """Read a path beside what the test of this thread does: nothing is concluded from the answer in passing."""
@@ -395,10 +389,7 @@ def _tells_of_no_export(exchange: Exchange, run: Run) -> bool:
     is_due = first is not None and time.monotonic() > first + run.profile.limits.deadline_seconds
     if last != "status" or not exchange.is_success or is_due:
         return False
-    try:
-        entries = json.loads(exchange.body)
-    except (ValueError, RecursionError):
-        return False
+    entries = exchange.served_json
     is_list = isinstance(entries, list) and bool(entries)
     has_none = is_list and all(isinstance(entry, dict) and entry.get("status") is None for entry in entries)
     if is_list and not has_none:

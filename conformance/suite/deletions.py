@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from conformance.http.bodies import parsed
+from conformance.http.bodies import objects_in
 from conformance.suite.accepted import ACCEPTED, DONE_WITHIN_SECONDS
 
 if TYPE_CHECKING:
@@ -92,16 +92,8 @@ class Deletions:
 
     def _shown(self, path: str, exchange: Exchange, started: float) -> Iterator[tuple[Deletion, str]]:
         known = {name: deletion for (owner, name), deletion in self._known.items() if owner == path}
-        for entry in _entries(exchange.body) if known else ():
+        for entry in objects_in(exchange.body) if known else ():
             name = next((str(entry[name]) for name in _NAMES if str(entry.get(name)) in known), None)
             if name is not None and started >= known[name].shows_from and entry.get("rule_type") != _COMES_BACK:
                 del self._known[path, name]
                 yield known[name], name
-
-
-def _entries(body: bytes) -> list[dict[str, Any]]:
-    try:
-        found = parsed(body)
-    except (ValueError, RecursionError):
-        return []
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []

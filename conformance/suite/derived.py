@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from conformance.contract import Contract, Kind
 from conformance.results.record import Outcome, Reason
 from conformance.suite.arrange import Place, area_of, has_request_example
-from conformance.suite.context import NotTested, current_run, current_test
+from conformance.suite.context import current_run, current_test
 from conformance.suite.expectations import Caller, verifies
+from conformance.suite.expectations.callers import NOBODY
 from conformance.target import Actor
 
 if TYPE_CHECKING:
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from conformance.contract import DocumentedResponse, Operation, Parameter
 
 ANONYMOUS = "anonymous"
-WRONG_TOKEN = "wrong-token"  # noqa: S105 - the name of an actor
-
-_NOBODY = Actor(WRONG_TOKEN, "0000-no-such-token-0000")
+WRONG_TOKEN = NOBODY.name
 
 
 def takes_part(operation: Operation) -> bool:
@@ -63,15 +62,9 @@ def is_known(name: str) -> bool:
 
 def caller_named(name: str) -> Caller:
     """Return an actor by the name that the contract uses; raise NotTested when the profile does not have it."""
-    run = current_run()
-    if name == ANONYMOUS:
-        return Caller(run, None)
-    if name == WRONG_TOKEN:
-        return Caller(run, _NOBODY)
-    missing = run.profile.missing((name,))
-    if missing:
-        raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-    return Caller(run, run.profile.actors[name])
+    if name in (ANONYMOUS, WRONG_TOKEN):
+        return Caller(current_run(), NOBODY if name == WRONG_TOKEN else None)
+    return Caller.named(name)
 
 
 def administrators() -> list[Caller]:

@@ -8,6 +8,7 @@ from conformance.results.record import Outcome, Reason
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
+    from conformance.target import Profile
 
 
 class Violation(AssertionError):  # noqa: N818 - the word of the reports
@@ -21,11 +22,11 @@ class Violation(AssertionError):  # noqa: N818 - the word of the reports
         self.exchanges = exchanges
 
 
-class Unmet(Exception):  # noqa: N818 - no error: something could not be seen
-    """What a check needs before it can show anything is not there, so it shows nothing."""
+class Unseen(Exception):  # noqa: N818 - no error: something could not be seen
+    """A check shows nothing."""
 
-    outcome = Outcome.INCONCLUSIVE
-    """What it comes to for a requirement."""
+    outcome: Outcome
+    """What it comes to for a requirement; never that it is not applicable, which only the plan says."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         """Name the reason, one of the closed set, and say in words what was missing."""
@@ -34,19 +35,23 @@ class Unmet(Exception):  # noqa: N818 - no error: something could not be seen
         self.detail = detail
 
 
-class NotTested(Exception):  # noqa: N818 - no error: the test is not for this target
+class Unmet(Unseen):
+    """What a check needs before it can show anything is not there."""
+
+    outcome = Outcome.INCONCLUSIVE
+
+
+class NotTested(Unseen):
     """The profile lacks what the test needs, or the operator switched it off."""
 
-    def __init__(self, reason: Reason, detail: str) -> None:
-        """Name the reason, one of the closed set, and say in words what is missing."""
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
+    outcome = Outcome.NOT_TESTED
 
-    @property
-    def outcome(self) -> Outcome:
-        """What it comes to for a requirement: only the plan says that something is not applicable."""
-        return Outcome.NOT_TESTED
+
+def require_in(profile: Profile, *needs: str) -> None:
+    """Raise NotTested when a profile does not name an actor or fixture that is needed."""
+    missing = profile.missing(needs)
+    if missing:
+        raise NotTested(Reason.PREREQUISITE_MISSING, missing)
 
 
 class MisuseError(Exception):

@@ -11,46 +11,35 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.results.record import Reason
 from conformance.suite.context import current_run
-from conformance.suite.exceptions import NotTested
+from conformance.suite.exceptions import require_in
 from conformance.suite.expectations import Caller
-from conformance.target import Actor, Fixture
+from conformance.suite.expectations.callers import NOBODY
 from conformance.target.names import PLURALS
 
 if TYPE_CHECKING:
-    from conformance.suite.context import Run
-
-_NOBODY = Actor("wrong-token", "0000-no-such-token-0000")
-
-
-def _run_with(name: str) -> Run:
-    """Return the run; raise NotTested when its profile does not have an actor or fixture."""
-    run = current_run()
-    missing = run.profile.missing((name,))
-    if missing:
-        raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-    return run
+    from conformance.target import Fixture
 
 
 def _actor(name: str) -> Any:
     def caller() -> Caller:
-        run = _run_with(name)
-        return Caller(run, run.profile.actors[name])
+        return Caller.named(name)
 
     return pytest.fixture(name=name)(caller)
 
 
 def _one(name: str) -> Any:
     def fixture() -> Fixture:
-        return _run_with(name).profile.fixtures[name][0]
+        require_in(current_run().profile, name)
+        return current_run().profile.fixtures[name][0]
 
     return pytest.fixture(name=name)(fixture)
 
 
 def _several(name: str) -> Any:
     def fixtures() -> tuple[Fixture, ...]:
-        return _run_with(name).profile.fixtures[PLURALS[name]]
+        require_in(current_run().profile, name)
+        return current_run().profile.fixtures[PLURALS[name]]
 
     return pytest.fixture(name=name)(fixtures)
 
@@ -64,7 +53,7 @@ def anonymous() -> Caller:
 @pytest.fixture
 def wrong_token() -> Caller:
     """Somebody with a token that nobody was given."""
-    return Caller(current_run(), _NOBODY)
+    return Caller(current_run(), NOBODY)
 
 
 owner = _actor("owner")

@@ -79,7 +79,7 @@ class KnownReads:
         self.not_refused += not exchange.is_refusal
         self._unanswered += exchange.status in _NO_ANSWER
         self.forget()
-        operation = self._operation_of(call.method, call.path.partition("?")[0])
+        operation = self._operation_of(call.method, call.path)
         moves = Contract.load().side_effects.moves
         with self._lock:
             for look in self._looks:

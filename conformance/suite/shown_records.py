@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.bodies import json_in
 from conformance.target.spots import Spots, ordered, value_at
 
 if TYPE_CHECKING:
@@ -126,9 +127,6 @@ def _comparable(value: Any) -> Any:
 
 def _records(body: bytes, *, are_listed: bool) -> list[dict[str, Any]]:
     """Return the records of an answer; none of a list in the place of the only one that there is."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return []
+    found = json_in(body)
     entries = found if isinstance(found, list) and are_listed else [found]
     return [entry for entry in entries if isinstance(entry, dict)]

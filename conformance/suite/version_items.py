@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,8 @@ import pytest
 
 from conformance.contract import Change, ChangeKind, Contract, Operation
 from conformance.contract.bundle import resolve
+from conformance.http.bodies import json_in
+from conformance.http.exchange import NOT_THERE
 from conformance.results.record import ItemState, Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange import Place
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from conformance.contract import Parameter, Requirement, Version
     from conformance.suite.arrange import Arranged, Prepared
 
-#: How a service says that it has no such endpoint. Any other refusal may have other reasons.
-_NOT_OFFERED = (404, 405, 501)
 #: What to send for a parameter of a type, where nothing of the target has to flow in.
 _SAMPLES: Mapping[str, Sequence[Any]] = {"boolean": (True, False), "integer": (1,)}
 
@@ -109,12 +108,7 @@ class ItemUnderTest:
     @cached_property
     def caller(self) -> Caller:
         """Who asks for the item: the first actor that its requirement needs; raise NotTested without one."""
-        run = current_run()
-        name = next(need for need in self.requirement.needs if need in ACTORS)
-        missing = run.profile.missing((name,))
-        if missing:
-            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        return Caller(run, run.profile.actors[name])
+        return Caller.named(next(need for need in self.requirement.needs if need in ACTORS))
 
     @property
     def is_reached(self) -> bool:
@@ -155,14 +149,14 @@ class ItemUnderTest:
     def records(self, record: str) -> Iterator[tuple[dict[str, Any], Answer]]:
         """Read what answers a record and yield each record with its answer; what is not served is passed over."""
         for operation in current_run().validator.operations:
-            if operation.is_read and not operation.alias_of and _answers(operation, record):
+            if self.is_readable(operation) and not operation.alias_of and operation.answers(record):
                 answer = self.read(operation)
                 for entry in entries(answer) if answer.is_served else ():
                     yield entry, answer
 
     def read(self, operation: Operation, **query: str | int) -> Answer:
         """Call an operation that reads, its path filled from the fixtures; raise NotTested without them."""
-        references = {entry.name: entry.fixture or "" for entry in operation.parameters if entry.place == "path"}
+        references = {entry.name: entry.fixture or "" for entry in operation.path_parameters}
         try:
             return self.caller.get(_filled(operation.path, references), **query)
         except OperationAbsent as absent:
@@ -173,7 +167,7 @@ class ItemUnderTest:
 
     def is_readable(self, operation: Operation) -> bool:
         """Tell whether the fixtures alone make the path of an operation that reads."""
-        return operation.is_read and all(entry.fixture for entry in operation.parameters if entry.place == "path")
+        return operation.is_read and operation.is_named_by_fixtures
 
     # -- what can be sent --------------------------------------------------------------------------------------------
 
@@ -274,7 +268,7 @@ def is_offered(answer: Answer) -> bool:
     """Tell whether an endpoint is there at all; inconclusive when it neither serves nor says that it is not."""
     if answer.is_served:
         return True
-    if answer.status in _NOT_OFFERED:
+    if answer.status in NOT_THERE:
         return False
     raise Unmet(Reason.PRECONDITION, f"{called(answer)} was not served: status {answer.status}")
 
@@ -288,10 +282,7 @@ def called(answer: Answer) -> str:
 
 def entries(answer: Answer) -> list[dict[str, Any]]:
     """Return the records of an answer: the object, or those of the array; none when it is neither."""
-    try:
-        body = json.loads(answer.exchange.body)
-    except (ValueError, RecursionError):
-        return []
+    body = json_in(answer.exchange.body)
     return [entry for entry in (body if isinstance(body, list) else [body]) if isinstance(entry, dict)]
 
 
@@ -305,14 +296,6 @@ def _required(document: dict[str, Any], schema: Any) -> set[str]:
     node = resolve(document, schema)
     own = set(node.get("required", ()))
     return own.union(*(_required(document, part) for part in node.get("allOf", ())))
-
-
-def _answers(operation: Operation, record: str) -> bool:
-    schema = operation.success.schema or {}
-    wanted = f"#/components/schemas/{record}"
-    return wanted in (schema.get("$ref"), schema.get("items", {}).get("$ref")) and all(
-        entry.fixture for entry in operation.parameters if entry.place == "path"
-    )
 
 
 def _filled(path: str, references: Mapping[str, str]) -> Path:

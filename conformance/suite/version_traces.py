@@ -7,11 +7,11 @@ what went with one that it may have already, is no violation as long as nothing 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from conformance.contract import OLDEST, ChangeKind
+from conformance.http.bodies import object_in, objects_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +52,7 @@ class _Item:
         if operation.id not in self.parameters:
             return False
         names = _PAGES if self.name in _PAGES else {self.name}
-        return bool(names & {*exchange.call.query, *_object(exchange.call.body)})
+        return bool(names & {*exchange.call.query, *object_in(exchange.call.body)})
 
 
 class VersionTraces:
@@ -95,7 +95,7 @@ class VersionTraces:
     def _shows(self, item: _Item, operation: Operation, exchange: Exchange) -> bool:
         if operation.id in item.operations:
             return True
-        if operation.is_read and any(_answers(operation, record) for record in item.records):
+        if operation.is_read and any(operation.answers(record) for record in item.records):
             return f'"{item.name}"'.encode() in exchange.body
         if operation.id not in item.parameters:
             return False
@@ -106,7 +106,7 @@ class VersionTraces:
     def _is_shorter_page(self, exchange: Exchange) -> bool:
         """Tell whether a page is as short as it was asked to be, of a list that was seen to be longer."""
         asked = str(exchange.call.query.get("per_page", ""))
-        length = len(_array(exchange.body))
+        length = len(objects_in(exchange.body))
         longest = max(length, self._longest.get(exchange.call.path, 0))
         self._longest[exchange.call.path] = longest
         return asked.isdecimal() and 0 < length <= int(asked) < longest
@@ -191,7 +191,7 @@ class VersionTraces:
     def _readable(self, item: _Item) -> Iterator[tuple[str, str]]:
         """Yield who may read what shows an item, and where, as far as the fixtures make the path."""
         for operation in self._validator.operations:
-            is_shown = operation.id in item.operations or any(_answers(operation, record) for record in item.records)
+            is_shown = operation.id in item.operations or any(operation.answers(record) for record in item.records)
             actor = next((name for name in operation.served if name in self._profile.actors), None)
             path = self._path(operation)
             if operation.is_read and is_shown and actor and path:
@@ -199,14 +199,11 @@ class VersionTraces:
 
     def _path(self, operation: Operation) -> str | None:
         path = operation.path
-        for parameter in operation.parameters:
-            if parameter.place == "path":
-                name, _, part = (parameter.fixture or "").partition(".")
-                entries = self._profile.fixtures.get(name, ())
-                value = entries[0].get(part or "id") if entries else None
-                if value is None:
-                    return None
-                path = path.replace(f"{{{parameter.name}}}", str(value))
+        for parameter in operation.path_parameters:
+            value = self._profile.value(parameter.fixture or "")
+            if value is None:
+                return None
+            path = path.replace(f"{{{parameter.name}}}", str(value))
         return path
 
 
@@ -243,15 +240,9 @@ def _is_server_error(exchange: Exchange) -> bool:
     return status >= _SERVER_ERROR and status != _NOT_IMPLEMENTED
 
 
-def _answers(operation: Operation, record: str) -> bool:
-    """Tell whether an operation answers a record, or a list of them."""
-    schema = operation.success.schema or {}
-    return f"#/components/schemas/{record}" in (schema.get("$ref"), schema.get("items", {}).get("$ref"))
-
-
 def _took_usernames(exchange: Exchange) -> bool:
     """Tell whether a new rule names somebody whom the call gave by name alone."""
-    sent, answer = _object(exchange.call.body), _object(exchange.body)
+    sent, answer = object_in(exchange.call.body), object_in(exchange.body)
     users = answer.get("users")
     by_name, by_id = sent.get("usernames"), sent.get("user_ids") or []
     if not isinstance(users, list) or not isinstance(by_name, list) or not isinstance(by_id, list):
@@ -259,20 +250,3 @@ def _took_usernames(exchange: Exchange) -> bool:
     return any(
         isinstance(user, dict) and user.get("username") in by_name and user.get("id") not in by_id for user in users
     )
-
-
-def _object(body: bytes | None) -> dict[str, Any]:
-    found = _parsed(body)
-    return found if isinstance(found, dict) else {}
-
-
-def _array(body: bytes | None) -> list[Any]:
-    found = _parsed(body)
-    return found if isinstance(found, list) else []
-
-
-def _parsed(body: bytes | None) -> Any:
-    try:
-        return json.loads(body) if body else None
-    except (ValueError, RecursionError):
-        return None

@@ -13,8 +13,7 @@ from conformance.suite.arrange.request_examples import Prepared
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import PAGE_LENGTH, Caller, parsed
 from conformance.suite.expectations.words import settles
-from conformance.suite.shown_values import values_under
-from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
+from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, values_under, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -141,7 +140,7 @@ class _LastLook:
         call, table = exchange.call, Contract.load().side_effects
         if call.method in ("GET", "HEAD"):
             return
-        operation = self._operation_of(call.method, call.path.partition("?")[0])
+        operation = self._operation_of(call.method, call.path)
         about = self._spots.called(call.path)
         if operation is None or about is None or exchange.status is None:
             self.readings.clear()
@@ -292,8 +291,8 @@ def _first_reading(thing: Thing) -> Reading | None:
         if operation.feature is not None and not run.profile.declares(operation.feature):
             continue
         values = {"id": thing.spot.number, "merge_request_iid": thing.spot.iid, "integration_slug": thing.slug}
-        names = [parameter.name for parameter in operation.parameters if parameter.place == "path"]
-        path = Prepared(operation, {name: values[name] for name in names}).path
+        named = {parameter.name: values[parameter.name] for parameter in operation.path_parameters}
+        path = Prepared(operation, named).path
         for reader in readers:
             found = _read(thing, reader, operation, path)
             if found is not None:

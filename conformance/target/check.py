@@ -217,7 +217,7 @@ def _merge_request(target: Readings, place: str, entry: Fixture) -> Iterator[Fin
     project = entry.get("project_id")
     if project is None:
         owner = "fuzz_project" if "fuzz" in place else "project"
-        project = next((one.get("id") for one in target.profile.fixtures.get(owner, ())), None)
+        project = target.profile.value(owner)
     path = f"/projects/{project}/merge_requests"
     shown = target.record(f"{path}/{entry.get('iid')}")
     if not shown:
@@ -251,7 +251,7 @@ def _merge_request(target: Readings, place: str, entry: Fixture) -> Iterator[Fin
 
 
 def _branch(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
-    project = next((one.get("id") for one in target.profile.fixtures.get("project", ())), None)
+    project = target.profile.value("project")
     path = f"/projects/{project}/protected_branches"
     known = target.entries(path)
     if not known:

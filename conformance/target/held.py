@@ -83,7 +83,7 @@ def _openness(name: str, entry: Fixture, shown: Mapping[str, Any]) -> Iterator[F
 
 
 def _surroundings(target: Readings, name: str, entry: Fixture, path: Any) -> Iterator[Finding]:
-    outer = next(iter(target.profile.fixtures.get(_INSIDE.get(name, ""), ())), None)
+    outer = target.profile.first(_INSIDE.get(name, ""))
     around = None if outer is None else target.record(f"/groups/{outer.get('id')}").get("full_path")
     # What is wrong with the group itself is said of the group.
     is_sure = outer is not None and outer.get("path") in {None, around} and entry.get("path") in {None, path}
@@ -121,8 +121,8 @@ def _hidden(target: Readings, entry: Fixture) -> Iterator[Finding]:
 
 def _rules(target: Readings, name: str, sort: str, entry: Fixture) -> Iterator[Finding]:
     if "iid" in entry.values:
-        project = next((one.get("id") for one in target.profile.fixtures.get("project", ())), None)
-        path = f"/projects/{entry.get('project_id') or project}/merge_requests/{entry.get('iid')}/approval_state"
+        project = entry.get("project_id") or target.profile.value("project")
+        path = f"/projects/{project}/merge_requests/{entry.get('iid')}/approval_state"
         found = target.record(path).get("rules")
     else:
         path = f"/{sort}/{entry.get('id')}/approval_rules"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.errors import UsageError
-from conformance.http.bodies import parsed
+from conformance.http.bodies import object_in
 from conformance.http.redaction import DOOR, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot
@@ -82,7 +82,7 @@ class Ledger:
             return
         if spot not in self._covered:
             self._cover(spot)
-        operation = self._operation_of(call.method, call.path.partition("?")[0])
+        operation = self._operation_of(call.method, call.path)
         name = (operation.alias_of or operation.id) if operation is not None else ""
         if name in self._stays:
             self._once({"stays": self._stays[name], **_place(spot)})
@@ -96,13 +96,13 @@ class Ledger:
         call = exchange.call
         if not exchange.is_success or call.method not in ("POST", "DELETE"):
             return
-        operation = self._operation_of(call.method, call.path.partition("?")[0])
+        operation = self._operation_of(call.method, call.path)
         spot = self._states.spots.called(call.path) if operation is not None else None
         if operation is None or spot is None:
             return
         added, removed = self._adding.get(operation.id), self._removing.get(operation.id)
         if added is not None and added.named:
-            self._write({"made": added.part, **_place(spot), "entry": _number(exchange)})
+            self._write({"made": added.part, **_place(spot), "entry": object_in(exchange.body).get("id")})
         elif removed is not None and removed.named:
             self._write({"gone": removed.part, **_place(spot), "entry": _last_number(call.path)})
 
@@ -285,23 +285,9 @@ def _entry(line: Mapping[str, Any], kind: str) -> tuple[str, Spot, Any]:
 
 def _sent(call: Call, name: str) -> Any:
     """Return what a call sends under a name, in its body, query or path; None where it is not there."""
-    try:
-        body = json.loads(call.body or b"")
-    except (ValueError, RecursionError):
-        body = None
-    if isinstance(body, dict) and name in body:
-        found = body[name]
-    else:
-        found = call.query.get(name, call.path.rpartition("/")[2])
+    body = object_in(call.body)
+    found = body[name] if name in body else call.query.get(name, call.path.rpartition("/")[2])
     return found if isinstance(found, int | str) else None
-
-
-def _number(exchange: Exchange) -> Any:
-    try:
-        body = parsed(exchange.body)
-    except (ValueError, RecursionError):
-        return None
-    return body.get("id") if isinstance(body, dict) else None
 
 
 def _last_number(path: str) -> int | None:

@@ -47,8 +47,7 @@ class Marker:
 
     @property
     def _variables(self) -> str | None:
-        project = next(iter(self.profile.fixtures.get("project", ())), None)
-        number = project.get("id") if project is not None else None
+        number = self.profile.value("project")
         return f"/projects/{number}/variables" if number and "maintainer" in self.profile.actors else None
 
     @property
@@ -94,7 +93,7 @@ class Marker:
 
     @property
     def _name(self) -> str:
-        project = next(iter(self.profile.fixtures.get("project", ())), None)
+        project = self.profile.first("project")
         return f"project {project.get('id')}" if project is not None else "the world"
 
     def _client(self) -> Client:

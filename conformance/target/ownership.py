@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from conformance.http.bodies import parsed
+from conformance.http.bodies import object_in, objects_in
 from conformance.http.transport import NotSentError
 from conformance.target.spots import Spots, path_of
 
@@ -70,7 +70,7 @@ class Ownership:
         """Remember what is on an allowlist, whoever put it there: a test may take it away and put it back."""
         level = _LISTED.get(exchange.call.path.partition("?")[0].rpartition("/")[2])
         if level is not None and exchange.call.method == "GET" and exchange.status == _SUCCESS:
-            self._listed |= {(level, entry.get("id")) for entry in _objects(exchange.body)}
+            self._listed |= {(level, entry.get("id")) for entry in objects_in(exchange.body)}
 
     def problem(self, call: Call, *, is_drawn: bool = False) -> str | None:
         """Say what of a call that writes is outside the world of the run; None where it may be sent."""
@@ -96,7 +96,7 @@ class Ownership:
         request = _MERGE_REQUEST.search(path)
         if request is not None and self._is_foreign_request(path, unquote(request["iid"])):
             yield f"the profile names no merge request {unquote(request['iid'])!r} there"
-        body = _object(call.body)
+        body = object_in(call.body)
         sent = {**{name: value for name, value in call.query.items() if value is not None}, **body}
         for name, kind in (_NAMED_AT_RANDOM if is_drawn else _NAMED).items():
             values = sent.get(name)
@@ -147,19 +147,3 @@ def _number(value: Any) -> int | None:
 
 def _exists(number: int) -> bool:
     return 0 < number < UNUSED_ID
-
-
-def _object(body: bytes | None) -> dict[str, Any]:
-    try:
-        found = parsed(body or b"")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _objects(body: bytes) -> list[dict[str, Any]]:
-    try:
-        found = parsed(body)
-    except (ValueError, RecursionError):
-        return []
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []

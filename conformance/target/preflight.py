@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
+from conformance.http.exchange import NOT_THERE
 from conformance.target.readings import UNAUTHORIZED, Readings, parsed
 from conformance.target.version import asking_actor
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Profile
 
-_NOT_FOUND = (404, 405, 501)
 _MAINTAINER, _OWNER = 40, 50
 #: What stands behind a refusal that leaves a role open.
 NO_PROOF = " proves no role"
@@ -40,10 +40,10 @@ def preflight(profile: Profile, client: Client) -> None:
 
 
 def _first_path(profile: Profile) -> str:
-    project = next(iter(profile.fixtures.get("project", ())), None)
+    project = profile.first("project")
     if project is not None:
         return f"/projects/{project.id}/merge_request_approval_setting"
-    group = next(iter(profile.fixtures.get("group", ())), None)
+    group = profile.first("group")
     return f"/groups/{group.id}/merge_request_approval_setting" if group else "/version"
 
 
@@ -110,7 +110,7 @@ def overstated(profile: Profile, client: Client) -> tuple[str, ...]:
         f"GET {answer.call.path} answers {answer.status}, though the profile declares {feature}. If the target does "
         "not have it, say false; if it should, a run will show it."
         for feature, answer in _answered(profile, client, declared=True)
-        if answer.status in _NOT_FOUND and profile.features.get(feature)
+        if answer.status in NOT_THERE and profile.features.get(feature)
     ]
     asking = next((profile.actors[name] for name in ("admin", "owner") if name in profile.actors), None)
     shown = parsed(client.send(asking, "GET", "/metadata")) if asking is not None else None
@@ -135,7 +135,7 @@ def _answered(profile: Profile, client: Client, *, declared: bool) -> Iterator[t
 
 
 def _below(profile: Profile, fixture: str, path: str) -> str | None:
-    entry = next(iter(profile.fixtures.get(fixture, ())), None)
+    entry = profile.first(fixture)
     return path.format(entry.id) if entry else None
 
 
@@ -198,12 +198,12 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
 
 def _proof(target: Readings, name: str, trial: _Trial) -> RoleProof:
     exchange = target.client.send(target.profile.actors[name], "GET", trial.path)
-    if exchange.status in _NOT_FOUND and trial.instead:
+    if exchange.status in NOT_THERE and trial.instead:
         return _proof(target, name, replace(trial, path=trial.instead, instead=""))
     if exchange.status is None or exchange.status >= 500:  # noqa: PLR2004 - HTTP's own number
         return RoleProof(name, trial.claim, "open", exchange.problem or f"status {exchange.status}")
     proven = exchange.is_success if trial.served else exchange.is_refusal
-    if exchange.status in _NOT_FOUND:
+    if exchange.status in NOT_THERE:
         return _proof_by_list(target, name, trial, exchange)
     if not trial.served and exchange.status == UNAUTHORIZED and not target.user(name):
         if target.refuses_token_of(name):

@@ -176,6 +176,16 @@ class Profile:
         world = self.worlds[number - 1]
         return replace(self, actors={**self.actors, **world.actors}, fixtures=world.fixtures)
 
+    def first(self, name: str) -> Fixture | None:
+        """Return the first fixture of a name; None when there is none."""
+        return next(iter(self.fixtures.get(name, ())), None)
+
+    def value(self, reference: str) -> Any:
+        """Return what a reference means, such as `merge_request.iid`, or `project` for its id; None if unknown."""
+        name, _, part = reference.partition(".")
+        entry = self.first(name)
+        return entry.get(part or "id") if entry is not None else None
+
     def claims(self, area: str) -> bool:
         """Tell whether the target claims to implement an area; areas without operations of their own always count."""
         return not self.scope or area in self.scope or area in Contract.load().general_areas

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from conformance.http import bodies
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -133,7 +131,4 @@ def flat(shown: Mapping[str, Any]) -> dict[str, Any]:
 
 def parsed(answer: Exchange | None) -> Any:
     """Return the body of an answer that was served as plain data; None of any other."""
-    try:
-        return bodies.parsed(answer.body) if answer is not None and answer.is_success else None
-    except (ValueError, RecursionError):
-        return None
+    return answer.served_json if answer is not None else None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.contract import Contract
-from conformance.http.bodies import parsed
 from conformance.target.spots import Spot, Spots, lies_in, value_at
 
 if TYPE_CHECKING:
@@ -190,12 +189,7 @@ class States:
 
 
 def _json(exchange: Exchange) -> Any:
-    if exchange.status != _OK:
-        return None
-    try:
-        return parsed(exchange.body)
-    except (ValueError, RecursionError):
-        return None
+    return exchange.served_json if exchange.status == _OK else None
 
 
 def _values(restored: Restored, body: dict[str, Any]) -> dict[str, Any]:

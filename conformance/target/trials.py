@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.exchange import NOT_THERE
 from conformance.target.names import FEATURES
 from conformance.target.preflight import READ_OF, READ_WITH
 from conformance.target.readings import Finding, Readings, State, flat, parsed
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 #: Set up in pages of its own, so that what a call says of it tells nothing.
 _BY_HAND = frozenset({"chat_app_integration", "installed_chat_app_integration"})
 _COMPLETING = ("enabled_project", "disabled_project", "group_enabled_project")
-_NOT_THERE = frozenset({404, 405, 501})
 _HIDDEN = 404
 _ERROR = 500
 #: Features that these calls tell of.
@@ -41,7 +41,7 @@ def try_writes(profile: Profile, client: Client) -> Iterator[Finding]:
     yield from _completions(target)
     for entry in profile.fixtures.get("oauth_token_endpoint", ()):
         answer = client.send(None, "POST", str(entry.get("url")), json_body={"grant_type": "conformance-none"})
-        if answer.status is None or answer.status in _NOT_THERE:
+        if answer.status is None or answer.status in NOT_THERE:
             detail = f"nothing issues tokens there (POST: {_said(answer)})"
             # There are services that refuse whatever they refuse by a 404.
             state = State.NOTE if answer.status == _HIDDEN else State.CONTRADICTED
@@ -76,7 +76,7 @@ class _Tried:
 
 def _integrations(target: Readings) -> Iterator[Finding]:
     profile = target.profile
-    place = next((entry for name in ("fuzz_project", "project") for entry in profile.fixtures.get(name, ())), None)
+    place = profile.first("fuzz_project") or profile.first("project")
     entries = [entry for name in _named_integrations(profile) for entry in profile.fixtures[name]]
     if place is None or "maintainer" not in profile.actors or not entries:
         return
@@ -126,7 +126,7 @@ def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:
     slug, place = entry["slug"], entry.place
     if not put.is_success:
         is_sure = one_is_taken and put.status is not None and put.status < _ERROR
-        which = "slug" if put.status in _NOT_THERE else "settings"
+        which = "slug" if put.status in NOT_THERE else "settings"
         detail = f"{slug} cannot be set up with these settings ({put.call.method} {put.call.path}: {_said(put)})"
         yield Finding(f"{place}.{which}", State.CONTRADICTED if is_sure else State.NOTE, detail)
         return

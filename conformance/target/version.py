@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -104,12 +103,7 @@ def contradiction(profile: Profile, client: Client) -> str | None:
 
 
 def _reported(exchange: Exchange) -> Reported | None:
-    if not exchange.is_success:
-        return None
-    try:
-        body = json.loads(exchange.body)
-    except (ValueError, RecursionError):
-        return None
+    body = exchange.served_json
     text = body.get("version") if isinstance(body, dict) else None
     if not isinstance(text, str):
         return None

@@ -355,7 +355,7 @@ def test_a_change_in_one_group_leaves_the_other_groups(
 def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: Fixture) -> None:
     """Whether such a group may have rules is open; where it takes one, that is in its list."""
     given_declared(owner, "group_approval_rules")
-    inner = next(iter(current_run().profile.fixtures.get("subgroup", ())), None)
+    inner = current_run().profile.first("subgroup")
     rule: Rule | None = None
     with suppress(Unmet):
         given(inner is not None and inner.id != group.id, "the profile names no group inside another one")

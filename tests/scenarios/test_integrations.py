@@ -40,7 +40,7 @@ from conformance.suite.expectations import (
     verifies,
 )
 from conformance.suite.expectations.words import settles
-from conformance.suite.shown_values import values_under
+from conformance.target.spots import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,6 +28,7 @@ from conformance.suite.arrange.request_examples import (
     prepare,
 )
 from conformance.suite.context import NotTested, Unmet, current_run, current_test
+from conformance.suite.exceptions import require_in
 from conformance.suite.expectations import Answer, Caller
 from conformance.suite.expectations.words import settles
 
@@ -156,9 +157,7 @@ class Arranged:
     @property
     def by_path(self) -> Prepared | None:
         """The call with its project or group named by the full path; None where it has none or no path is known."""
-        owner = next(
-            (entry for entry in self.operation.parameters if entry.place == "path" and entry.name == "id"), None
-        )
+        owner = self.operation.owner
         if owner is None or owner.fixture is None:
             return None
         number = self.call.path_values[owner.name]
@@ -236,9 +235,7 @@ def arranged(operation: Operation, *, aside: bool = False) -> Iterator[Arranged]
         if operation.feature and not run.profile.declares(operation.feature):
             raise NotTested(Reason.FEATURE_NOT_DECLARED, f"the target does not declare {operation.feature}")
         run.require_allowed(operation.method, operation.label)
-        missing = run.profile.missing((area.keeper,))
-        if missing:
-            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        require_in(run.profile, area.keeper)
         _require_there(run, operation)
         absent = run.traces.absent(operation) if run.traces else None
         if absent:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from conformance.http.bodies import json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
@@ -21,7 +22,6 @@ from conformance.suite.expectations import (
     group_path,
     must,
     must_settle,
-    parsed,
     project_path,
 )
 from conformance.target.names import LEAVING, in_place_of
@@ -75,7 +75,7 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
     """
     run = current_run()
     # Where this leaves a rule, and the run has a group of its own, it is tried there: roles are the same in both.
-    rules = group_rules_path(next(iter(run.profile.fixtures.get("rules_group", (group,)))))
+    rules = group_rules_path(run.profile.first("rules_group") or group)
     seen = _listed.setdefault(run, set())
     if "admin" not in run.profile.actors or (owner.name, rules) in seen:
         return owner
@@ -325,10 +325,7 @@ def _when(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
 
 
 def _object(answer: Answer) -> Rule | None:
-    try:
-        body = parsed(answer.exchange.body)
-    except ValueError:
-        return None
+    body = json_in(answer.exchange.body)
     return body if isinstance(body, dict) else None
 
 

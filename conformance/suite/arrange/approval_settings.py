@@ -151,7 +151,7 @@ def a_group_without_projects_of_others(group: Fixture) -> Fixture:
 
     A group may lock what was ever set in it, for good. Without such a group in the profile it is the one given.
     """
-    return next(iter(current_run().profile.fixtures.get("fresh_group", ())), group)
+    return current_run().profile.first("fresh_group") or group
 
 
 def an_unlocked_project(caller: Caller, project: Fixture) -> Fixture:

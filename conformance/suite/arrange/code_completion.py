@@ -38,8 +38,6 @@ def _tells_apart(keeper: Caller, _: Place) -> Values:
 
 AREA = Area(
     keeper="maintainer",
-    remember=lambda _, __: None,
-    put_back=lambda _, __, ___: None,
     request_examples={
         "createCompletion": RequestExample(body=lambda _: completion()),
         "checkCodeSuggestionsEnabled": RequestExample(before=_tells_apart),

@@ -64,19 +64,9 @@ def _change(place: Place) -> dict[str, Any]:
     return {"name": fresh_name(), "approvals_required": 3, **named_by_profile(place, "owner")}
 
 
-def _nothing(_: Caller, __: Place) -> None:
-    return None
-
-
-def _left_as_it_is(_: Caller, __: Place, ___: Any) -> None:
-    return None
-
-
 AREA = Area(
     keeper="owner",
     stand_in=lambda owner, place: administrator_of(owner, place.fixture("group")),
-    remember=_nothing,
-    put_back=_left_as_it_is,
     unknown={
         "id": "group-approval-rules.unknown-group",
         "updateGroupApprovalRule.approval_rule_id": "group-approval-rules.update.unknown-rule",

@@ -413,8 +413,6 @@ def _file(place: Place) -> Values:
 
 AREA = Area(
     keeper="owner",
-    remember=lambda _, __: None,
-    put_back=lambda _, __, ___: None,
     unknown={
         "scheduleGroupRelationsExport.id": "group-relations-export.schedule.unknown-group",
         "getGroupRelationsExportStatus.id": "group-relations-export.status.unknown-group",

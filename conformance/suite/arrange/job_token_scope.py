@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.request_examples import (
     Area,
-    Prepared,
     ReadBack,
     RequestExample,
     Values,
     left_to_the_next_call,
 )
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Answer, Caller, Path, given, given_done, project_path
+from conformance.suite.expectations import Caller, Path, given, given_done, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -247,11 +246,7 @@ class _Listed:
         self.allowlist.bring_back(caller, place.fixture("project"), before["list"])
 
     def read_back(self) -> ReadBack:
-        return ReadBack(
-            requirement=lambda _: self.allowlist.present,
-            path=lambda call, _: call.path,
-            lists={self.allowlist.parameter: "id"},
-        )
+        return ReadBack(requirement=lambda _: self.allowlist.present, lists={self.allowlist.parameter: "id"})
 
 
 def _settings(caller: Caller, place: Place) -> dict[str, Any]:
@@ -282,10 +277,6 @@ def _switch_shows(sent: Mapping[str, Any]) -> str:
     return "job-token-scope.switch.on" if sent.get("enabled") else "job-token-scope.switch.off"
 
 
-def _where_it_was_sent(call: Prepared, _: Answer) -> str:
-    return call.path
-
-
 _IN_PROJECTS, _IN_GROUPS = _Listed(PROJECTS), _Listed(GROUPS)
 
 # Three areas, so that a service that has but one of them can be told about it.
@@ -300,9 +291,7 @@ SETTINGS = Area(
             before=_with_limit_off,
             undo=left_to_the_next_call,
             state=_settings,
-            read_back=ReadBack(
-                requirement=_switch_shows, path=_where_it_was_sent, shows={"enabled": "inbound_enabled"}
-            ),
+            read_back=ReadBack(requirement=_switch_shows, shows={"enabled": "inbound_enabled"}),
         ),
     },
 )

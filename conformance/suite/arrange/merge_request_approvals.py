@@ -10,8 +10,6 @@ from weakref import WeakKeyDictionary
 from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
 from conformance.suite.arrange.request_examples import (
     Area,
-    Prepared,
-    ReadBack,
     RequestExample,
     Values,
     left_to_the_next_call,
@@ -23,12 +21,11 @@ from conformance.suite.arrange.reviews import (
     essences,
     fresh_name,
     merge_request_path,
-    own_values,
-    rule_in,
+    rule_read_back,
     user_id,
 )
 from conformance.suite.context import Run, Unmet, current_run
-from conformance.suite.expectations import Answer, Caller, Path, given, project_path
+from conformance.suite.expectations import Caller, Path, given, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,24 +167,9 @@ def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any]) -> None:
         changed.discard(_rules(place))
 
 
-def _new_rule_path(call: Prepared, answer: Answer) -> str:
-    return f"{call.path}/{rule_in(answer)['id']}"
-
-
-def _same_path(call: Prepared, _: Answer) -> str:
-    return call.path
-
-
-def _rule_is_stored(move: str, sent: Mapping[str, Any]) -> str:
+def _is_updated(sent: Mapping[str, Any]) -> str:
     """Return the requirement that a rule holds what was sent."""
-    if move == "create":
-        return "merge-request-approvals.rules.create.name-and-number"
     return f"merge-request-approvals.rules.update.{'name' if 'name' in sent else 'approvals-required'}"
-
-
-def _stored(move: str, path: Any) -> ReadBack:
-    shows = {"name": "name", "approvals_required": "approvals_required"}
-    return ReadBack(requirement=partial(_rule_is_stored, move), path=path, shows=shows, free=own_values)
 
 
 def _unknown() -> Mapping[str, str]:
@@ -229,14 +211,14 @@ AREA = Area(
             before=_overriding,
             instead={"approvals_required": MANY},
             state=_rules_state,
-            read_back=_stored("create", _new_rule_path),
+            read_back=rule_read_back(lambda _: "merge-request-approvals.rules.create.name-and-number", is_new=True),
         ),
         "getMergeRequestApprovalRule": RequestExample(before=_own_rule),
         "updateMergeRequestApprovalRule": RequestExample(
             before=_own_rule,
             instead={"approvals_required": MANY + 1},
             state=_rules_state,
-            read_back=_stored("update", _same_path),
+            read_back=rule_read_back(_is_updated),
         ),
         "deleteMergeRequestApprovalRule": RequestExample(before=_own_rule, state=_rules_state),
         "approveMergeRequest": RequestExample(

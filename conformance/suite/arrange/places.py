@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import Reason
-from conformance.suite.context import NotTested
+from conformance.suite.exceptions import NotTested, require_in
 from conformance.target import ACTORS, Fixture
 from conformance.target.names import SET_ASIDE, in_place_of
 
@@ -28,16 +28,15 @@ class Place:
     @classmethod
     def aside(cls, profile: Profile, references: Collection[str], area: str = "") -> Place:
         """Return what is set aside if the profile has all that is referred to, and otherwise the plain things."""
-        wanted = _spares(references)
-        return cls(profile, is_aside=all(spare in profile.fixtures for spare in wanted), area=area)
+        names = {reference.partition(".")[0] for reference in references}
+        has_all = all(spare in profile.fixtures for name, spare in SET_ASIDE.items() if name in names)
+        return cls(profile, is_aside=has_all, area=area)
 
     def entries(self, name: str) -> tuple[Fixture, ...]:
         """Return all fixtures of a name; raise NotTested when the profile has none."""
         found = SET_ASIDE.get(name, name) if self.is_aside else name
         found = in_place_of(found, self.area, self.profile.fixtures)
-        missing = self.profile.missing((found,))
-        if missing:
-            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
+        require_in(self.profile, found)
         entries = self.profile.fixtures[found]
         return entries[:1] if found != name else entries
 
@@ -53,22 +52,12 @@ class Place:
         Raise NotTested when the profile has no such thing or does not give the field.
         """
         name, _, field = reference.partition(".")
-        found = self._of_actor(name, field or "id") if name in ACTORS else self._of_fixture(name, field or "id", number)
+        if name in ACTORS:
+            require_in(self.profile, name)
+            found = getattr(self.profile.actors[name], field or "id", None)
+        else:
+            entries = self.entries(name)
+            found = entries[number % len(entries)].get(field or "id")
         if found is None:
             raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile does not give '{field or 'id'}' of {name}")
         return found
-
-    def _of_actor(self, name: str, field: str) -> Any:
-        missing = self.profile.missing((name,))
-        if missing:
-            raise NotTested(Reason.PREREQUISITE_MISSING, missing)
-        return getattr(self.profile.actors[name], field, None)
-
-    def _of_fixture(self, name: str, field: str, number: int) -> Any:
-        entries = self.entries(name)
-        return entries[number % len(entries)].get(field)
-
-
-def _spares(references: Collection[str]) -> list[str]:
-    names = {reference.partition(".")[0] for reference in references}
-    return [spare for name, spare in SET_ASIDE.items() if name in names]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Version
 from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read, of_project
-from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
+from conformance.suite.arrange.request_examples import Area, ReadBack, RequestExample, Values
 from conformance.suite.context import Unmet
-from conformance.suite.expectations import Answer, Caller, Path, given, project_path
+from conformance.suite.expectations import Caller, Path, given, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,10 +117,6 @@ def _is_held(keeper: Caller, place: Place) -> bool:
     return any(entry.get("locked") for entry in entries)
 
 
-def _same_path(call: Prepared, _: Answer) -> str:
-    return call.path
-
-
 AREA = Area(
     keeper="maintainer",
     remember=_remember,
@@ -134,7 +130,6 @@ AREA = Area(
             state=_configuration,
             read_back=ReadBack(
                 requirement=lambda _: "project-approval-configuration.change.stored",
-                path=_same_path,
                 shows={name: name for name in _SETTINGS},
                 apart=(("selective_code_owner_removals", "reset_approvals_on_push"),),
                 is_held=_is_held,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules_path, standings
-from conformance.suite.arrange.request_examples import Area, Prepared, ReadBack, RequestExample, Values
-from conformance.suite.arrange.reviews import created, fresh_name, own_values, rule_in
+from conformance.suite.arrange.request_examples import Area, RequestExample, Values
+from conformance.suite.arrange.reviews import created, fresh_name, rule_read_back
 
 if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
-    from conformance.suite.expectations import Answer, Caller, Path
-
-_SHOWS = {"name": "name", "approvals_required": "approvals_required"}
+    from conformance.suite.expectations import Caller, Path
 
 
 def _rules(place: Place) -> Path:
@@ -61,18 +59,6 @@ def _put_back(caller: Caller, place: Place, before: list[Any] | None) -> None:
         caller.delete_each(_rules(place), set(_ids(caller, place)) - set(before))
 
 
-def _made(call: Prepared, answer: Answer) -> str:
-    return f"{call.path}/{rule_in(answer)['id']}"
-
-
-def _same(call: Prepared, _: Answer) -> str:
-    return call.path
-
-
-def _read_back(requirement: str, path: Any) -> ReadBack:
-    return ReadBack(lambda _: f"project-approval-rules.{requirement}", path=path, shows=_SHOWS, free=own_values)
-
-
 AREA = Area(
     keeper="maintainer",
     remember=_remember,
@@ -90,14 +76,14 @@ AREA = Area(
         "createProjectApprovalRule": RequestExample(
             body=_new,
             state=_state,
-            read_back=_read_back("create.readable", _made),
+            read_back=rule_read_back(lambda _: "project-approval-rules.create.readable", is_new=True),
         ),
         "getProjectApprovalRule": RequestExample(before=_with_rule),
         "updateProjectApprovalRule": RequestExample(
             before=_with_rule,
             body=_change,
             state=_state,
-            read_back=_read_back("update.stored", _same),
+            read_back=rule_read_back(lambda _: "project-approval-rules.update.stored"),
         ),
         "deleteProjectApprovalRule": RequestExample(before=_with_rule, state=_state),
     },

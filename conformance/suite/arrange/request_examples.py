@@ -33,6 +33,19 @@ def _all_alike(_: Place, __: str) -> bool:
     return True
 
 
+def _nothing(_: Caller, __: Place) -> None:
+    return None
+
+
+def _left_as_it_is(_: Caller, __: Place, ___: Any) -> None:
+    return None
+
+
+def same_path(call: Prepared, _: Answer) -> str:
+    """Return where a call was sent."""
+    return call.path
+
+
 def _nothing_is_held(_: Caller, __: Place) -> bool:
     return False
 
@@ -55,8 +68,8 @@ class ReadBack:
 
     requirement: Callable[[Mapping[str, Any]], str]
     """The requirement that what was sent is stored; it may depend on what was sent."""
-    path: Callable[[Prepared, Answer], str]
-    """Where to read, from the call and its answer."""
+    path: Callable[[Prepared, Answer], str] = same_path
+    """Where to read, from the call and its answer; by default where it was sent."""
     shows: Mapping[str, str] = field(default_factory=dict)
     """Property sent -> property of the resource that then holds the same value."""
     lists: Mapping[str, str] = field(default_factory=dict)
@@ -127,9 +140,9 @@ class Area:
     """The actor who arranges, reads the state and puts it back."""
     request_examples: Mapping[str, RequestExample]
     """By operationId."""
-    remember: Callable[[Caller, Place], Any]
+    remember: Callable[[Caller, Place], Any] = _nothing
     """Reads all that calls of the area can change."""
-    put_back: Callable[[Caller, Place, Any], None]
+    put_back: Callable[[Caller, Place, Any], None] = _left_as_it_is
     """Brings it back to what was remembered; what cannot be brought back is left."""
     undo: Callable[[Caller, Place, Any], None] | None = None
     """Undoes one call, so that the next one can be made, where that is not all that is put back in the end."""
@@ -191,8 +204,7 @@ def prepare(operation: Operation, request_example: RequestExample, place: Place,
     """
     path_values = {
         parameter.name: known[parameter.name] if parameter.name in known else _value(parameter, place)
-        for parameter in operation.parameters
-        if parameter.place == "path"
+        for parameter in operation.path_parameters
     }
     query = request_example.query(place) if request_example.query else _required_query(operation, place)
     body = request_example.body(place) if request_example.body else _body(operation, place)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
+from conformance.http.bodies import object_in
 from conformance.results.record import Reason
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
+from conformance.suite.arrange.request_examples import ReadBack, same_path
 from conformance.suite.context import NotTested, Run, Unmet, Violation, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
 from conformance.target import ownership
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from conformance.http.exchange import Exchange
+    from conformance.suite.arrange.request_examples import Prepared
     from conformance.target import Fixture
 
 #: A number that nothing has.
@@ -210,17 +212,10 @@ def _watch(exchange: Exchange) -> None:
     call = exchange.call
     if call.method != "POST" or not _MADE:
         return
-    sent, shown = _object(call.body).get("name"), _object(exchange.body).get("id")
+    sent, shown = object_in(call.body).get("name"), object_in(exchange.body).get("id")
     for path, made in _MADE.items():
         made.names.update({sent} if isinstance(sent, str) else ())
         made.numbers.update({shown} if call.path == path and exchange.is_success and isinstance(shown, int) else ())
-
-
-def _object(body: bytes | None) -> dict[str, Any]:
-    with suppress(ValueError, RecursionError):
-        found = json.loads(body or b"")
-        return found if isinstance(found, dict) else {}
-    return {}
 
 
 @contextmanager
@@ -354,7 +349,7 @@ def must_be_created_unless_it_is_the_second(writer: Caller, rules: Path, answer:
     rule with an approver is served. Where there always is one, a regular rule that names nobody is expected instead.
     """
     if answer.exchange.is_refusal and writer.list(rules).having(rule_type="any_approver"):
-        sent = json.loads(answer.exchange.call.body or b"{}")
+        sent = object_in(answer.exchange.call.body)
         named = writer.post(rules, {**sent, "name": fresh_name(), **naming(writer)})
         if named.is_served:
             regular = writer.post(rules, {**sent, "name": fresh_name(), "rule_type": "regular"})
@@ -370,9 +365,18 @@ def rule_in(answer: Answer) -> Rule:
     return dict(body)
 
 
-def own_values(rule: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a rule may hold whatever was sent: the one for any approver may have a name of its own."""
-    return ("name",) if rule.get("rule_type") == "any_approver" else ()
+def rule_read_back(requirement: Callable[[Mapping[str, Any]], str], *, is_new: bool = False) -> ReadBack:
+    """Return how a rule that was written shows when it is read: by its number where it is new."""
+
+    def new_path(call: Prepared, answer: Answer) -> str:
+        return f"{call.path}/{rule_in(answer)['id']}"
+
+    def own_values(rule: Mapping[str, Any]) -> tuple[str, ...]:
+        # The rule for any approver may have a name of its own, whatever was sent.
+        return ("name",) if rule.get("rule_type") == "any_approver" else ()
+
+    shows = {"name": "name", "approvals_required": "approvals_required"}
+    return ReadBack(requirement, new_path if is_new else same_path, shows=shows, free=own_values)
 
 
 def approvers_named(rule: Rule) -> tuple[list[int], list[int]]:

@@ -75,7 +75,7 @@ def _entries(allowlist: Allowlist, name: str, which: int) -> Part:
 
     @contextmanager
     def made(place: Place) -> Iterator[None]:
-        caller, project = _maintainer(place), place.fixture(name)
+        caller, project = Caller.named("maintainer"), place.fixture(name)
         target = place.entries(allowlist.fixture)[which]
         with limit_on(caller, project), allowlist.left_as_found(caller, project, [target]):
             allowlist.given_added(caller, project, target.id)
@@ -97,7 +97,7 @@ def _rule_of_another_merge_request(place: Place) -> AbstractContextManager[None]
 @contextmanager
 def _rule(place: Place, rules: Path) -> Iterator[None]:
     """Let a list have one more rule, which is deleted in the end, whatever else was made there meanwhile."""
-    caller = _maintainer(place)
+    caller = Caller.named("maintainer")
     number = created(caller, rules, **_named(place))["id"]
     try:
         yield
@@ -109,7 +109,7 @@ def _rule(place: Place, rules: Path) -> Iterator[None]:
 def _approvals_of_another_merge_request(place: Place) -> Iterator[None]:
     """Let everybody who may approve have approved another merge request of the project."""
     merge_request, approvers = _second_merge_request(place), _approvers(place)
-    with approvals_put_back(_maintainer(place), merge_request, *approvers):
+    with approvals_put_back(Caller.named("maintainer"), merge_request, *approvers):
         for approver in approvers:
             approver.post(merge_request / "approve")
         yield
@@ -120,7 +120,7 @@ def _integration(name: str, which: int) -> Part:
 
     @contextmanager
     def made(place: Place) -> Iterator[None]:
-        caller, known = _maintainer(place), place.entries("integration")
+        caller, known = Caller.named("maintainer"), place.entries("integration")
         if which >= len(known):
             raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile names {len(known)} integrations")
         integration = known[which]
@@ -140,7 +140,7 @@ def _integration(name: str, which: int) -> Part:
 @contextmanager
 def _approvals_kept_on_push(place: Place) -> Iterator[None]:
     """Let a setting of the project be on, which mostly is off at first: what switches it off is seen by that alone."""
-    settings = of_project(_maintainer(place), place.fixture("project"))
+    settings = of_project(Caller.named("maintainer"), place.fixture("project"))
     before = settings.values()
     if settings.is_free(RETAIN) and not before[RETAIN]:
         settings.without_selective_removals()
@@ -178,10 +178,6 @@ def _optional(integration: Fixture) -> dict[str, object]:
 
 def _second_merge_request(place: Place) -> Path:
     return merge_request_path(place.fixture("project"), place.fixture("second_merge_request"))
-
-
-def _maintainer(place: Place) -> Caller:
-    return Caller(current_run(), place.profile.actors["maintainer"])
 
 
 def _approvers(place: Place) -> list[Caller]:

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import parsed
 from conformance.results.record import Reason
-from conformance.suite.context import Run, Unmet
+from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.exceptions import require_in
 from conformance.suite.expectations.answers import Answer
 from conformance.suite.expectations.listings import Listing, WholeListing
+from conformance.target import Actor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.contract import Version
     from conformance.http.exchange import Query
-    from conformance.target import Actor, Fixture
+    from conformance.target import Fixture
 
 _ABSENT: Any = object()
+#: Somebody with a token that nobody was given.
+NOBODY = Actor("wrong-token", "0000-no-such-token-0000")
 
 
 class Path(str):
@@ -49,6 +53,13 @@ class Caller:
         # What keeps a caller for good, as Hypothesis does with each state machine, keeps no run with all its results.
         self._run: Run = weakref.proxy(run)
         self.actor = actor
+
+    @classmethod
+    def named(cls, name: str) -> Caller:
+        """Return an actor of the profile by name; raise NotTested when it does not have this one."""
+        run = current_run()
+        require_in(run.profile, name)
+        return cls(run, run.profile.actors[name])
 
     @property
     def name(self) -> str:

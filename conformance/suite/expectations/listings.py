@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from conformance.http.bodies import parsed
+from conformance.http.bodies import json_in
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run, suspects
 from conformance.suite.expectations.words import given, looked, settles
@@ -186,10 +186,7 @@ def _identity(entry: Any) -> Any:
 
 
 def _array(answer: Answer) -> list[Any]:
-    try:
-        body = parsed(answer.exchange.body)
-    except (ValueError, RecursionError):
-        body = None
+    body = json_in(answer.exchange.body)
     if not isinstance(body, list):
         raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.target} did not answer a JSON array")
     return body

@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance.errors import TargetError
+from conformance.http.exchange import NOT_THERE
 from conformance.target.provisioning.blueprint import Names
 from conformance.target.provisioning.calls import Way
 from conformance.target.provisioning.inquiry import edition, token_endpoint
@@ -108,7 +109,6 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     )
 
 
-_NOT_THERE = (404, 405, 501)
 _OTHERWISE = (
     "fill a profile with what tokens you have may read (conformance target --discover), or let a program of yours make "
     "what is needed (conformance provision --with PROGRAM)"
@@ -119,7 +119,7 @@ def _require_administrator(order: Order, calls: Calls) -> None:
     answer = calls.get(order.administrator, "/user")
     if answer.status is None:
         raise TargetError(f"{order.base_url} does not answer: {answer.problem}. Is the service running there?")
-    if answer.status in _NOT_THERE:
+    if answer.status in NOT_THERE:
         raise TargetError(
             f"{order.base_url} has no GET /user (status {answer.status}), by which an administrator's token is known. "
             "Check the address, which is what stands before /api/v4. If it is right, the service does not have the "

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from conformance.errors import TargetError
-from conformance.http.bodies import parsed
+from conformance.http.bodies import json_in
 from conformance.http.client import Client, TargetGoneError
+from conformance.http.exchange import NOT_THERE
 from conformance.target.profile import Actor
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _FOR_A_NAME = 5.0
 MOMENTARY = frozenset({None, 400, 404, 409, 422})
 #: What says that a name is taken, perhaps for a moment only, by something that is just going.
 TAKEN = frozenset({400, 409, 422})
-ABSENT = frozenset({403, 404, 405, 501})
+ABSENT = NOT_THERE | {403}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +221,7 @@ def by_http(client: Client) -> Way:
             exchange = client.send(actor, method, path, query=query, **given)
         except TargetGoneError as error:
             raise TargetError(f"{error}. Is the service running there?") from error
-        try:
-            answered = parsed(exchange.body) if exchange.body else None
-        except (ValueError, RecursionError):
-            answered = None
-        return Answer(exchange.status, answered, exchange.headers, exchange.problem or "")
+        return Answer(exchange.status, json_in(exchange.body), exchange.headers, exchange.problem or "")
 
     return send
 

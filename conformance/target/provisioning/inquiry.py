@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.exchange import NOT_THERE
 from conformance.target.provisioning.integrations import Trial, catalogue, features_from, fixtures_from
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ Told = tuple[str, Any]
 #: How many projects are asked for what any of them may have.
 _MOST_ASKED = 20
 _FORBIDDEN = 403
-_NO_ENDPOINT = frozenset({None, 404, 405, 501})
 #: Names under which projects show that they ask for a password, below the path of each.
 _ASKING = {"approvals": "require_password_to_approve", "merge_request_approval_setting": "require_password_to_approve"}
 
@@ -40,7 +40,7 @@ def token_endpoint(calls: Calls, base_url: str) -> str | None:
     """Return where tokens are given for a password; None where nothing is served there."""
     endpoint = f"{base_url}/oauth/token"
     status = calls.ask("", endpoint, {"grant_type": "password"}).status
-    return None if status in _NO_ENDPOINT else endpoint
+    return None if status in {None, *NOT_THERE} else endpoint
 
 
 def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class OwnGroups:
 
     def _anywhere(self) -> Mapping[str, Entry]:
         profile = self.around
-        group = next(iter(profile.fixtures.get("group", ())), None)
+        group = profile.first("group")
         if not profile.declares("group_approval_rules") or group is None:
             return {}
         run = self.run if self._times == 1 else f"{self.run}-{self._times}"
@@ -184,7 +184,7 @@ class _Groups:
     @property
     def _world(self) -> int:
         """The number of what the mark of a run keeps other runs away from."""
-        return int(next(iter(self.profile.fixtures.get("project", (self.group,)))).id)
+        return (self.profile.first("project") or self.group).id
 
     def _stayed(self, path: re.Pattern[str], search: str) -> Entry | None:
         """Return the group that an earlier run has made in this place, if it cannot be removed."""
