@@ -336,7 +336,8 @@ class Session:
         self.run = Run(self.contract, paced, self.write, settings)
         self._stack.callback(self.run.close)
         if self.keeps_record:
-            self._stack.callback(when_terminated(self._terminate))
+            # Python shows what it is given in passing, which of a method is all that its session knows.
+            self._stack.callback(when_terminated(lambda *_: self._terminate()))
         try:
             if self.keeps_record:
                 preflight(self.target, self.run.client)
@@ -379,7 +380,7 @@ class Session:
         self.write(line)
         self._held = held
 
-    def _terminate(self, *_: object) -> None:
+    def _terminate(self) -> None:
         if not self.terminated:  # some send it again and again, and to be told once is enough
             self.terminated = True
             raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import object_in
-from conformance.target.spots import values_under
+from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,7 +12,8 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
-from conformance.target.spots import Spot, Spots, values_under
+from conformance.suite.shown_records import values_under
+from conformance.target.spots import Spot, Spots
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Call, Exchange

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 
+_SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
+
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
@@ -130,3 +132,17 @@ def _records(body: bytes, *, are_listed: bool) -> list[dict[str, Any]]:
     found = json_in(body)
     entries = found if isinstance(found, list) and are_listed else [found]
     return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def values_under(name: str, body: Any) -> list[Any]:
+    """Return the values that JSON has under a name, however deep."""
+    if isinstance(body, list):
+        return [value for entry in body for value in values_under(name, entry)]
+    if not isinstance(body, dict):
+        return []
+    own = [body[name]] if name in body else []
+    # Settings may also be told one by one, as pairs of name and value.
+    own += [body["value"]] if body.get("name") == name and "value" in body else []
+    # In which form they are shown is open, so that a switch may be told in words.
+    own = [_SWITCHES.get(value, value) if isinstance(value, str) else value for value in own]
+    return own + [value for key, inner in body.items() if key != name for value in values_under(name, inner)]

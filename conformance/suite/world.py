@@ -13,7 +13,8 @@ from conformance.suite.arrange.request_examples import Prepared
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import PAGE_LENGTH, Caller, parsed
 from conformance.suite.expectations.words import settles
-from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, values_under, where
+from conformance.suite.shown_records import values_under
+from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

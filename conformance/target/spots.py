@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from conformance.target.profile import Profile
 
 _OWNER = re.compile(r"/(?P<level>project|group)s/(?P<id>[^/]+)(?:/merge_requests/(?P<iid>[^/]+))?")
-_SWITCHES = {"true": True, "false": False}
 #: Fixtures that are merge requests, each with the project that it is in where the profile does not say it.
 PROJECT_OF = {
     "merge_request": "project",
@@ -133,20 +132,6 @@ def value_at(value: Any, place: str) -> Any:
     if name == first:
         return value_at(inner, rest)
     return ordered([value_at(entry, rest) for entry in inner]) if isinstance(inner, list) else None
-
-
-def values_under(name: str, body: Any) -> list[Any]:
-    """Return the values that JSON has under a name, however deep."""
-    if isinstance(body, list):
-        return [value for entry in body for value in values_under(name, entry)]
-    if not isinstance(body, dict):
-        return []
-    own = [body[name]] if name in body else []
-    # Settings may also be told one by one, as pairs of name and value.
-    own += [body["value"]] if body.get("name") == name and "value" in body else []
-    # In which form they are shown is open, so that a switch may be told in words.
-    own = [_SWITCHES.get(value, value) if isinstance(value, str) else value for value in own]
-    return own + [value for key, inner in body.items() if key != name for value in values_under(name, inner)]
 
 
 def ordered(values: list[Any]) -> list[Any]:

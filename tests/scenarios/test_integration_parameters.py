@@ -37,7 +37,7 @@ from conformance.suite.expectations import (
     observe,
     verifies,
 )
-from conformance.target.spots import values_under
+from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

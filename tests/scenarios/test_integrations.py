@@ -40,7 +40,7 @@ from conformance.suite.expectations import (
     verifies,
 )
 from conformance.suite.expectations.words import settles
-from conformance.target.spots import values_under
+from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

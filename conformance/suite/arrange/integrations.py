@@ -12,7 +12,7 @@ from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import NotTested, Run, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, project_path
-from conformance.target.spots import values_under
+from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
