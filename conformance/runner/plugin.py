@@ -135,8 +135,9 @@ def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]
         session.say_deselected({id_in(name) for name in ids}, _deselected_by(node.config))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Write into the record what a worker's test wrote."""
+    """Write into the record what a worker's test wrote, before anything is shown that goes by it."""
     for session in _KEEPING:
         workers.take_over(session, report)
 

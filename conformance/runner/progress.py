@@ -21,7 +21,7 @@ from rich.text import Text
 from conformance.results.durations import weights_of
 from conformance.results.text import plural
 from conformance.runner.collection import id_in
-from conformance.runner.time_left import TimeLeft, alike
+from conformance.runner.time_left import TimeLeft, Work, alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -131,20 +131,20 @@ class Progress:
         screen: Screen,
         *,
         workers: int = 1,
-        weights: Mapping[str, float] | None = None,
+        work: Work | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
         Take all tests that will run, each with its area.
 
-        `workers` is how many run side by side, `weights` how much work each test is; without them all are alike.
+        `workers` is how many run side by side, `work` how much work each test is; without it all are alike.
         """
         self._tests = tests
         self._screen = screen
         self._clock = clock
         self._areas = {name: _Area(name, total) for name, total in Counter(tests.values()).items()}
         self._ended: set[str] = set()
-        self._time_left = TimeLeft(weights or alike(tests), workers, clock)
+        self._time_left = TimeLeft(work or alike(tests), workers, clock)
         self._now: str | None = None
         self._started = clock()
         self._lock = threading.Lock()
@@ -228,6 +228,7 @@ class ByArea:
         self._progress: Progress | None = None
         self._seen: dict[str, set[str]] = {}
         self._seconds: dict[str, float] = {}
+        self._seconds_of_ended = 0.0
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Generator[None, tuple[str, ...], tuple[str, ...]]:
@@ -273,7 +274,9 @@ class ByArea:
             seen = self._seen.pop(name)
             if TRIED_AGAIN in seen:
                 return
-            self._progress.ended(name, self._seconds.pop(name), failed="failed" in seen, skipped="skipped" in seen)
+            seconds = self._seconds.pop(name)
+            self._seconds_of_ended += seconds
+            self._progress.ended(name, seconds, failed="failed" in seen, skipped="skipped" in seen)
 
     def _begin(self, ids: Iterable[str]) -> None:
         plan = self._session.plan
@@ -282,10 +285,17 @@ class ByArea:
         if not tests or self._screen is None or self._progress is not None:
             return
         workers = self._session.options.workers
-        weights = weights_of(list(tests), self._session.durations.known())
-        self._progress = Progress(tests, self._screen, workers=workers, weights=weights)
+        known = self._session.durations.known()
+        # Weights are seconds where an earlier run tells some of them, and else requests.
+        pace = (lambda: 1.0) if known.keys() & tests.keys() else self._seconds_per_request
+        work = Work(weights_of(list(tests), known), pace)
+        self._progress = Progress(tests, self._screen, workers=workers, work=work)
         side_by_side = f", {workers} workers" if workers > 1 else ""
         self._progress.opened(f"{self._session.subject}, seed {self._session.seed}{side_by_side}")
+
+    def _seconds_per_request(self) -> float | None:
+        requests = self._session.requests_of_ended
+        return self._seconds_of_ended / requests if requests else None
 
     def _close(self) -> None:
         if self._progress is not None:

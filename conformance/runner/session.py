@@ -128,6 +128,8 @@ class Session:
     """How long the target took to answer other processes."""
     ended: set[str] = field(default_factory=set)
     """The tests that have a line in the record."""
+    requests_of_ended: int = 0
+    """How many requests they sent."""
     drawn_for_workers: Path | None = None
     """The folder through which one process gives workers drawn cases."""
     lines: list[Line] = field(default_factory=list)
@@ -302,6 +304,7 @@ class Session:
             return
         if isinstance(line, TestEnd):
             self.ended.add(line.test)
+            self.requests_of_ended += line.requests
         if self.recorder is not None:
             self.recorder.write(line)
         else:

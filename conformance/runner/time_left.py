@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-_ENOUGH_TO_GUESS = 5
+#: After so many tests something can be guessed.
+_ENOUGH_TO_GUESS = 2
+#: For as large a share of the work the pace that is known from elsewhere counts, beside that of the tests so far.
+_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How much work the tests of a run are."""
+
+    weights: Mapping[str, float]
+    """About how much each is, by its name."""
+    pace: Callable[[], float | None] = lambda: None
+    """
+    Returns how many seconds a weight of 1 seems to take, where more than the tests so far tells.
+
+    The first that end are few, and the shortest and the longest of all.
+    """
 
 
 class TimeLeft:
@@ -19,11 +37,13 @@ class TimeLeft:
     long as all tests so far.
     """
 
-    def __init__(self, weights: Mapping[str, float], workers: int, clock: Callable[[], float]) -> None:
-        """Take every test with about how much work it is, and how many run side by side."""
-        self._left = dict(weights)
+    def __init__(self, work: Work, workers: int, clock: Callable[[], float]) -> None:
+        """Take the work of every test, and how many run side by side."""
+        self._left = dict(work.weights)
+        self._share = sum(self._left.values()) * _SHARE
         self._workers = workers
         self._clock = clock
+        self._known_pace = work.pace
         self._begun: dict[str, float] = {}
         self._ended = 0
         self._seconds: Counter[str] = Counter()
@@ -45,11 +65,14 @@ class TimeLeft:
         """Return how many seconds the rest takes; None as long as there is nothing to guess by."""
         if self._ended < _ENOUGH_TO_GUESS or not self._work.total():
             return None
-        pace = self._seconds.total() / self._work.total()
-        now = self._clock()
+        pace, now = self._pace(), self._clock()
         each = [max(0.0, self._expected(test, pace) - (now - self._begun.get(test, now))) for test in self._left]
         # However many work, the longest test is done by one.
         return max(max(each, default=0.0), sum(each) / self._workers)
+
+    def _pace(self) -> float:
+        seconds, work, known = self._seconds.total(), self._work.total(), self._known_pace()
+        return seconds / work if known is None else (seconds + known * self._share) / (work + self._share)
 
     def _expected(self, test: str, pace: float) -> float:
         kind = kind_of(test)
@@ -57,9 +80,9 @@ class TimeLeft:
         return self._left[test] * own
 
 
-def alike(tests: Iterable[str]) -> Mapping[str, float]:
-    """Return weights that take all tests for equal work."""
-    return dict.fromkeys(tests, 1.0)
+def alike(tests: Iterable[str]) -> Work:
+    """Return what takes all tests for equal work."""
+    return Work(dict.fromkeys(tests, 1.0))
 
 
 def kind_of(test: str) -> str:

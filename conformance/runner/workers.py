@@ -128,11 +128,13 @@ def hand_over(session: Session, report: pytest.TestReport) -> None:
     said = {
         "lines": [encoded(line) for line in session.lines],
         "ended": sorted(session.ended),
+        "requests": session.requests_of_ended,
         "stopped": session.stopped,
     }
     report.user_properties.append((_SAID, said))
     session.lines.clear()
     session.ended.clear()
+    session.requests_of_ended = 0
 
 
 def take_over(session: Session, report: pytest.TestReport) -> None:
@@ -144,6 +146,7 @@ def take_over(session: Session, report: pytest.TestReport) -> None:
     for line in said["lines"]:
         session.recorder.append(line)
     session.ended.update(said["ended"])
+    session.requests_of_ended += said["requests"]
     session.stopped = session.stopped or said["stopped"]
 
 

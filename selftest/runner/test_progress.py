@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.runner.progress import SILENCE_SECONDS, Live, Log, Progress, State, screen_on
+from conformance.runner.time_left import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -254,8 +255,20 @@ def test_what_is_left_is_at_least_what_the_longest_test_still_needs() -> None:
     tests = {f"small[{number}]": "scope" for number in range(6)} | {"large": "rules"}
     screen, clock = Screen(), Clock()
     weights = {**dict.fromkeys(tests, 1.0), "large": 20.0}
-    progress = Progress(tests, screen, workers=4, weights=weights, clock=clock)
+    progress = Progress(tests, screen, workers=4, work=Work(weights), clock=clock)
     progress.began("large")
     run_through(progress, clock, list(tests)[:6])
     progress.tick()
     assert screen.state.endswith("0:12, about 0:28 left")
+
+
+def test_a_first_test_that_is_not_like_the_others_hardly_changes_what_is_left() -> None:
+    # The first two need a tenth of what was thought; what their requests took says what the others will take.
+    tests = {f"short_{number}": "scope" for number in range(2)} | {f"long_{number}": "rules" for number in range(9)}
+    screen, clock = Screen(), Clock()
+    weights = dict.fromkeys(tests, 20.0)
+    progress = Progress(tests, screen, work=Work(weights, pace=lambda: 1.0), clock=clock)
+    run_through(progress, clock, list(tests)[:2])
+    progress.tick()
+    # 4 s for 40 requests that were thought of, and 22 s for a tenth of all 220: 0.42 s for each of the 180 left.
+    assert screen.state.endswith("0:04, about 1:15 left")
