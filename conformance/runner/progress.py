@@ -294,8 +294,11 @@ class ByArea:
         self._progress.opened(f"{self._session.subject}, seed {self._session.seed}{side_by_side}")
 
     def _seconds_per_request(self) -> float | None:
-        requests = self._session.requests_of_ended
-        return self._seconds_of_ended / requests if requests else None
+        """Return how long tests took for each request so far; before the first has ended, how long an answer took."""
+        requests, run = self._session.requests_of_ended, self._session.run
+        if requests:
+            return self._seconds_of_ended / requests
+        return run.latencies.usual() if run is not None else None
 
     def _close(self) -> None:
         if self._progress is not None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-#: After so many tests something can be guessed.
-_ENOUGH_TO_GUESS = 2
+#: After so many tests something can be guessed by them alone.
+_ENOUGH_TO_GUESS = 5
 #: For as large a share of the work the pace that is known from elsewhere counts, beside that of the tests so far.
 _SHARE = 0.1
 
@@ -40,7 +40,7 @@ class TimeLeft:
     def __init__(self, work: Work, workers: int, clock: Callable[[], float]) -> None:
         """Take the work of every test, and how many run side by side."""
         self._left = dict(work.weights)
-        self._share = sum(self._left.values()) * _SHARE
+        self._share = sum(self._left.values()) * _SHARE or 1.0
         self._workers = workers
         self._clock = clock
         self._known_pace = work.pace
@@ -63,16 +63,19 @@ class TimeLeft:
 
     def seconds(self) -> float | None:
         """Return how many seconds the rest takes; None as long as there is nothing to guess by."""
-        if self._ended < _ENOUGH_TO_GUESS or not self._work.total():
-            return None
         pace, now = self._pace(), self._clock()
+        if pace is None:
+            return None
         each = [max(0.0, self._expected(test, pace) - (now - self._begun.get(test, now))) for test in self._left]
         # However many work, the longest test is done by one.
         return max(max(each, default=0.0), sum(each) / self._workers)
 
-    def _pace(self) -> float:
+    def _pace(self) -> float | None:
+        """Return the seconds of a weight of 1, by the tests so far and by what else is known."""
         seconds, work, known = self._seconds.total(), self._work.total(), self._known_pace()
-        return seconds / work if known is None else (seconds + known * self._share) / (work + self._share)
+        if known is not None:
+            return (seconds + known * self._share) / (work + self._share)
+        return seconds / work if work and self._ended >= _ENOUGH_TO_GUESS else None
 
     def _expected(self, test: str, pace: float) -> float:
         kind = kind_of(test)

@@ -32,6 +32,11 @@ class Latencies:
         if operation is not None and exchange.status is not None:
             self.of.setdefault(operation.label, []).append(round(exchange.seconds * 1000, 2))
 
+    def usual(self) -> float | None:
+        """Return the median of all calls so far, in seconds; None before the first."""
+        times = [time for times in tuple(self.of.values()) for time in tuple(times)]
+        return median(times) / 1000 if times else None
+
 
 def summed_up(collected: Sequence[Mapping[str, Sequence[float]]]) -> tuple[Latency, ...]:
     """Return what several processes collected together, operation by operation."""

@@ -272,3 +272,12 @@ def test_a_first_test_that_is_not_like_the_others_hardly_changes_what_is_left() 
     progress.tick()
     # 4 s for 40 requests that were thought of, and 22 s for a tenth of all 220: 0.42 s for each of the 180 left.
     assert screen.state.endswith("0:04, about 1:15 left")
+
+
+def test_before_the_first_test_has_ended_the_answers_so_far_tell_what_is_left() -> None:
+    tests = {f"test_{number}": "scope" for number in range(4)}
+    screen, clock = Screen(), Clock()
+    work = Work(dict.fromkeys(tests, 30.0), pace=lambda: 0.5)
+    progress = Progress(tests, screen, workers=2, work=work, clock=clock)
+    progress.began("test_0")
+    assert screen.state.endswith("0:00, about 0:30 left")

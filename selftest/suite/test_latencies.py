@@ -21,6 +21,14 @@ def test_only_calls_of_an_operation_that_were_answered_count() -> None:
     assert list(found.of.values()) == [[10.0, 10.0]]
 
 
+def test_the_usual_time_of_an_answer_is_the_median_of_all_in_seconds() -> None:
+    found = Latencies(_operation)
+    assert found.usual() is None
+    for seconds in (0.01, 0.02, 0.5):
+        found.see(Exchange(Call(None, "GET", "/known"), 200, MappingProxyType({}), b"", seconds))
+    assert found.usual() == 0.02
+
+
 def test_what_several_processes_collected_is_summed_up_together() -> None:
     one, other = {"GET /a": [float(number) for number in range(1, 51)]}, {"GET /a": [100.0] * 50, "GET /b": [7.0]}
     first, second = summed_up([one, other])
