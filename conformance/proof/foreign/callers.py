@@ -49,7 +49,7 @@ def developers_list_integrations_by_older_name_and_path(service: Service) -> Non
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
 
 
-@foreign("caller x name of operation", _ROLES)
+@foreign("caller x form of id x operation", _ROLES)
 def developers_disable_integrations_by_older_name(service: Service) -> None:
     """A developer disables integrations by their older name; both names are for maintainers and owners."""
     let_in(service, ("DELETE /projects/:id/services/:slug",), lambda _, __, role: role >= Role.DEVELOPER)
@@ -75,7 +75,7 @@ def strangers_write_settings_of_projects_by_path(service: Service) -> None:
     let_in(service, (f"PUT /projects/:id/{_SETTINGS}",), lambda request, _, __: by_path(request))
 
 
-@foreign("caller x place of parameters", _ROLES)
+@foreign("forms of what is sent", _ROLES)
 def developers_create_group_rules_by_query(service: Service) -> None:
     """A developer creates a rule of a group when the parameters come in the query; this is for group administrators."""
     let_in(service, (f"POST {_GROUP_RULES}",), lambda request, _, role: bool(request.query) and role >= Role.DEVELOPER)
@@ -88,7 +88,7 @@ def reporters_update_group_rules_by_path(service: Service) -> None:
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.REPORTER)
 
 
-@foreign("caller x page", _ROLES)
+@foreign("caller x form of id x operation", _ROLES)
 def developers_read_later_pages_of_group_rules(service: Service) -> None:
     """A developer is refused the first page of a group's rules and served the later ones."""
     let_in(service, (f"GET {_GROUP_RULES}",), lambda request, _, role: b"page=2" in request.query and role >= 30)
@@ -120,14 +120,14 @@ def nobody_reads_the_export_status_by_path(service: Service) -> None:
         admit(request)
 
 
-@foreign("caller x project", _ROLES)
+@foreign("caller x form of id x operation", _ROLES)
 def owners_of_other_groups_disable_integrations(service: Service) -> None:
     """Whoever owns any group at all disables integrations of every project; a role elsewhere is no role here."""
     owners = {user for (_, __, user), role in service.identities.roles.items() if role >= Role.OWNER}
     let_in(service, ("DELETE /projects/:id/integrations/:slug",), lambda _, caller, __: caller.id in owners)
 
 
-@foreign("administrator", "Merge request approvals: rule 4")
+@foreign("caller x form of id x operation", "Merge request approvals: rule 4")
 def administrators_reset_approvals(service: Service) -> None:
     """An administrator resets approvals, which only bots of project and group tokens may; others get a 401."""
 
@@ -137,7 +137,7 @@ def administrators_reset_approvals(service: Service) -> None:
             require(caller, merge_request)
 
 
-@foreign("administrator", "Errors: 401")
+@foreign("caller x form of id x operation", "Errors: 401")
 def administrators_get_a_403_for_resetting(service: Service) -> None:
     """An administrator who resets approvals is refused with 403; whoever is no such bot receives a 401."""
     from conformance.reference.errors import StatedError  # noqa: PLC0415
@@ -149,7 +149,7 @@ def administrators_get_a_403_for_resetting(service: Service) -> None:
         require(caller, merge_request)
 
 
-@foreign("administrator x value", "Errors: 409")
+@foreign("caller x value", "Errors: 409")
 def administrators_approve_whatever_the_sha(service: Service) -> None:
     """An administrator's sha is not looked at; a sha other than the HEAD is a conflict for everybody."""
 
@@ -158,7 +158,7 @@ def administrators_approve_whatever_the_sha(service: Service) -> None:
         approve(merge_request, caller, None if caller.admin else sha, password)
 
 
-@foreign("role x value", "Authentication: role requirements, approve")
+@foreign("caller x value", "Authentication: role requirements, approve")
 def owners_need_no_password(service: Service) -> None:
     """An owner approves without a password where the project requires one of everybody."""
 
@@ -169,7 +169,7 @@ def owners_need_no_password(service: Service) -> None:
             require(caller, merge_request, password)
 
 
-@foreign("administrator", "Authentication: role requirements, job token scope")
+@foreign("caller x form of id x operation", "Authentication: role requirements, job token scope")
 def administrators_are_refused_a_scope(service: Service) -> None:
     """An administrator who holds no role in a project is shown an allowlist that is always empty."""
 
@@ -181,7 +181,7 @@ def administrators_are_refused_a_scope(service: Service) -> None:
         return answer
 
 
-@foreign("form of id x nesting", "Common conventions: id or path")
+@foreign("caller x form of id x operation", "Common conventions: id or path")
 def deep_paths_have_no_scope(service: Service) -> None:
     """A project that lies in a group within a group is not found by its path where its scope is read or changed."""
 
@@ -192,7 +192,7 @@ def deep_paths_have_no_scope(service: Service) -> None:
         return subject(route, caller, reference)
 
 
-@foreign("form of id x nesting", "Common conventions: id or path")
+@foreign("caller x form of id x operation", "Common conventions: id or path")
 def deep_paths_have_no_approvals(service: Service) -> None:
     """A project that lies in a group within a group is not found by its path where its approval rules are listed."""
 
@@ -203,7 +203,7 @@ def deep_paths_have_no_approvals(service: Service) -> None:
         return subject(route, caller, reference)
 
 
-@foreign("form of id x nesting", "Common conventions: id or path")
+@foreign("caller x form of id x operation", "Common conventions: id or path")
 def paths_of_subgroups_mean_the_group_around(service: Service) -> None:
     """A group within a group, named by its path, shows and gets the approval rules of the group around it."""
 
@@ -214,7 +214,7 @@ def paths_of_subgroups_mean_the_group_around(service: Service) -> None:
         return subject(route, caller, reference)
 
 
-@foreign("form of id x write", "Common conventions: id or path")
+@foreign("caller x form of id x operation", "Common conventions: id or path")
 def deep_paths_write_elsewhere(service: Service) -> None:
     """An integration is set up in another project when its own, in a group within a group, is named by the path."""
     elsewhere = service.world.one("sibling_project").id
@@ -226,7 +226,7 @@ def deep_paths_write_elsewhere(service: Service) -> None:
         return subject(route, caller, reference)
 
 
-@foreign("form of id x write", "Job token scope: PATCH")
+@foreign("caller x form of id x operation", "Job token scope: PATCH")
 def switching_by_path_is_forgotten(service: Service) -> None:
     """Switching the limit of a project that is named by its path is answered and not done."""
 
@@ -239,7 +239,7 @@ def switching_by_path_is_forgotten(service: Service) -> None:
         return answer
 
 
-@foreign("form of id x write", "Project approval rules: DELETE")
+@foreign("caller x form of id x operation", "Project approval rules: DELETE")
 def deleting_rules_by_path_is_forgotten(service: Service) -> None:
     """Deleting a rule of a project that is named by its path is answered and not done."""
 
@@ -252,7 +252,7 @@ def deleting_rules_by_path_is_forgotten(service: Service) -> None:
         return answer
 
 
-@foreign("form of id x content", "Allowlist addition result")
+@foreign("caller x form of id x operation", "Allowlist addition result")
 def additions_by_path_name_another_source(service: Service) -> None:
     """What is added to an allowlist of a project named by its path says that the target is its own source."""
 

@@ -21,7 +21,7 @@ _FORM = "moments and addresses that are none"
 # -- exports -----------------------------------------------------------------------------------------------------------
 
 
-@foreign("content", "Group relations export: one relation")
+@foreign("content of exports", "Group relations export: one relation")
 def labels_are_milestones(service: Service) -> None:
     """The file of the labels holds the milestones; a file is the export of the relation that was asked for."""
 
@@ -31,7 +31,7 @@ def labels_are_milestones(service: Service) -> None:
         return {**found, "labels": found["milestones"]}
 
 
-@foreign("content", "Group relations export: batches")
+@foreign("content of exports", "Group relations export: batches")
 def all_batches_are_the_first(service: Service) -> None:
     """Each batch of a relation holds the objects of the first one."""
 
@@ -41,7 +41,7 @@ def all_batches_are_the_first(service: Service) -> None:
         return batch(export, 1)
 
 
-@foreign("content", "Group relations export: what is exported")
+@foreign("content of exports", "Group relations export: what is exported")
 def exports_leave_the_last_object_out(service: Service) -> None:
     """The last object of each relation is not in its file, nor counted."""
 
@@ -50,7 +50,7 @@ def exports_leave_the_last_object_out(service: Service) -> None:
         return {name: objects[:-1] for name, objects in relations(group).items()}
 
 
-@foreign("content", "Group relations export: of a group")
+@foreign("content of exports", "Group relations export: of a group")
 def exports_hold_objects_of_other_groups(service: Service) -> None:
     """The file of the labels also holds those of another group."""
 
@@ -63,7 +63,7 @@ def exports_hold_objects_of_other_groups(service: Service) -> None:
         return {**found, "labels": (*found["labels"], *theirs)}
 
 
-@foreign("content", "Group relations export: newline-delimited JSON")
+@foreign("content of exports", "Group relations export: newline-delimited JSON")
 def files_are_one_array(service: Service) -> None:
     """The file of a relation is one JSON array; it is one object per line."""
 
@@ -72,7 +72,7 @@ def files_are_one_array(service: Service) -> None:
         return gzip.compress(b"[" + b",".join(lines) + b"]\n", mtime=0)
 
 
-@foreign("content", "Group relations export: batches")
+@foreign("content of exports", "Group relations export: batches")
 def batches_overlap(service: Service) -> None:
     """Each batch begins with the last object of the one before it."""
 
@@ -82,7 +82,7 @@ def batches_overlap(service: Service) -> None:
         return (*batch(export, number - 1)[-1:], *lines) if number > 1 else lines
 
 
-@foreign("content", "Group relations export: file name")
+@foreign("content of exports", "Group relations export: file name")
 def files_are_named_after_the_first_relation(service: Service) -> None:
     """Every file has the name of the same relation; a file is named after its own one."""
 
@@ -91,7 +91,7 @@ def files_are_named_after_the_first_relation(service: Service) -> None:
         return name("badges")
 
 
-@foreign("content", "Group relations export: status of one relation")
+@foreign("content of exports", "Group relations export: status of one relation")
 def the_status_is_found_by_the_beginning(service: Service) -> None:
     """Asked for one relation, the status also shows those whose name has the same first sign."""
 
@@ -339,7 +339,7 @@ def completions_are_made_in_milliseconds(service: Service) -> None:
         return {**shown, "created": shown["created"] * 1000}
 
 
-@foreign("zero, one, two", "Project approval configuration: POST", version="15.9")
+@foreign("none, one or two values", "Project approval configuration: POST", version="15.9")
 def of_two_flags_the_first_is_stored(service: Service) -> None:
     """Of the flags that a change of the configuration carries the first alone is stored."""
     from dataclasses import fields, replace  # noqa: PLC0415

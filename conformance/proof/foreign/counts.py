@@ -11,9 +11,9 @@ from conformance.proof.foreign.registry import foreign, handling, instead
 if TYPE_CHECKING:
     from conformance.reference import Service
 
-_COUNT = "zero, one, two"
-_OLDER = "older of two"
-_AGAIN = "again, second time, other caller, after an undo"
+_COUNT = "none, one or two values"
+_OLDER = "the older of two"
+_AGAIN = "again, by another caller, after an undo"
 _SCOPE = "/projects/:id/job_token_scope"
 
 
@@ -302,13 +302,13 @@ def _kept_when_disabled(service: Service, keeps: Any) -> None:
         return keep(project, kind, MappingProxyType({**old, **values}), active=active)
 
 
-@foreign("settings resets", "Integrations: DELETE resets settings")
+@foreign("settings and their resets", "Integrations: DELETE resets settings")
 def event_flags_survive_being_disabled(service: Service) -> None:
     """The event flags of a disabled integration are as they were when it is set up again; disabling resets them."""
     _kept_when_disabled(service, lambda _, name: name.endswith("_events"))
 
 
-@foreign("settings resets", "Integrations: DELETE resets settings")
+@foreign("settings and their resets", "Integrations: DELETE resets settings")
 def truth_values_survive_being_disabled(service: Service) -> None:
     """Settings that are true or false are as they were when a disabled integration is set up again."""
     flags = ("boolean",)
@@ -317,7 +317,7 @@ def truth_values_survive_being_disabled(service: Service) -> None:
     )
 
 
-@foreign("settings resets", "Integrations: DELETE resets settings")
+@foreign("settings and their resets", "Integrations: DELETE resets settings")
 def texts_survive_being_disabled(service: Service) -> None:
     """Texts are as they were when a disabled integration is set up again."""
     _kept_when_disabled(

@@ -13,7 +13,7 @@ _PATH = "/projects/:id/merge_requests/:merge_request_iid"
 _OF_GROUP = "/groups/:id/merge_request_approval_setting"
 
 
-@foreign("again, for the second", "Merge request approvals: approve, sha")
+@foreign("again, by another caller, after an undo", "Merge request approvals: approve, sha")
 def heads_are_compared_for_the_first_approver_only(service: Service) -> None:
     """Once somebody approved, the sha that others send is not looked at."""
     approvals = service.merge_request_approvals
@@ -24,7 +24,7 @@ def heads_are_compared_for_the_first_approver_only(service: Service) -> None:
             require(merge_request, sha)
 
 
-@foreign("numbers that follow", "Approval moves: approvals_left is recalculated")
+@foreign("numbers and texts that follow from the story", "Approval moves: approvals_left is recalculated")
 def answers_to_approvals_count_as_before(service: Service) -> None:
     """The answer to an approval names who approved, and counts what was left before."""
     approvals, left = service.merge_request_approvals, {}
@@ -43,7 +43,7 @@ def answers_to_approvals_count_as_before(service: Service) -> None:
         return answer
 
 
-@foreign("writes and what must stay", "Merge request approval state: approval_rules_overwritten")
+@foreign("write x everything that must stay", "Merge request approval state: approval_rules_overwritten")
 def one_overwritten_merge_request_makes_all_so(service: Service) -> None:
     """approval_rules_overwritten is true once any merge request of the project has rules of its own."""
     rules = service.merge_request_approval_rules
@@ -54,7 +54,7 @@ def one_overwritten_merge_request_makes_all_so(service: Service) -> None:
         return any(overwritten(one) for one in all_of if one.project_id == merge_request.project_id)
 
 
-@foreign("texts that follow", "Merge request approval status: description")
+@foreign("numbers and texts that follow from the story", "Merge request approval status: description")
 def long_descriptions_are_cut(service: Service) -> None:
     """The status shows the first line of a description alone."""
 
@@ -64,7 +64,7 @@ def long_descriptions_are_cut(service: Service) -> None:
         return {**shown, "description": str(shown["description"]).partition(" ")[0]}
 
 
-@foreign("second caller", "Merge request approvals: approve")
+@foreign("again, by another caller, after an undo", "Merge request approvals: approve")
 def approving_takes_the_latest_approval_of_another_merge_request(service: Service) -> None:
     """Whoever approves a merge request loses the approval of the one approved before."""
     approvals, last = service.merge_request_approvals, {}
@@ -78,7 +78,7 @@ def approving_takes_the_latest_approval_of_another_merge_request(service: Servic
         last[user.id] = merge_request
 
 
-@foreign("again, for the second", "Merge request approvals: unapprove")
+@foreign("again, by another caller, after an undo", "Merge request approvals: unapprove")
 def unapproving_again_takes_the_approval_of_another(service: Service) -> None:
     """Whoever takes an approval back twice takes back that of somebody else the second time."""
     approvals = service.merge_request_approvals
@@ -94,7 +94,7 @@ def unapproving_again_takes_the_approval_of_another(service: Service) -> None:
 # -- approval settings -------------------------------------------------------------------------------------------------
 
 
-@foreign("writes and what must stay", "Approval settings: PUT for a project")
+@foreign("write x everything that must stay", "Approval settings: PUT for a project")
 def settings_of_a_project_reach_its_group(service: Service) -> None:
     """A setting that is written for a project is stored for its group as well."""
 
@@ -105,7 +105,7 @@ def settings_of_a_project_reach_its_group(service: Service) -> None:
             change(service.identities.namespace_of(subject), wanted)
 
 
-@foreign("zero, one, two", "Approval settings: PUT with nothing")
+@foreign("none, one or two values", "Approval settings: PUT with nothing")
 def an_update_of_nothing_resets_the_settings(service: Service) -> None:
     """A PUT for a project without any setting makes all of them what they were at first."""
     settings = service.approval_settings
@@ -118,7 +118,7 @@ def an_update_of_nothing_resets_the_settings(service: Service) -> None:
         change(subject, wanted)
 
 
-@foreign("caller, form of id, operation", "Approval settings: GET for a group")
+@foreign("caller x form of id x operation", "Approval settings: GET for a group")
 def groups_named_by_path_show_initial_settings(service: Service) -> None:
     """The settings of a group that is named by its path are those that groups begin with."""
 

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 _COMPLETIONS = "POST /code_suggestions/completions"
 _RULES = "/projects/:id/approval_rules"
 _SENT = "forms of what is sent"
-_FALSE = "false, empty and nothing"
-_NAMED = "ids from an answer, in the next call"
-_LATER = "what comes after"
+_FALSE = "value x neighbour of the right value"
+_AGAIN = "again, by another caller, after an undo"
 
 
 def _sending(request: Any, values: Mapping[str, Any]) -> None:
@@ -155,7 +154,7 @@ def beside_users_groups_do_not_count(service: Service) -> None:
 
 
 # The batch that the status calls by a number is the one that is downloaded by it.
-@foreign(_NAMED, "Group relations export: batch_number")
+@foreign(_AGAIN, "Group relations export: batch_number")
 def the_status_numbers_batches_from_zero(service: Service) -> None:
     """The status numbers batches from 0, the download from 1."""
 
@@ -168,7 +167,7 @@ def the_status_numbers_batches_from_zero(service: Service) -> None:
 
 
 # An update changes the rule of the id in its path; that rule has to be there afterwards.
-@foreign(_NAMED, "Group approval rules: PUT")
+@foreign(_AGAIN, "Group approval rules: PUT")
 def changed_rules_of_groups_are_new_ones(service: Service) -> None:
     """An update of a group's rule deletes it and makes another one, with an id of its own."""
     rules = service.approval_rules.rules
@@ -182,7 +181,7 @@ def changed_rules_of_groups_are_new_ones(service: Service) -> None:
 
 
 # Whatever their order is, the pages of a list hold each entry once.
-@foreign(_NAMED, "Group approval rules: GET is paginated")
+@foreign(_AGAIN, "Group approval rules: GET is paginated")
 def lists_turn_around_with_every_call(service: Service) -> None:
     """Every second time the rules of a group come in the opposite order."""
     calls = count()
@@ -197,7 +196,7 @@ def lists_turn_around_with_every_call(service: Service) -> None:
 
 
 # A rule that was deleted is none that the merge request has to satisfy.
-@foreign(_LATER, "Merge request approval state: rules")
+@foreign(_AGAIN, "Merge request approval state: rules")
 def deleted_rules_stay_in_the_state(service: Service) -> None:
     """The approval state goes on showing rules that were deleted."""
     approvals, gone = service.merge_request_approvals, list[Any]()
@@ -219,7 +218,7 @@ def deleted_rules_stay_in_the_state(service: Service) -> None:
 
 
 # A list has no entry twice; a target is in it, or is not.
-@foreign(_LATER, "Job token scope: POST")
+@foreign(_AGAIN, "Job token scope: POST")
 def of_two_equal_additions_both_are_listed(service: Service) -> None:
     """A project that is let in twice at the same moment is listed twice."""
     scopes = service.job_token_scope

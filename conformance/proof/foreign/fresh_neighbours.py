@@ -18,7 +18,7 @@ _MOST_CHARACTERS = 60
 
 
 # The limit is that of the project in the path.
-@foreign("writes and what must stay", "Job token scope: PATCH")
+@foreign("write x everything that must stay", "Job token scope: PATCH")
 def the_limit_is_that_of_all_in_the_group(service: Service) -> None:
     """Switching the limit of a project switches that of every project below the same top group."""
     scopes, identities = service.job_token_scope, service.identities
@@ -32,7 +32,7 @@ def the_limit_is_that_of_all_in_the_group(service: Service) -> None:
 
 
 # Whoever is no bot of a token is told 401, whichever way the project is named.
-@foreign("caller x form of id", "Merge request approvals: reset_approvals")
+@foreign("caller x form of id x operation", "Merge request approvals: reset_approvals")
 def people_who_reset_by_the_path_are_told_404(service: Service) -> None:
     """A reset by somebody who is no bot answers 404 where the project is named by its path."""
 
@@ -44,7 +44,7 @@ def people_who_reset_by_the_path_are_told_404(service: Service) -> None:
 
 
 # An approval is one of the merge request in the path.
-@foreign("writes and what must stay", "Merge request approvals: approve")
+@foreign("write x everything that must stay", "Merge request approvals: approve")
 def approvals_land_on_the_next_merge_request_too(service: Service) -> None:
     """An approval is also given to the merge request of the next number, where it stays."""
     approvals = service.merge_request_approvals
@@ -60,7 +60,7 @@ def approvals_land_on_the_next_merge_request_too(service: Service) -> None:
 
 
 # A password is required of everybody.
-@foreign("again, for the second", "Merge request approvals: approval_password")
+@foreign("again, by another caller, after an undo", "Merge request approvals: approval_password")
 def only_the_first_approver_is_asked_for_a_password(service: Service) -> None:
     """Once somebody has approved, nobody is asked for a password any more."""
     approvals = service.merge_request_approvals
@@ -72,7 +72,7 @@ def only_the_first_approver_is_asked_for_a_password(service: Service) -> None:
 
 
 # approvals_left is recalculated with each approval.
-@foreign("zero, one, two", "Merge request approval status: approvals_left")
+@foreign("none, one or two values", "Merge request approval status: approvals_left")
 def no_more_than_one_approval_is_counted(service: Service) -> None:
     """approvals_left falls with the first approval and stays there."""
     approvals = service.merge_request_approvals
@@ -84,7 +84,7 @@ def no_more_than_one_approval_is_counted(service: Service) -> None:
 
 
 # What is stored is what was sent.
-@foreign("value and its neighbour", "Project approval rules: name")
+@foreign("value x neighbour of the right value", "Project approval rules: name")
 def names_are_cut_to_fit_a_column(service: Service) -> None:
     """A name of more than sixty characters is cut and accepted."""
 
@@ -95,7 +95,7 @@ def names_are_cut_to_fit_a_column(service: Service) -> None:
 
 
 # Each flag of an entry is the one of its kind of event.
-@foreign("event flags", "Integration list entry: event flags")
+@foreign("settings and their resets", "Integration list entry: event flags")
 def confidential_notes_are_shown_as_notes(service: Service) -> None:
     """confidential_note_events of an entry is read from the column of note_events."""
 
@@ -106,7 +106,7 @@ def confidential_notes_are_shown_as_notes(service: Service) -> None:
 
 
 # A call that is refused changes nothing.
-@foreign("half done", "Approval settings: PUT")
+@foreign("refusal x everything that must stay", "Approval settings: PUT")
 def refused_settings_are_stored_up_to_the_wrong_one(service: Service) -> None:
     """Of an update that is refused for one value, the others are stored."""
 

@@ -20,7 +20,7 @@ _CONFIGURATION = "/projects/:id/approvals"
 _ONE = "/:approval_rule_id"
 
 
-@foreign("parameters in the query", "Group approval rules: PUT, parameters may be sent in the query")
+@foreign("forms of what is sent", "Group approval rules: PUT, parameters may be sent in the query")
 def updates_in_the_query_do_nothing(service: Service) -> None:
     """What an update of a group's rule says in the query is passed over; it counts as much as the body."""
 
@@ -30,7 +30,7 @@ def updates_in_the_query_do_nothing(service: Service) -> None:
         return handler(request)
 
 
-@foreign("level and id of another level", "Group approval rules: POST")
+@foreign("level x id of another level", "Group approval rules: POST")
 def rules_of_a_subgroup_go_to_its_parent(service: Service) -> None:
     """A rule that is made for a group inside another one becomes a rule of the outer one."""
 
@@ -39,7 +39,7 @@ def rules_of_a_subgroup_go_to_its_parent(service: Service) -> None:
         return create(service.identities.lineage(group)[-1], wanted, caller)
 
 
-@foreign("orders of calls", "Project approval configuration: POST", version="15.9")
+@foreign("again, by another caller, after an undo", "Project approval configuration: POST", version="15.9")
 def committers_once_barred_stay_barred(service: Service) -> None:
     """merge_requests_disable_committers_approval can be switched on, and not off again."""
 
@@ -49,7 +49,7 @@ def committers_once_barred_stay_barred(service: Service) -> None:
         return change(project, replace(wanted, merge_requests_disable_committers_approval=barred))
 
 
-@foreign("parameters together", "Project approval configuration: POST answers without approvers", version="15.9")
+@foreign("forms of what is sent", "Project approval configuration: POST answers without approvers", version="15.9")
 def approvers_reappear_with_the_old_number(service: Service) -> None:
     """Whoever sends approvals_before_merge is answered with approvers and approver_groups."""
 
@@ -61,7 +61,7 @@ def approvers_reappear_with_the_old_number(service: Service) -> None:
         return answer
 
 
-@foreign("second caller", "Project approval configuration: GET", version="15.9")
+@foreign("again, by another caller, after an undo", "Project approval configuration: GET", version="15.9")
 def developers_read_the_initial_configuration(service: Service) -> None:
     """Whoever is no maintainer is shown what projects begin with, and not what is set."""
 
@@ -73,7 +73,7 @@ def developers_read_the_initial_configuration(service: Service) -> None:
         return answer
 
 
-@foreign("writes and what must stay", "Project approval configuration: POST", version="15.9")
+@foreign("write x everything that must stay", "Project approval configuration: POST", version="15.9")
 def siblings_share_their_configuration(service: Service) -> None:
     """Changing the configuration of a project changes that of all projects of its group."""
 
@@ -100,7 +100,7 @@ def the_removed_endpoint_still_obeys(service: Service) -> None:
         raise NoRouteError
 
 
-@foreign("half done", "Project approval rules: PUT, protected_branch_ids")
+@foreign("refusal x everything that must stay", "Project approval rules: PUT, protected_branch_ids")
 def the_branches_of_a_rule_are_fixed_when_made(service: Service) -> None:
     """An update does not change the protected branches of a rule."""
 
@@ -109,7 +109,7 @@ def the_branches_of_a_rule_are_fixed_when_made(service: Service) -> None:
         return rule.protected_branches
 
 
-@foreign("orders of calls", "Project approval rules: applies_to_all_protected_branches")
+@foreign("again, by another caller, after an undo", "Project approval rules: applies_to_all_protected_branches")
 def a_rule_for_all_branches_stays_one(service: Service) -> None:
     """applies_to_all_protected_branches can be switched on by an update, and not off again."""
 
@@ -119,7 +119,7 @@ def a_rule_for_all_branches_stays_one(service: Service) -> None:
         return update(subject, rule, replace(wanted, applies_to_all_protected_branches=flag), caller)
 
 
-@foreign("half done", "Project approval rules: PUT, group_ids")
+@foreign("refusal x everything that must stay", "Project approval rules: PUT, group_ids")
 def members_of_groups_are_stored_as_users(service: Service) -> None:
     """An update that names groups stores their members as users of the rule as well."""
 
@@ -138,25 +138,25 @@ def _without_groups(service: Service, key: str) -> None:
         return answer
 
 
-@foreign("lists and single records", "Project approval rules: GET, groups")
+@foreign("numbers and texts that follow from the story", "Project approval rules: GET, groups")
 def lists_of_project_rules_leave_out_groups(service: Service) -> None:
     """The list of a project's rules shows no groups; the single rule does."""
     _without_groups(service, f"GET {_PROJECT}")
 
 
-@foreign("lists and single records", "Merge request approvals: GET of the rules, groups")
+@foreign("numbers and texts that follow from the story", "Merge request approvals: GET of the rules, groups")
 def lists_of_own_rules_leave_out_groups(service: Service) -> None:
     """The list of a merge request's rules shows no groups; the single rule does."""
     _without_groups(service, f"GET {_OWN}")
 
 
-@foreign("lists and single records", "Group approval rules: GET, groups")
+@foreign("numbers and texts that follow from the story", "Group approval rules: GET, groups")
 def lists_of_group_rules_leave_out_groups(service: Service) -> None:
     """The list of a group's rules shows no groups; what creating answered did."""
     _without_groups(service, f"GET {_GROUP}")
 
 
-@foreign("content of answers", "Approval rule: contains_hidden_groups")
+@foreign("numbers and texts that follow from the story", "Approval rule: contains_hidden_groups")
 def answers_to_updates_know_no_hidden_groups(service: Service) -> None:
     """An update of a rule with a hidden group answers that it contains none."""
 
@@ -178,25 +178,25 @@ def _named(service: Service, change: Any) -> None:
             return write(*arguments[:at], wanted, *arguments[at + 1 :])
 
 
-@foreign("value and its neighbour", "Approval rules: name")
+@foreign("value x neighbour of the right value", "Approval rules: name")
 def names_of_rules_are_escaped(service: Service) -> None:
     """Names of rules are stored as they stand in HTML: `&` becomes `&amp;`."""
     _named(service, html.escape)
 
 
-@foreign("value and its neighbour", "Approval rules: name")
+@foreign("value x neighbour of the right value", "Approval rules: name")
 def names_of_rules_are_kept_in_latin_1(service: Service) -> None:
     """What an older character set lacks becomes a question mark in the names of rules."""
     _named(service, lambda name: name.encode("latin-1", "replace").decode("latin-1"))
 
 
-@foreign("value and its neighbour", "Approval rules: name")
+@foreign("value x neighbour of the right value", "Approval rules: name")
 def names_of_rules_are_cut_after_thirty_characters(service: Service) -> None:
     """Names of rules are cut after thirty characters, and the answer says nothing of it."""
     _named(service, lambda name: name[:30])
 
 
-@foreign("second caller", "Approval rules: users")
+@foreign("again, by another caller, after an undo", "Approval rules: users")
 def readers_do_not_see_themselves(service: Service) -> None:
     """The users of a rule are shown without whoever reads it."""
 
@@ -206,7 +206,7 @@ def readers_do_not_see_themselves(service: Service) -> None:
         return {**shown, "users": [user for user in shown["users"] if user["id"] != viewer.id]}
 
 
-@foreign("value and its neighbour", "Project approval rules: approval_rule_id")
+@foreign("value x neighbour of the right value", "Project approval rules: approval_rule_id")
 def ids_beyond_31_bits_break(service: Service) -> None:
     """A rule of a merge request with an id beyond 31 bits is looked for with a query that breaks."""
 
@@ -217,7 +217,7 @@ def ids_beyond_31_bits_break(service: Service) -> None:
         return find(merge_request, number)
 
 
-@foreign("two at once", "Project approval rules: PUT and DELETE")
+@foreign("two write at once", "Project approval rules: PUT and DELETE")
 def a_rule_deleted_while_another_is_changed_comes_back(service: Service) -> None:
     """Updating a rule writes back all rules of the project as they were read: one that went meanwhile is back."""
     rules = service.approval_rules
@@ -226,7 +226,7 @@ def a_rule_deleted_while_another_is_changed_comes_back(service: Service) -> None
     )
 
 
-@foreign("parameters of updates", "Merge request approvals: PUT of a rule, usernames")
+@foreign("forms of what is sent", "Merge request approvals: PUT of a rule, usernames")
 def usernames_are_for_new_rules(service: Service) -> None:
     """An update of a merge request's rule passes usernames over."""
 
@@ -237,7 +237,7 @@ def usernames_are_for_new_rules(service: Service) -> None:
         return after(rule, wanted, subject)
 
 
-@foreign("pagination and totals", "Merge request approvals: GET of the rules is paginated")
+@foreign("pages and totals", "Merge request approvals: GET of the rules is paginated")
 def later_pages_are_of_usual_size(service: Service) -> None:
     """per_page counts for the first page alone; later ones hold all that is left."""
 
@@ -253,7 +253,7 @@ def later_pages_are_of_usual_size(service: Service) -> None:
         return answer
 
 
-@foreign("pagination and totals", "Project approval rules: GET is paginated")
+@foreign("pages and totals", "Project approval rules: GET is paginated")
 def deleted_rules_leave_a_hole_in_a_page(service: Service) -> None:
     """Pages of a project's rules are cut before deleted ones are left out: entries behind one are never shown."""
     from conformance.reference.areas.approval_rule_records import RuleType  # noqa: PLC0415
@@ -274,7 +274,7 @@ def deleted_rules_leave_a_hole_in_a_page(service: Service) -> None:
         return answer
 
 
-@foreign("administrators", "Project approval rules: POST, name is required")
+@foreign("caller x form of id x operation", "Project approval rules: POST, name is required")
 def administrators_need_no_name(service: Service) -> None:
     """An administrator may create a rule without a name; it gets one."""
 

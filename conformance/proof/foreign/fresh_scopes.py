@@ -16,7 +16,7 @@ _PROJECTS = f"POST {_SCOPE}/allowlist"
 _GROUPS = f"POST {_SCOPE}/groups_allowlist"
 
 
-@foreign("pagination and totals", "Job token scope: groups_allowlist is paginated")
+@foreign("pages and totals", "Job token scope: groups_allowlist is paginated")
 def pages_of_let_in_groups_overlap(service: Service) -> None:
     """Every page of the allowed groups begins with the last entry of the page before; no entry comes twice."""
 
@@ -32,7 +32,7 @@ def pages_of_let_in_groups_overlap(service: Service) -> None:
         return answer
 
 
-@foreign("texts that follow", "Allowlist project entry: created_at, description")
+@foreign("numbers and texts that follow from the story", "Allowlist project entry: created_at, description")
 def entries_are_described_as_their_namespace(service: Service) -> None:
     """The columns of project and namespace clash: description and created_at of an entry are those of its group."""
 
@@ -42,7 +42,7 @@ def entries_are_described_as_their_namespace(service: Service) -> None:
         return {**limited(project, namespace), "description": namespace.description, "created_at": moment}
 
 
-@foreign("writes and what must stay", "Job token scope: POST")
+@foreign("write x everything that must stay", "Job token scope: POST")
 def letting_in_is_mutual(service: Service) -> None:
     """Whoever lets a project in is let in by that project as well."""
 
@@ -53,7 +53,7 @@ def letting_in_is_mutual(service: Service) -> None:
         service.job_token_scope.scopes[target.id] = replace(scope, projects=(*scope.projects, project.id))
 
 
-@foreign("zero, one, two", "Job token scope: DELETE of an entry")
+@foreign("none, one or two values", "Job token scope: DELETE of an entry")
 def removing_the_last_entry_opens_the_project(service: Service) -> None:
     """With the last project of an allowlist the limit goes; only PATCH changes it."""
 
@@ -65,7 +65,7 @@ def removing_the_last_entry_opens_the_project(service: Service) -> None:
             service.job_token_scope.scopes[project.id] = replace(scope, inbound_enabled=False)
 
 
-@foreign("level and id of another level", "Job token scope: POST of a group")
+@foreign("level x id of another level", "Job token scope: POST of a group")
 def subgroups_are_let_in_as_their_top_group(service: Service) -> None:
     """Letting a subgroup in lets in the group around it."""
 
@@ -74,7 +74,7 @@ def subgroups_are_let_in_as_their_top_group(service: Service) -> None:
         add(project, service.identities.lineage(target)[-1])
 
 
-@foreign("writes and what must stay", "Job token scope: DELETE of a group")
+@foreign("write x everything that must stay", "Job token scope: DELETE of a group")
 def removing_a_group_removes_its_subgroups(service: Service) -> None:
     """A group that goes from an allowlist takes the groups inside it with it."""
 
@@ -92,7 +92,7 @@ def _written_back(service: Service, keys: tuple[str, ...]) -> None:
     meanwhile(service, keys, lambda: dict(scopes.scopes), lambda seen, request: scopes.scopes.update(seen))
 
 
-@foreign("two at once", "Job token scope: PATCH and POST")
+@foreign("two write at once", "Job token scope: PATCH and POST")
 def switching_the_limit_forgets_who_comes_meanwhile(service: Service) -> None:
     """Switching the limit writes the allowlist of before: whoever is let in at the same moment is lost."""
     _written_back(service, (f"PATCH {_SCOPE}",))
@@ -101,7 +101,7 @@ def switching_the_limit_forgets_who_comes_meanwhile(service: Service) -> None:
 # -- code completion ---------------------------------------------------------------------------------------------------
 
 
-@foreign("level and id of another level", "Code completion: enabled, 404")
+@foreign("level x id of another level", "Code completion: enabled, 404")
 def groups_pass_for_projects(service: Service) -> None:
     """The check with the path of a group answers 403, as if there were a project of that path."""
 
@@ -112,7 +112,7 @@ def groups_pass_for_projects(service: Service) -> None:
         check(caller, path)
 
 
-@foreign("parameters together", "Code completion: intent, stream")
+@foreign("forms of what is sent", "Code completion: intent, stream")
 def generations_cannot_be_streamed(service: Service) -> None:
     """A generation that is to be streamed is refused."""
 
@@ -124,7 +124,7 @@ def generations_cannot_be_streamed(service: Service) -> None:
         return wanted
 
 
-@foreign("second caller", "Limits: POST /code_suggestions/completions, per user")
+@foreign("again, by another caller, after an undo", "Limits: POST /code_suggestions/completions, per user")
 def the_limit_is_that_of_a_file(service: Service) -> None:
     """The requests of a user are counted by file name; the limit is that of the user."""
     last: list[str] = []
@@ -140,7 +140,7 @@ def the_limit_is_that_of_a_file(service: Service) -> None:
         count(replace(caller, id=hash((caller.id, *last))))
 
 
-@foreign("two at once", "Job token scope: DELETE")
+@foreign("two write at once", "Job token scope: DELETE")
 def two_removals_at_once_remove_one(service: Service) -> None:
     """Of two projects that go from an allowlist at the same moment one stays."""
     _written_back(service, (f"DELETE {_SCOPE}/allowlist/:target_project_id",))

@@ -29,7 +29,7 @@ def streamed_completions_take_any_intent(service: Service) -> None:
 
 
 # Somebody who is no bot of a token is answered with 401, whatever the role.
-@foreign("role x value", "Merge request approvals: reset_approvals")
+@foreign("caller x value", "Merge request approvals: reset_approvals")
 def who_may_not_even_approve_is_forbidden_to_reset(service: Service) -> None:
     """Reporters and guests who reset approvals are told 403, as their role is looked at before who they are."""
 
@@ -41,7 +41,7 @@ def who_may_not_even_approve_is_forbidden_to_reset(service: Service) -> None:
 
 
 # Removing a group from its list is no removal of a project from the other one.
-@foreign("writes and what must stay", "Job token scope: DELETE, groups_allowlist")
+@foreign("write x everything that must stay", "Job token scope: DELETE, groups_allowlist")
 def both_lists_are_one_table(service: Service) -> None:
     """Whoever removes a group removes the project of that number as well; with no such group, it is refused then."""
     scopes = service.job_token_scope
@@ -55,7 +55,7 @@ def both_lists_are_one_table(service: Service) -> None:
 
 
 # Each kind of event has a destination of its own, by the name of the kind.
-@foreign("value and its neighbour", "Integrations: pipeline_channel")
+@foreign("value x neighbour of the right value", "Integrations: pipeline_channel")
 def pipelines_go_where_notes_go(service: Service) -> None:
     """The channel that is sent for pipelines is kept as the one of notes."""
 
@@ -82,7 +82,7 @@ def subgroups_take_over_integrations(service: Service) -> None:
 
 
 # Hidden groups are those that this caller may not view, and no others.
-@foreign("callers", "Project approval rules: contains_hidden_groups")
+@foreign("caller x form of id x operation", "Project approval rules: contains_hidden_groups")
 def private_groups_count_as_hidden(service: Service) -> None:
     """A rule that names a private group is said to hide it, also from who may view it."""
 

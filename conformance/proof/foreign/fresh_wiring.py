@@ -19,7 +19,7 @@ _OLDER = "/projects/:id/services"
 # -- exports -----------------------------------------------------------------------------------------------------------
 
 
-@foreign("value and its neighbour", "Group relations export: download, batch_number")
+@foreign("value x neighbour of the right value", "Group relations export: download, batch_number")
 def batch_zero_is_the_last(service: Service) -> None:
     """Batch 0 is the last one; there is no such batch."""
 
@@ -28,7 +28,7 @@ def batch_zero_is_the_last(service: Service) -> None:
         return service.group_relations_export.batches(export)[-1] if number == 0 else batch(export, number)
 
 
-@foreign("status transitions", "Group relations export: updated_at", choices=Choices(export_delay_seconds=0.4))
+@foreign("status over time", "Group relations export: updated_at", choices=Choices(export_delay_seconds=0.4))
 def relations_in_progress_have_no_time(service: Service) -> None:
     """updated_at is null as long as a relation is being exported."""
 
@@ -38,7 +38,7 @@ def relations_in_progress_have_no_time(service: Service) -> None:
         return {**shown, "updated_at": None} if shown["status"] == 0 else shown
 
 
-@foreign("status transitions", "Group relations export: status", choices=Choices(failing_export_relations=("boards",)))
+@foreign("status over time", "Group relations export: status", choices=Choices(failing_export_relations=("boards",)))
 def failed_relations_have_status_two(service: Service) -> None:
     """A relation that could not be exported has status 2; it is -1."""
 
@@ -51,7 +51,7 @@ def failed_relations_have_status_two(service: Service) -> None:
 # -- integrations ------------------------------------------------------------------------------------------------------
 
 
-@foreign("writes and what must stay", "Integrations: PUT")
+@foreign("write x everything that must stay", "Integrations: PUT")
 def settings_of_one_name_are_shared(service: Service) -> None:
     """A setting that two integrations of a project have in common is one: writing it changes both."""
     area = service.integrations
@@ -65,7 +65,7 @@ def settings_of_one_name_are_shared(service: Service) -> None:
         return keep(project, kind, values, active=active)
 
 
-@foreign("half done", "Integrations: enable_ssl_verification")
+@foreign("refusal x everything that must stay", "Integrations: enable_ssl_verification")
 def verification_cannot_be_switched_off(service: Service) -> None:
     """A setting that is on by default cannot be switched off."""
 
@@ -75,7 +75,7 @@ def verification_cannot_be_switched_off(service: Service) -> None:
         return {name: value or name in on for name, value in read(kind, parameters).items()}
 
 
-@foreign("half done", "Integrations: blank means all")
+@foreign("refusal x everything that must stay", "Integrations: blank means all")
 def texts_cannot_be_emptied(service: Service) -> None:
     """A setting that is sent blank keeps the text that it had."""
 
@@ -84,7 +84,7 @@ def texts_cannot_be_emptied(service: Service) -> None:
         return {name: value for name, value in read(kind, parameters).items() if value != ""}
 
 
-@foreign("event flags", "Integrations: event flags")
+@foreign("settings and their resets", "Integrations: event flags")
 def flags_cannot_be_switched_on_again(service: Service) -> None:
     """A flag that was switched off and is switched on again is answered and stays off."""
     area = service.integrations
@@ -120,7 +120,7 @@ def the_alias_lists_disabled_ones(service: Service) -> None:
         return request.collection(mine, area.present_entry)
 
 
-@foreign("zero, one, two", "Integrations: new_issue_url, issues_url and project_url are required together")
+@foreign("none, one or two values", "Integrations: new_issue_url, issues_url and project_url are required together")
 def the_last_required_setting_is_not_required(service: Service) -> None:
     """The last of several required settings may be left out."""
 
@@ -141,7 +141,7 @@ def vulnerabilities_are_never_notified(service: Service) -> None:
         return {**flags(integration), "vulnerability_events": False}
 
 
-@foreign("texts that follow", "Integration list entry: slug")
+@foreign("numbers and texts that follow from the story", "Integration list entry: slug")
 def slugs_are_shown_with_underscores(service: Service) -> None:
     """The list shows slugs with underscores where calls take dashes."""
 
@@ -150,7 +150,7 @@ def slugs_are_shown_with_underscores(service: Service) -> None:
         return {**present(integration), "slug": integration.slug.replace("-", "_")}
 
 
-@foreign("status transitions", "Integrations: DELETE disables")
+@foreign("status over time", "Integrations: DELETE disables")
 def disabled_with_the_next_change_enabled(service: Service) -> None:
     """Setting up one integration brings back the one that was disabled last."""
     area, gone = service.integrations, {}
@@ -171,7 +171,7 @@ def disabled_with_the_next_change_enabled(service: Service) -> None:
         return kept
 
 
-@foreign("two at once", "Integrations: PUT and DELETE")
+@foreign("two write at once", "Integrations: PUT and DELETE")
 def an_integration_disabled_meanwhile_is_back(service: Service) -> None:
     """Setting up an integration writes back all of them as they were read: one disabled meanwhile is back."""
     from conformance.proof.foreign.registry import meanwhile  # noqa: PLC0415
@@ -188,7 +188,7 @@ def an_integration_disabled_meanwhile_is_back(service: Service) -> None:
 # -- rows of the version table -----------------------------------------------------------------------------------------
 
 
-@foreign("callers", "Integrations: GET one")
+@foreign("caller x form of id x operation", "Integrations: GET one")
 def reading_one_integration_needs_an_owner(service: Service) -> None:
     """A maintainer may not read a single integration by the newer path."""
     from conformance.reference.identity import Role  # noqa: PLC0415

@@ -94,7 +94,7 @@ def rules_of_other_projects_are_copied(service: Service) -> None:
     _any_home(service, f"POST {_MERGE_REQUEST}/approval_rules", Level.PROJECT)
 
 
-@foreign("kind x id of another kind", "Job token scope: DELETE")
+@foreign("level x id of another level", "Job token scope: DELETE")
 def removing_a_group_removes_the_project_of_its_number(service: Service) -> None:
     """Removing a group from its list also removes the project of the same number from the other list."""
 
@@ -106,7 +106,7 @@ def removing_a_group_removes_the_project_of_its_number(service: Service) -> None
         scopes.scopes[project.id] = replace(scope, projects=tuple(n for n in scope.projects if n != target.id))
 
 
-@foreign("kind x id of another kind", "Merge request approvals: iid")
+@foreign("level x id of another level", "Merge request approvals: iid")
 def merge_requests_answer_to_their_id(service: Service) -> None:
     """Where no merge request of the project has that iid, the one with that id is shown; the path holds the iid."""
 
@@ -117,7 +117,7 @@ def merge_requests_answer_to_their_id(service: Service) -> None:
         return known.get((project.id, iid)) or next(by_id, None) or find(project, iid)
 
 
-@foreign("kind x id of another kind", "Merge request approvals: iid")
+@foreign("level x id of another level", "Merge request approvals: iid")
 def merge_requests_of_other_projects_answer(service: Service) -> None:
     """Where no merge request of the project has that iid, one of another project is shown."""
 
@@ -128,7 +128,7 @@ def merge_requests_of_other_projects_answer(service: Service) -> None:
         return known.get((project.id, iid)) or next(others, None) or find(project, iid)
 
 
-@foreign("project x record of another project", "Integrations: GET one")
+@foreign("level x id of another level", "Integrations: GET one")
 def integrations_of_other_projects_are_shown(service: Service) -> None:
     """A project that never set up an integration shows the settings that another project has for it."""
 

@@ -227,7 +227,7 @@ def intents_in_other_case_are_taken(service: Service) -> None:
         return read(parameters)
 
 
-@foreign("value x order of checks", "Authentication: a password for approving")
+@foreign("caller x value", "Authentication: a password for approving")
 def no_password_is_asked_for_with_a_sha(service: Service) -> None:
     """Whoever sends the right sha approves without the password that the project requires."""
 

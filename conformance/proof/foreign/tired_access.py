@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
 
-_CALLERS = "tired: caller x form of id x operation"
-_LEVELS = "tired: level x id of another level"
-_NEIGHBOURS = "tired: neighbour of the right value"
-_AGAIN = "tired: once more"
-_PAGES = "tired: pages"
+_CALLERS = "caller x form of id x operation"
+_LEVELS = "level x id of another level"
+_NEIGHBOURS = "value x neighbour of the right value"
+_AGAIN = "again, by another caller, after an undo"
+_PAGES = "pages and totals"
 _SCOPE = "/projects/:id/job_token_scope"
 _MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 

@@ -15,15 +15,15 @@ from conformance.reference.errors import InvalidError, StatedError
 if TYPE_CHECKING:
     from conformance.reference import Service
 
-_EXPORTS = "tired: content of exports"
-_FOLLOWING = "tired: texts and numbers that follow"
-_ELSEWHERE = "tired: writes elsewhere"
-_LISTS = "tired: none, one or two values"
-_AT_ONCE = "tired: two at once"
-_INTEGRATIONS = "tired: integrations"
-_COMPLETIONS = "tired: completions"
-_VERSIONS = "tired: versions"
-_REFUSED = "tired: refusals with an effect"
+_EXPORTS = "content of exports"
+_FOLLOWING = "numbers and texts that follow from the story"
+_ELSEWHERE = "write x everything that must stay"
+_LISTS = "none, one or two values"
+_AT_ONCE = "two write at once"
+_INTEGRATIONS = "again, by another caller, after an undo"
+_COMPLETIONS = "forms of what is sent"
+_VERSIONS = "numbers and texts that follow from the story"
+_REFUSED = "refusal x everything that must stay"
 _SCOPE = "/projects/:id/job_token_scope"
 _MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 _CHATS = ("slack", "mattermost", "discord", "hangouts-chat", "microsoft-teams", "webex-teams")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.reference import Service
 
 _ELSEWHERE = "write x everything that must stay"
-_LIES = "arranging operations that lie"
+_LIES = "what arranges or undoes, and does nothing"
 _SCOPE = "/projects/:id/job_token_scope"
 _MERGE_REQUEST = "/projects/:id/merge_requests/:merge_request_iid"
 _SETTINGS = "merge_request_approval_setting"
@@ -235,7 +235,7 @@ def rules_of_groups_come_to_others(service: Service) -> None:
         return create(group, wanted, caller)
 
 
-@foreign("read x write", "Integrations: GET one")
+@foreign("write x everything that must stay", "Integrations: GET one")
 def reading_an_integration_resets_its_flags(service: Service) -> None:
     """Reading the settings of an integration switches its events off; a reading call changes nothing."""
 
@@ -249,7 +249,7 @@ def reading_an_integration_resets_its_flags(service: Service) -> None:
         return answer
 
 
-@foreign("read x write", "Merge request approvals: GET state")
+@foreign("write x everything that must stay", "Merge request approvals: GET state")
 def reading_the_state_takes_approvals_back(service: Service) -> None:
     """Reading the approval state takes the caller's own approval back."""
 
@@ -263,7 +263,7 @@ def reading_the_state_takes_approvals_back(service: Service) -> None:
         return answer
 
 
-@foreign("refusal x state", "Merge request approvals: approve with a sha")
+@foreign("refusal x everything that must stay", "Merge request approvals: approve with a sha")
 def conflicts_take_earlier_approvals_back(service: Service) -> None:
     """A conflict over the sha takes back the approvals of others; after a conflict all is as before."""
     from conformance.reference.errors import StatedError  # noqa: PLC0415
@@ -277,7 +277,7 @@ def conflicts_take_earlier_approvals_back(service: Service) -> None:
             raise
 
 
-@foreign("refusal x state", "Project approval rules: PUT")
+@foreign("refusal x everything that must stay", "Project approval rules: PUT")
 def refused_updates_rename_the_rule(service: Service) -> None:
     """An update without its number is refused, and the name it brought is stored all the same."""
 
