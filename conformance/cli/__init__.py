@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 from conformance import __version__
-from conformance.cli.baseline import baseline
-from conformance.cli.contract import contract, coverage, explain, requirements
-from conformance.cli.prove import prove
-from conformance.cli.provision import provision_command, sweep_command
-from conformance.cli.report import diff, history, merge, report
-from conformance.cli.restore import restore
-from conformance.cli.run import run
-from conformance.cli.several import compare
-from conformance.cli.target import serve, target
-from conformance.cli.versions import lint_traffic, readiness
 from conformance.errors import ConformanceError, ExitCode
 from conformance.http.redaction import GuardedStream
 
@@ -26,8 +17,52 @@ from conformance.http.redaction import GuardedStream
 _READER_GONE = 141
 
 
+#: In which module of this package each command is. It is loaded when it is called: all together take half a second.
+_MODULES = {
+    "baseline": "baseline",
+    "compare": "several",
+    "contract": "contract",
+    "coverage": "contract",
+    "diff": "report",
+    "explain": "contract",
+    "history": "report",
+    "lint-traffic": "versions",
+    "merge": "report",
+    "prove": "prove",
+    "provision": "provision",
+    "readiness": "versions",
+    "report": "report",
+    "requirements": "contract",
+    "restore": "restore",
+    "run": "run",
+    "serve": "target",
+    "sweep": "provision",
+    "target": "target",
+}
+
+
 class _Commands(click.Group):
     """The commands; whoever reads their output may go away, as `head` does, which changes no verdict."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        del ctx
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name; None when there is none. Its options get their variables of the environment."""
+        del ctx
+        if cmd_name not in _MODULES:
+            return None
+        module = import_module(f"{__name__}.{_MODULES[cmd_name]}")
+        there = (each for each in vars(module).values() if isinstance(each, click.Command))
+        command = next(each for each in there if each.name == cmd_name)
+        for option in command.params:
+            if isinstance(option, click.Option):
+                # By the name that an operator writes: click itself would take that of the argument of the function.
+                name = max(option.opts, key=len).strip("-")
+                option.envvar = f"CONFORMANCE_{cmd_name}_{name}".replace("-", "_").upper()
+        return command
 
     def invoke(self, ctx: click.Context) -> object:
         """Let a command run, and return its exit code; click itself would end with 1."""
@@ -55,35 +90,6 @@ def commands() -> None:
 
     Every option may also be set by a variable of the environment: CONFORMANCE_RUN_SEED for `run --seed`.
     """
-
-
-for _command in (
-    run,
-    report,
-    merge,
-    diff,
-    history,
-    compare,
-    baseline,
-    restore,
-    coverage,
-    requirements,
-    explain,
-    contract,
-    target,
-    provision_command,
-    sweep_command,
-    serve,
-    prove,
-    readiness,
-    lint_traffic,
-):
-    commands.add_command(_command)
-    for _option in _command.params:
-        if isinstance(_option, click.Option):
-            # By the name that an operator writes: click itself would take that of the argument of the function.
-            _name = max(_option.opts, key=len).strip("-").replace("-", "_")
-            _option.envvar = f"CONFORMANCE_{_command.name}_{_name}".replace("-", "_").upper()
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+CONTEXT = click.Context(commands)
 PAGES = sorted([HOME / "README.md", HOME / "CONTRIBUTING.md", *HOME.glob("docs/*.md"), *HOME.glob("examples/**/*.*")])
 LOADED = re.compile(r'<(?:script|link rel="stylesheet"|img)[^>]*?(?:src|href)="(https?:[^"]+)"')
 #: Where a command ends in a shell, and what stands in code beside it.
@@ -51,8 +52,9 @@ def test_the_guide_explains_every_exit_code_and_reason(site: Path) -> None:
 
 def test_the_guide_lists_every_command_and_option(site: Path) -> None:
     page = (site / "options.html").read_text(encoding="utf-8")
-    options = {option for command in commands.commands.values() for option in _options(command)}
-    assert len(options) > len(commands.commands)
+    names = commands.list_commands(CONTEXT)
+    options = {option for name in names for option in _options(commands.get_command(CONTEXT, name))}
+    assert len(options) > len(names)
     assert [option for option in sorted(options) if option not in page] == []
 
 
@@ -79,7 +81,7 @@ def _command_lines(text: str) -> Iterator[str]:
 def _mistake(line: str) -> str | None:
     """Return what is wrong with a call: its command or one of its options does not exist."""
     name, *arguments = shlex.split(line, comments=True)
-    command = commands.commands.get(name)
+    command = commands.get_command(CONTEXT, name)
     if command is None:
         return f"no command {name}"
     given = {argument.split("=")[0] for argument in arguments if argument.startswith("--") and argument != "--"}
@@ -87,10 +89,8 @@ def _mistake(line: str) -> str | None:
     return ", ".join(sorted(given - known)) or None
 
 
-def _options(command: click.Command) -> set[str]:
-    parameters = list(command.params)
-    if isinstance(command, click.Group):
-        parameters += [parameter for inner in command.commands.values() for parameter in inner.params]
+def _options(command: click.Command | None) -> set[str]:
+    parameters = command.params if command is not None else ()
     names = [name for parameter in parameters if isinstance(parameter, click.Option) for name in parameter.opts]
     return {name for name in names if name.startswith("--")}
 
