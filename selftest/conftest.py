@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import http.server
 import io
+import json
 import logging
 import os
 import ssl
@@ -16,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
-import yaml
 
 from conformance import reports
 from conformance.cli import main
@@ -78,6 +79,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_shared = item.path.stem in _SHARING or not _INDEPENDENT & {item.path.stem, item.path.parent.name}
         if is_shared and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage seldom, and in nothing that is there before the first test, which takes long to look through."""
+    gc.set_threshold(50_000, 10, 5)
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -158,7 +165,7 @@ def write_profile(tmp_path: Path) -> Callable[..., Path]:
     def write(service: Service, base_url: str, name: str = "target.yaml", **changes: Any) -> Path:
         data = {**profile_data(service.world, base_url, VERSION), "retries": SHORT_RETRIES, **changes}
         file = tmp_path / name
-        file.write_text(yaml.safe_dump(data), encoding="utf-8")
+        file.write_text(json.dumps(data), encoding="utf-8")
         return file
 
     return write

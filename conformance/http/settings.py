@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,3 +74,31 @@ def without_userinfo(url: str) -> str:
     """Leave out the user's name and password of an address."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def certificates_from(given: str | bool, source: str) -> str | bool:  # noqa: FBT001 - what the profile says
+    """Return what certificates are held against; raise UsageError when it is a file that does not exist."""
+    if isinstance(given, str):
+        _require_file(given, source)
+    return given
+
+
+def client_certificate_from(given: Mapping[str, str] | None, source: str) -> ClientCertificate | None:
+    """Return the client's own certificate, if it has one; raise UsageError when a file of it does not exist."""
+    if given is None:
+        return None
+    for name in given.keys() & {"file", "key"}:
+        _require_file(given[name], source)
+    return ClientCertificate(**given)
+
+
+def http2_from(source: str, *, wanted: bool) -> bool:
+    """Return whether to offer HTTP/2; raise UsageError when it is wanted and its library is not installed."""
+    if wanted and find_spec("h2") is None:
+        raise UsageError(f"{source} asks for HTTP/2, which needs: pip install 'project-automation-conformance[http2]'.")
+    return wanted
+
+
+def _require_file(name: str, source: str) -> None:
+    if not Path(name).is_file():
+        raise UsageError(f"{source} names the certificate file {name}, which does not exist.")

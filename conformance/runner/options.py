@@ -140,37 +140,26 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
 
 
+#: Fields whose value is that of the option of their name.
+_TAKEN_AS_GIVEN = (
+    *("base_url", "target", "as_of", "seed", "out", "max_examples", "fuzz_seconds", "concurrency", "minutes"),
+    *("max_requests", "max_rps", "corpus", "baseline", "fail_on", "failed", "force", "read_only", "confirm"),
+    *("no_restore", "resume"),
+)
+
+
 def options_of(config: pytest.Config, workers: int = 1) -> Options:
     """Return what the operator asked pytest for; `workers` is how many processes pytest-xdist was told to start."""
     option = config.getoption
     given = _of_the_operator([str(argument) for argument in config.invocation_params.args])
     return Options(
-        base_url=option("--base-url"),
-        target=option("--target"),
+        **{name: option(f"--{name.replace('_', '-')}") for name in _TAKEN_AS_GIVEN},
         version=option("--target-version"),
-        as_of=option("--as-of"),
         areas=tuple(option("--area")),
         requirements=tuple(option("--requirement")),
         include=tuple(option("--include")),
-        seed=option("--seed"),
-        out=option("--out"),
-        max_examples=option("--max-examples"),
-        fuzz_seconds=option("--fuzz-seconds"),
-        concurrency=option("--concurrency"),
-        minutes=option("--minutes"),
-        max_requests=option("--max-requests"),
-        max_rps=option("--max-rps"),
-        corpus=option("--corpus"),
-        baseline=option("--baseline"),
-        fail_on=option("--fail-on"),
-        failed=option("--failed"),
-        force=option("--force"),
-        read_only=option("--read-only"),
-        confirm=option("--confirm"),
-        no_restore=option("--no-restore"),
         subjects=tuple(Subject.parse(text) for text in option("--subject")),
         shard=Shard.parse(option("--shard")) if option("--shard") else None,
-        resume=option("--resume"),
         workers=workers,
         arguments=given,
         pytest_arguments=(*_of_pytest(given), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),

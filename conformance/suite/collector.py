@@ -70,30 +70,36 @@ class CheckCollector:
         self,
         requirement: str,
         violation: Violation,
-        evidence: tuple[Evidence, ...],
+        shown: Callable[[], tuple[tuple[Evidence, ...], str | None]],
         place: str | None = None,
-        detail: str | None = None,
     ) -> None:
-        """Record that a requirement was violated; of the same expectation a few times at most."""
-        check = Check(
-            requirement=requirement,
-            outcome=Outcome.FAILED,
-            test=self._test,
-            expected=violation.expected,
-            actual=violation.actual,
-            place=place,
-            detail=detail,
-            evidence=evidence,
-            claimed=requirement in self.declared,
-        )
+        """
+        Record that a requirement was violated; of the same expectation a few times at most.
+
+        `shown` returns the evidence and the detail: it is asked of those alone, for to make them takes long.
+        """
         with self._lock:
-            if self._pending is not None:
-                self._pending[requirement] = check
-                return
-            self.failures += 1
-            self._settled.add(requirement)
-            if self._count(requirement, violation.expected) <= _FAILURES_PER_EXPECTATION:
+            if self._pending is None:
+                self.failures += 1
+                self._settled.add(requirement)
+                if self._count(requirement, violation.expected) > _FAILURES_PER_EXPECTATION:
+                    return
+            evidence, detail = shown()
+            check = Check(
+                requirement=requirement,
+                outcome=Outcome.FAILED,
+                test=self._test,
+                expected=violation.expected,
+                actual=violation.actual,
+                place=place,
+                detail=detail,
+                evidence=evidence,
+                claimed=requirement in self.declared,
+            )
+            if self._pending is None:
                 self._write(check)
+            else:
+                self._pending[requirement] = check
 
     def open_question(self, requirement: str, outcome: Outcome, reason: Reason, detail: str) -> None:
         """Record that a requirement was not verified, and why."""

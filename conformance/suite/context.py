@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from conformance.contract import Contract
     from conformance.http.exchange import Call, Credentials, Exchange
     from conformance.http.settings import ClientSettings
+    from conformance.results.record import Evidence
     from conformance.results.recorder import Line
     from conformance.schema.response_validator import Finding
     from conformance.target import Profile
@@ -250,9 +251,12 @@ class TestContext:
         """Record that a requirement was violated, with the exchanges that show it and some that led to it."""
         with self._lock:
             exchanges = self.history.evidence_for(violation.exchanges)
-        evidence = tuple(evidence_of(exchange, self.run.client) for exchange in exchanges)
-        origin = self.run.origins.behind(self.run.profile, violation)
-        self.results.failed(requirement, violation, evidence, place, origin)
+
+        def shown() -> tuple[tuple[Evidence, ...], str | None]:
+            evidence = tuple(evidence_of(exchange, self.run.client) for exchange in exchanges)
+            return evidence, self.run.origins.behind(self.run.profile, violation)
+
+        self.results.failed(requirement, violation, shown, place)
 
     def excused(self, requirement: str, violation: Violation) -> str | None:
         """

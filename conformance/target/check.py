@@ -205,12 +205,8 @@ def _is_of(record: Mapping[str, Any], path: str, key: str) -> bool:
     return str(record.get(key, "")).casefold() == str(path).casefold()
 
 
-def _project(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
-    return _subject(target, place, entry, "projects", "path_with_namespace")
-
-
-def _group(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
-    return _subject(target, place, entry, "groups", "full_path")
+_project = partial(_subject, sort="projects", shown_path="path_with_namespace")
+_group = partial(_subject, sort="groups", shown_path="full_path")
 
 
 def _merge_request(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:

@@ -16,8 +16,15 @@ from conformance.contract import Contract, Version
 from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
 from conformance.http.redaction import keep_in
-from conformance.http.settings import AT_ONCE, ClientCertificate, ClientSettings, without_userinfo
-from conformance.target.connection import certificates_from, client_certificate_from, http2_from
+from conformance.http.settings import (
+    AT_ONCE,
+    ClientCertificate,
+    ClientSettings,
+    certificates_from,
+    client_certificate_from,
+    http2_from,
+    without_userinfo,
+)
 from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, PRESUMED, fixtures_schema
 
 if TYPE_CHECKING:

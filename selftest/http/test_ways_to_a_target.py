@@ -268,6 +268,6 @@ def test_http2_is_spoken_with_a_target_that_offers_it_where_the_profile_says_so(
 
 
 def test_http2_without_its_library_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.target.connection.find_spec", lambda _: None)
+    monkeypatch.setattr("conformance.http.settings.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"\[http2\]"):
         client_of("https://service.invalid", http2=True)

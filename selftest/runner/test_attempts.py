@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from conformance import reports
 from conformance.cli.run import run_suite
@@ -164,6 +164,14 @@ def profiles(served: Mapping[bool, tuple[Service, str]]) -> Mapping[bool, dict[s
     return {faulty: profile_data(service.world, address, VERSION) for faulty, (service, address) in served.items()}
 
 
+class Quick:
+    """A plugin that shows no code around the lines of a traceback, which takes longer than the test that broke."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.option.tbstyle = "native"
+
+
 @pytest.fixture
 def attempt_with(
     profiles: Mapping[bool, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -182,11 +190,11 @@ def attempt_with(
         data = {**profiles[faulty], **changes}
         if worlds > 1:
             data["worlds"] = [{"fixtures": data["fixtures"]}] * (worlds - 1)
-        file.write_text(yaml.safe_dump(data), encoding="utf-8")
+        file.write_text(json.dumps(data), encoding="utf-8")
         own = (f"--target={file}", f"--out={tmp_path / 'out'}", "--corpus=none", "--max-examples=1", "--seed=1", "-q")
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            code = run_suite(suite_arguments(*own, *given), plugins=plugins)
+            code = run_suite(suite_arguments(*own, *given), plugins=(*plugins, Quick()))
         return Told(code, output.getvalue())
 
     return attempt

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from conformance.errors import ExitCode, TargetError
 from conformance.http.client import Client
@@ -164,7 +163,7 @@ def test_where_nothing_may_be_written_the_check_only_reads_and_says_so(
 ) -> None:
     data = changed(right, "fixtures.integrations[0].slug", "no-such-integration")
     for disposable, code in ((False, 0), (True, ExitCode.COULD_NOT_RUN)):
-        (tmp_path / "target.yaml").write_text(yaml.safe_dump({**data, "disposable": disposable}), encoding="utf-8")
+        (tmp_path / "target.yaml").write_text(json.dumps({**data, "disposable": disposable}), encoding="utf-8")
         checked = conformance("target", "--check", "target.yaml")
         assert checked.code == code, checked.text
         assert ("nothing was tried by writing" in checked.out) is not disposable
@@ -204,7 +203,7 @@ def test_a_value_of_another_kind_is_no_valid_profile(
     value: Any,
     word: str,
 ) -> None:
-    (tmp_path / "target.yaml").write_text(yaml.safe_dump(changed(right, place, value)), encoding="utf-8")
+    (tmp_path / "target.yaml").write_text(json.dumps(changed(right, place, value)), encoding="utf-8")
     for command in (("target", "--check", "target.yaml"), ("run", "--target", "target.yaml")):
         outcome = conformance(*command)
         assert outcome.code == ExitCode.USAGE
@@ -216,7 +215,7 @@ def test_fix_writes_what_was_found_out_and_keeps_the_comments(
 ) -> None:
     data = changed(changed(right, "fixtures.merge_request.sha", SHA), "actors.approver.id", NOBODYS)
     file = tmp_path / "target.yaml"
-    file.write_text("# by hand\n" + yaml.safe_dump(data), encoding="utf-8")
+    file.write_text("# by hand\n" + json.dumps(data), encoding="utf-8")
     outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", "--area", "approval-settings")
     assert outcome.code == ExitCode.COULD_NOT_RUN
     assert "fixtures.merge_request.sha" in outcome.text
@@ -233,7 +232,7 @@ def test_a_forced_run_says_so_above_all_else(
     right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     wrong = changed(right, "fixtures.merge_request.sha", SHA)
-    (tmp_path / "target.yaml").write_text(yaml.safe_dump(wrong), encoding="utf-8")
+    (tmp_path / "target.yaml").write_text(json.dumps(wrong), encoding="utf-8")
     options = ("--out", "out", "--requirement", "job-token-scope.settings.read", "--force")
     outcome = conformance("run", "-q", "--target", "target.yaml", *options)
     assert outcome.code == 0, outcome.text
