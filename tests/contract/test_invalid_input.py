@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from conformance.fuzzing.coercion import may_be_dropped, shows_value, wrong_valu
 from conformance.suite import Outcome, Reason
 from conformance.suite.arrange import UNUSED_ID, Arranged, Prepared, area_of, arranged
 from conformance.suite.arrange.integrations import has
-from conformance.suite.context import current_run, current_test
+from conformance.suite.context import NotTested, current_run, current_test
 from conformance.suite.derived import (
     administrators,
     claims_of,
@@ -115,7 +116,20 @@ def wrong_values_of(prepared: Arranged) -> Iterator[tuple[Parameter, Any, str]]:
 
 
 def without(parameter: Parameter, prepared: Arranged) -> list[Prepared]:
-    return [prepared.call.without(parameter)]
+    """Return the call without a parameter, and once more with all beside it that might be taken for it."""
+    bare, whole = prepared.call, amid_all_others(prepared)
+    return [call.without(parameter) for call in ([bare] if whole == bare else [bare, whole])]
+
+
+def amid_all_others(prepared: Arranged) -> Prepared:
+    """Return the call with everything in its body that may be there and that the profile has a value for."""
+    call = prepared.call
+    for parameter in parameters_where(prepared.operation, lambda found: found.place == "body"):
+        if parameter.fixture and isinstance(call.body, dict) and parameter.name not in call.body:
+            with suppress(NotTested):
+                value = prepared.place.value(parameter.fixture)
+                call = call.having(parameter, [value] if parameter.schema.get("type") == "array" else value)
+    return call
 
 
 def having(parameter: Parameter, value: Any, prepared: Arranged) -> list[Prepared]:

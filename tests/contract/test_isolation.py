@@ -112,11 +112,18 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
             other.sent_by(caller)
         what = (call.operation.method, call.path)
         if (len(written.get(what, ())) - earlier.get(what, 0)) % 2 == 0:
-            call.sent_by(caller)  # what each call turns round is as before after an even number of them
+            # What each call turns round is as before after an even number of them; by the path it reaches no further.
+            by_the_path(prepared, call).sent_by(caller)
         is_held = look(before, permission, afresh=afresh)
     if is_held and not current_test().soft_failures:
         whole.holds_again()
     return is_held
+
+
+def by_the_path(prepared: Arranged, call: Prepared) -> Prepared:
+    """Return a call with its project or group named by the full path, where the profile gives that."""
+    named = prepared.by_path
+    return replace(call, path_values={**call.path_values, "id": named.path_values["id"]}) if named else call
 
 
 def once_more(call: Prepared) -> list[Prepared]:

@@ -80,7 +80,9 @@ class Pages:
     call: Prepared
 
     def at(self, number: int, length: int) -> Answer:
-        return self.caller.get(self.call.path, **self.call.query, page=number, per_page=length)
+        """Read a page; a walk by the path asks for the first one by saying only how long it is to be."""
+        page = {} if number == 1 and self.call != self.prepared.call else {"page": number}
+        return self.caller.get(self.call.path, **self.call.query, **page, per_page=length)
 
     def walk(self, length: int) -> list[list[Any]]:
         """Read page after page from the first one until one is empty or refused, and return the ids on each."""

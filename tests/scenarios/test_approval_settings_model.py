@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -23,7 +24,7 @@ from conformance.suite.arrange.approval_settings import (
     of_group,
     of_project,
 )
-from conformance.suite.expectations import Caller, given, must, verifies
+from conformance.suite.expectations import Caller, given, must, named_otherwise, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -146,9 +147,10 @@ def places(
 
     The group that changes is not the one around the project: whether that hands its settings down is open.
     """
+    changing = a_group_without_projects_of_others(sibling_group)
     found = {
-        "project": of_an_unlocked_project(maintainer, project),
-        "group": of_group(owner, a_group_without_projects_of_others(sibling_group)),
+        "project": read_otherwise(of_an_unlocked_project(maintainer, project), project),
+        "group": read_otherwise(of_group(owner, changing), changing),
         "other project": of_project(maintainer, sibling_project),
         "other group": of_group(owner, group),
     }
@@ -156,6 +158,11 @@ def places(
     yield found
     for name in ("project", "group"):
         found[name].restore(before[name])
+
+
+def read_otherwise(settings: Settings, owner: Fixture) -> Settings:
+    """Return settings that are changed by the number and read by the path, which name the same."""
+    return replace(settings, read_at=named_otherwise(settings.path, owner, settings.caller))
 
 
 @pytest.mark.requirements(

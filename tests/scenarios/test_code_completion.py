@@ -164,11 +164,19 @@ UNREADABLE: Mapping[str, tuple[Any, ...]] = {
 @pytest.mark.usefixtures("completes")
 @pytest.mark.requirements(*WRONG)
 def test_a_request_that_cannot_be_read_is_refused(owner: Caller) -> None:
-    """One completion that is served is the control of all of them; who asks for pieces is refused as well."""
+    """One completion that is served is the control of all; what is right beside something wrong makes it no better."""
     control = complete(owner)
-    for requirement, bodies in WRONG.items():
-        for body in bodies:
+    for requirement, (bare, *others) in WRONG.items():
+        for body in (bare, *map(with_all_that_is_optional, others)):
             must_refuse(requirement, owner.post(COMPLETIONS, body), control)
+
+
+def with_all_that_is_optional(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request with everything else that may be sent, as far as the profile has it."""
+    paths = [one["path"] for one in current_run().profile.fixtures.get("project", ()) if one.get("path")][:1]
+    beside = {"intent": "completion", "stream": False, **({"project_path": paths[0]} if paths else {})}
+    file = {"current_file": {"content_below_cursor": "\n", **body["current_file"]}} if "current_file" in body else {}
+    return {**beside, **body, **file}
 
 
 def must_refuse(requirement: str, answer: Answer, control: Answer) -> None:
@@ -234,15 +242,17 @@ def test_a_project_without_completions_is_told_so(
 
 
 def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixture) -> None:
-    """A path that begins with that of a project is the path of another one, or of none; that of a group is none."""
+    """A path that begins or ends with that of a project is the path of another one, or of none; a group's is none."""
     path = given_field(project, "path", str)
+    unknown_group = UNKNOWN_PATH.partition("/")[0]
+    elsewhere = f"{unknown_group}/{path.rpartition('/')[2]}"
     groups = [one.get("path") for one in current_run().profile.fixtures.get("subgroup", ())[:1]]
     known = check(maintainer, path)
     given(known.status in (200, 403), f"the check answers {known.status} for a project that exists")
     with verifies("code-completion.enabled.empty-path", go_on=True):
         check(maintainer, "").must_be(404)
     with verifies("code-completion.enabled.unknown-project"):
-        for unknown in (UNKNOWN_PATH, f"{path}-conformance-none", *filter(None, groups)):
+        for unknown in (elsewhere, f"{path}-conformance-none", *filter(None, groups)):
             check(maintainer, unknown).must_be(404)
 
 

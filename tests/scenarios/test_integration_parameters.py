@@ -68,7 +68,7 @@ class Kind:
         return self.requirement
 
 
-def _text(requirement: str, *names: str, right: tuple[str, ...] = ("conformance-a", "conformance-b")) -> Kind:
+def _text(requirement: str, *names: str, right: tuple[str, ...] = ("Conformance-A", "conformance-b")) -> Kind:
     return Kind(requirement, names, right, NO_TEXT)
 
 
@@ -81,7 +81,7 @@ KINDS = (
     _text("integrations.parameters.token.text", "token", right=AS_IN_SETTINGS),
     _text("integrations.parameters.credentials.text", "username", "password", right=AS_IN_SETTINGS),
     _text("integrations.parameters.channel.text", "channel"),
-    _text("integrations.parameters.labels-to-be-notified.text", "labels_to_be_notified", right=("~bug,~feature", "")),
+    _text("integrations.parameters.labels-to-be-notified.text", "labels_to_be_notified", right=("~Bug,~feature", "")),
     _text(
         "integrations.parameters.issue-tracker-urls.text",
         "new_issue_url",
@@ -91,7 +91,7 @@ KINDS = (
     ),
     _text("integrations.parameters.recipients.text", "recipients", right=AS_IN_SETTINGS),
     _text("integrations.parameters.event-channels.text", *CHANNELS),
-    _text("integrations.parameters.restrict-to-branch.text", "restrict_to_branch", right=("main,stable", "")),
+    _text("integrations.parameters.restrict-to-branch.text", "restrict_to_branch", right=("Main,stable", "")),
     _flag("integrations.parameters.enable-ssl-verification.boolean", "enable_ssl_verification"),
     _flag("integrations.parameters.notify-only-broken-pipelines.boolean", "notify_only_broken_pipelines"),
     _flag("integrations.parameters.event-flags.boolean", *EVENTS),
@@ -264,11 +264,16 @@ def must_not_show_another(
     """
     Expect that a value that was taken is the one that is shown, if one is.
 
-    Secrets may be masked or left out, so of a text only an older one, or one of another parameter, is surely another. A
-    flag that is off may be shown as nothing, and one that stays true may be the certificate check of the integration
-    that always checks.
+    Secrets may be masked or left out, so of a text only an older one, one of another parameter, or the same in other
+    letters, is surely another. A flag that is off may be shown as nothing, and one that stays true may be the
+    certificate check of the integration that always checks.
     """
     slug = slug_of(integration)
+
+    def is_recased(other: Any) -> bool:
+        """Tell whether a text comes back in capitals or without; hosts of addresses have neither."""
+        are_texts = isinstance(other, str) and isinstance(value, str) and not {":", "@"} & {*value}
+        return are_texts and other != value and other.casefold() == value.casefold()
 
     def others() -> list[Any]:
         found = shown(caller, path, slug, name)
@@ -279,7 +284,7 @@ def must_not_show_another(
             *([True] if name == "enable_ssl_verification" else []),
             *([] if value else [None]),
         ]
-        others = [other for other in found if other in earlier or isinstance(value, bool | int)]
+        others = [other for other in found if other in earlier or isinstance(value, bool | int) or is_recased(other)]
         return [] if value in found else [other for other in others if other not in tolerated]
 
     must_settle(lambda: not others(), f"{name} = {value!r}, if it is shown", lambda: f"{name} = {others()}")

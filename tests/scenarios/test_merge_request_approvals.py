@@ -381,6 +381,10 @@ def test_an_approval_can_be_taken_back_and_given_again(
             with verifies("merge-request-approvals.unapprove.keeps-others"):
                 now = approvers_of(maintainer, joint_review)
                 must(set(left) <= {*now, user_id(maintainer)}, f"approved_by of {left}", str(now))
+            # Enough have approved by now, so that the next one may be waved through whatever was reviewed.
+            approver.post(joint_review / "approve").given_served()
+            with verifies("merge-request-approvals.approve.other-sha-conflicts"):
+                maintainer.post(joint_review / "approve", {"sha": OTHER_SHA}).must_be(409)
 
 
 def test_unapproving_without_an_approval_changes_nothing(

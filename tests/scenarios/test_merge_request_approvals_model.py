@@ -24,7 +24,7 @@ from conformance.suite.arrange.reviews import (
     settled,
     user_id,
 )
-from conformance.suite.expectations import Caller, Path, given, must, verifies
+from conformance.suite.expectations import Caller, Path, given, must, named_otherwise, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,20 +180,23 @@ def test_rules_of_merge_requests_follow_the_model(
     owner: Caller,
     approver: Caller,
     second_approver: Caller,
+    project: Fixture,
 ) -> None:
     users = (user_id(approver), user_id(second_approver))
-    explore(suite, rules(places, (maintainer, owner), users))
+    lists = tuple(path / "approval_rules" for path in places)
+    shown = tuple(named_otherwise(path, project, maintainer) for path in lists)
+    explore(suite, rules(lists, shown, (maintainer, owner), users))
 
 
 def rules(  # noqa: C901 - a machine is its rules, and they share what they are drawn from
-    places: tuple[Path, Path],
+    lists: tuple[Path, ...],
+    read_at: tuple[Path, ...],
     callers: tuple[Caller, ...],
     users: tuple[int, ...],
 ) -> type[Model]:
     """Make a state machine of the rules of two merge requests, whose moves several callers take in turns."""
     people, numbers, wanted = st.sampled_from(callers), st.integers(0, 1), st.sampled_from(NUMBERS)
     named = st.sets(st.sampled_from(users), min_size=1).map(sorted)
-    lists = tuple(path / "approval_rules" for path in places)
 
     class Rules(Model):
         @initialize()
@@ -201,7 +204,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             for path, keep in zip(lists, self.foreign(), strict=True):
                 for number in set(essences(callers[0], path)) - keep:
                     callers[0].delete(path / number).given_served()
-            self.model = [essences(callers[0], path) for path in lists]
+            self.model = [essences(callers[0], path) for path in read_at]
             self.own: list[list[int]] = [[], []]
 
         def foreign(self) -> tuple[set[Any], ...]:
@@ -261,7 +264,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
 
         def compare(self, place: int, target: int, there: str, values: str | tuple[str, ...], approvers: str) -> None:
             """Hold the list against the model, each difference against the requirement that it breaks."""
-            shown = settled(lambda: essences(callers[0], lists[place]), self.model[place])
+            shown = settled(lambda: essences(callers[0], read_at[place]), self.model[place])
             expected = self.model[place].get(target)
             with verifies(there):
                 stays = expected is not None
@@ -275,7 +278,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
             self.moved = place
 
         def look_around(self, moved: int) -> None:
-            other = settled(lambda: essences(callers[0], lists[1 - moved]), self.model[1 - moved])
+            other = settled(lambda: essences(callers[0], read_at[1 - moved]), self.model[1 - moved])
             with verifies("merge-request-approvals.rules.are-separate"):
                 must(other == self.model[1 - moved], "the rules of the other merge request as before", str(other))
 

@@ -55,9 +55,12 @@ def project_rule(
     approver: Caller,
     approver_group: Fixture,
 ) -> Iterator[Rule]:
-    """A rule of the project, for all branches, with an approver and a group."""
-    path = project_path(project) / "approval_rules"
-    approvers = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
+    """A rule of the project, for all branches, with the approvers and the groups that the profile has for that."""
+    path, profile = project_path(project) / "approval_rules", current_run().profile
+    more = profile.actors.get("second_approver")
+    groups = [approver_group.id, *(one.id for one in profile.fixtures.get("second_approver_group", ())[:1])]
+    users = [user_id(approver), *([more.id] if more is not None and more.id is not None else [])]
+    approvers = {"user_ids": users, "group_ids": groups}
     with rules_put_back(maintainer, path):
         yield created(maintainer, path, approvals_required=1, **approvers)
 
@@ -80,9 +83,11 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     with verifies("merge-request-approvals.rules.copy.name", go_on=True):
         must(copied["name"] == original["name"], f"name = {original['name']}", str(copied["name"]))
     with verifies("merge-request-approvals.rules.copy.users", go_on=True):
-        must(copied["users"] == [user_id(approver)], f"users = {[user_id(approver)]}", str(copied["users"]))
+        given(user_id(approver) in original["users"], "the project rule does not name the approver")
+        must(copied["users"] == original["users"], f"users = {original['users']}", str(copied["users"]))
     with verifies("merge-request-approvals.rules.copy.groups", go_on=True):
-        must(copied["groups"] == [approver_group.id], f"groups = {[approver_group.id]}", str(copied["groups"]))
+        given(approver_group.id in original["groups"], "the project rule does not name the group")
+        must(copied["groups"] == original["groups"], f"groups = {original['groups']}", str(copied["groups"]))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must(copied["approvals_required"] == 20, "approvals_required = 20", str(copied["approvals_required"]))
     change = {"name": fresh_name(), "approvals_required": 21, "user_ids": [user_id(second_approver)], "group_ids": []}
@@ -298,8 +303,12 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
             return essences(maintainer, path).get(system["id"])
 
         with verifies(cannot_be_updated, go_on=True), unchanged(rule, "the rule"):
-            refused = maintainer.put(path / system["id"], change)
-            refused.must_be_refused(beside=maintainer.put(path / own["id"], change))
+            # By itself as well: what looks at the one may let the other pass.
+            alone = ({name: value} for name, value in change.items() if name in ("name", "approvals_required"))
+            answers = [maintainer.put(path / system["id"], sent) for sent in (change, *alone)]
+            control = maintainer.put(path / own["id"], change)
+            for answer in answers:
+                answer.must_be_refused(beside=control)
         with verifies(cannot_be_deleted), unchanged(rule, "the rule"):
             refused = maintainer.delete(path / system["id"])
             refused.must_be_refused(beside=maintainer.delete(path / own["id"]))

@@ -193,6 +193,12 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
     with verifies("merge-request-approvals.rules.update.name", go_on=True):
         renamed.given_served().must_hold(name=name)
         must_be_stored(maintainer, merge_request_rules, rule, name=name)
+        review = Path(merge_request_rules.rpartition("/")[0])
+        must_become(
+            lambda: [shown.get("name") for shown in state_of(maintainer, review)["rules"] if isinstance(shown, dict)],
+            lambda names: name in names,
+            f"a rule named {name} in the approval state",
+        )
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
         counted.given_served().must_hold(approvals_required=22)
         must_be_stored(maintainer, merge_request_rules, rule, approvals_required=22)

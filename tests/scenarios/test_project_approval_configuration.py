@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,6 +36,7 @@ from conformance.suite.expectations import (
     given,
     left_to_others,
     must,
+    named_otherwise,
     observe,
     project_path,
     unchanged,
@@ -83,6 +84,8 @@ class Configuration:
 
     caller: Caller
     project: Fixture
+    read_at: Path | None = None
+    """Where it is read, if not where it is changed."""
 
     @property
     def path(self) -> Path:
@@ -90,7 +93,7 @@ class Configuration:
 
     def settings(self) -> dict[str, bool]:
         """Return the six settings; inconclusive when they cannot be read."""
-        return settings_in(self.caller.read(self.path))
+        return settings_in(self.caller.read(self.read_at or self.path))
 
     def locked(self) -> set[str]:
         """Return what a group around may prescribe; nothing where the approval settings cannot be read at all."""
@@ -146,7 +149,8 @@ def configuration(maintainer: Caller, project: Fixture) -> Iterator[Configuratio
         # An update to what it is already changes nothing, locked or not.
         taken = found.change(**{COMMITTERS: before[COMMITTERS]}).is_served
         given(taken, "the version is not known, and the target takes no change, as from 16.0 on")
-    yield found
+    # By the path, which names the same as the number, by which it is changed.
+    yield replace(found, read_at=named_otherwise(found.path, found.project, maintainer))
     found.bring_to(before)
 
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from conformance.fuzzing.models import Model, explore
 from conformance.suite.arrange.approval_rules import standings, standings_when
 from conformance.suite.arrange.reviews import fresh_name, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, must, verifies
+from conformance.suite.expectations import Caller, Path, must, named_otherwise, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
@@ -35,6 +35,7 @@ def test_rules_of_a_project_follow_the_model(
     suite: SuiteSession,
     maintainer: Caller,
     owner: Caller,
+    project: Fixture,
     project_rules: Path,
     approver: Caller,
     second_approver: Caller,
@@ -43,36 +44,40 @@ def test_rules_of_a_project_follow_the_model(
 ) -> None:
     users = [user_id(approver), user_id(second_approver)]
     groups = [approver_group.id, second_approver_group.id]
-    explore(suite, machine(project_rules, users, groups, (maintainer, owner)))
+    shown = named_otherwise(project_rules, project, maintainer)
+    explore(suite, machine(project_rules, shown, users, groups, (maintainer, owner)))
 
 
-def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Caller, ...]) -> type[Model]:
-    """Make a state machine for the rules of one project, which several callers change in turns."""
+def machine(rules: Path, shown: Path, users: list[int], groups: list[int], callers: tuple[Caller, ...]) -> type[Model]:
+    """Make a state machine for the rules of one project, which several callers change in turns; read by its path."""
     people = st.sampled_from(callers)
     numbers = st.integers(1, 4)
-    # What an empty list in a change does is open.
+    # What an empty list in a change does is open, and so is one that is absent. A new rule has no former groups.
     some_users = st.lists(st.sampled_from(users), min_size=1, unique=True)
     some_groups = st.lists(st.sampled_from(groups), min_size=1, unique=True)
+    groups_or_none = st.none() | some_groups
     places = st.integers(0, 9)
 
     class ProjectApprovalRules(Model):
         @initialize()
         def start(self) -> None:
             self.made: list[int] = []
-            self.known = standings(callers[0], rules)
+            self.known = standings(callers[0], shown)
 
         @precondition(lambda self: len(self.made) < 4)
-        @rule(number=numbers, users=some_users, groups=some_groups, caller=people)
-        def create(self, number: int, users: list[int], groups: list[int], caller: Caller) -> None:
+        @rule(number=numbers, users=some_users, groups=groups_or_none, caller=people)
+        def create(self, number: int, users: list[int], groups: list[int] | None, caller: Caller) -> None:
             body = sent(number, users, groups)
             made = rule_in(caller.post(rules, body))["id"]
             self.made.append(made)
-            now = standings_when(callers[0], rules, lambda rules: made in rules)
+            now = standings_when(callers[0], shown, lambda rules: made in rules)
             with verifies("project-approval-rules.create.listed"):
                 must(made in now, f"rule {made} in the list", f"the rules {sorted(now, key=str)}")
                 must_show(now[made], body)
             must_name("project-approval-rules.create.user-ids", now[made]["users"], users)
-            must_name("project-approval-rules.create.group-ids", now[made]["groups"], groups)
+            must_name("project-approval-rules.create.group-ids", now[made]["groups"], groups or [])
+            must_not_name_others("project-approval-rules.create.user-ids", now[made]["users"], users)
+            must_not_name_others("project-approval-rules.create.group-ids", now[made]["groups"], groups or [])
             self.compare("project-approval-rules.create.leaves-other-rules", now, made)
 
         @precondition(lambda self: self.made)
@@ -81,7 +86,7 @@ def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Cal
             changed = self.made[place % len(self.made)]
             body = sent(number, users, groups)
             caller.put(rules / changed, body).given_served()
-            now = standings_when(callers[0], rules, lambda rules: rules.get(changed, {}).get("name") == body["name"])
+            now = standings_when(callers[0], shown, lambda rules: rules.get(changed, {}).get("name") == body["name"])
             with verifies("project-approval-rules.update.stored"):
                 must(changed in now, f"rule {changed} in the list", f"the rules {sorted(now, key=str)}")
                 must_show(now[changed], body)
@@ -98,7 +103,7 @@ def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Cal
         def delete(self, place: int, caller: Caller) -> None:
             deleted = self.made.pop(place % len(self.made))
             caller.delete(rules / deleted).given_served()
-            now = standings_when(callers[0], rules, lambda rules: deleted not in rules)
+            now = standings_when(callers[0], shown, lambda rules: deleted not in rules)
             with verifies("project-approval-rules.delete.unlisted"):
                 must(deleted not in now, f"no rule {deleted} in the list", f"the rules {sorted(now, key=str)}")
             self.compare("project-approval-rules.delete.leaves-other-rules", now, deleted)
@@ -118,8 +123,10 @@ def machine(rules: Path, users: list[int], groups: list[int], callers: tuple[Cal
     return ProjectApprovalRules
 
 
-def sent(number: int, users: list[int], groups: list[int]) -> dict[str, Any]:
-    return {"name": fresh_name(), "approvals_required": number, "user_ids": users, "group_ids": groups}
+def sent(number: int, users: list[int], groups: list[int] | None) -> dict[str, Any]:
+    """Return the body of a rule; None stands for a list that is not sent."""
+    named = {"user_ids": users} if groups is None else {"user_ids": users, "group_ids": groups}
+    return {"name": fresh_name(), "approvals_required": number, **named}
 
 
 def must_show(said: dict[str, Any], body: dict[str, Any]) -> None:

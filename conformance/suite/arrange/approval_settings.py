@@ -44,10 +44,12 @@ class Settings:
 
     caller: Caller
     path: Path
+    read_at: Path | None = None
+    """Where they are read, if not there."""
 
     def entries(self) -> dict[str, Entry]:
         """Return every setting that is shown, with value, locked and inherited_from; inconclusive when malformed."""
-        body = self.caller.read(self.path)
+        body = self.caller.read(self.read_at or self.path)
         shown = body if isinstance(body, dict) else {}
         found = {name: shown[name] for name in (*ALWAYS_SHOWN, REAUTHENTICATION) if isinstance(shown.get(name), dict)}
         unread = {name for name in ALWAYS_SHOWN if not isinstance(found.get(name, {}).get("value"), bool)}

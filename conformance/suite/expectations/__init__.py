@@ -8,7 +8,7 @@ verifies nothing.
 
 from conformance.http.bodies import parsed
 from conformance.suite.expectations.answers import Answer
-from conformance.suite.expectations.callers import Caller, Path, group_path, project_path
+from conformance.suite.expectations.callers import Caller, Path, group_path, named_otherwise, project_path
 from conformance.suite.expectations.listings import PAGE_LENGTH, Listing, WholeListing
 from conformance.suite.expectations.words import (
     does_not_apply,
@@ -43,6 +43,7 @@ __all__ = [
     "left_to_others",
     "must",
     "must_settle",
+    "named_otherwise",
     "observe",
     "parsed",
     "project_path",

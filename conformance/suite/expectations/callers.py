@@ -45,6 +45,15 @@ def group_path(group: Fixture) -> Path:
     return Path(f"/groups/{group.id}")
 
 
+def named_otherwise(path: Path, owner: Fixture, reader: Caller) -> Path:
+    """Return a path with its project or group named by the full path, if that is read as well; as it is otherwise."""
+    start = f"/{path.split('/')[1]}/"
+    if not owner.get("path") or not f"{path}/".startswith(f"{start}{owner.id}/"):
+        return path
+    named = Path(f"{start}{owner.encoded_path}{path.removeprefix(f'{start}{owner.id}')}")
+    return named if reader.get(named).is_served else path
+
+
 class Caller:
     """An actor who calls the target."""
 
