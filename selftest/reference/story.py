@@ -13,6 +13,7 @@ import httpx
 
 from conformance.reference.server import ask
 from selftest.conftest import NO_AUTHORITIES
+from selftest.reference.beside_options_chapters import slips_beside_options
 from selftest.reference.crossing_chapters import crossings
 from selftest.reference.fresh_chapters import more_slips
 from selftest.reference.fresh_forms_chapters import slips_of_forms
@@ -119,6 +120,7 @@ class Story:
         more_slips(self)
         slips_of_places(self)
         slips_of_forms(self)
+        slips_beside_options(self)
         self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):

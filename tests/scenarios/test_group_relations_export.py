@@ -170,8 +170,10 @@ def test_the_status_of_one_relation_shows_no_other(export: Export) -> None:
             for entry in found if isinstance(found, list) else [found]:
                 # Of the same moment it is the same export, whose form does not depend on what is asked for.
                 if isinstance(entry, dict) and entry.get("updated_at") == whole.get("updated_at"):
-                    form = entry.get("batched")
-                    must(form is True, "batched = true, as in the whole status", f"{form!r}", answer.exchange)
+                    in_batches = entry.get("batched")
+                    must(
+                        in_batches is True, "batched = true, as in the whole status", f"{in_batches!r}", answer.exchange
+                    )
 
 
 def must_show_no_other(export: Export, name: object) -> Answer:

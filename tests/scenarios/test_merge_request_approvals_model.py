@@ -201,8 +201,8 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
     class Rules(Model):
         @initialize()
         def start(self) -> None:
-            for path, keep in zip(lists, self.foreign(), strict=True):
-                for number in set(essences(callers[0], path)) - keep:
+            for path, shown, keep in zip(lists, read_at, self.foreign(), strict=True):
+                for number in set(essences(callers[0], shown)) - keep:
                     callers[0].delete(path / number).given_served()
             self.model = [essences(callers[0], path) for path in read_at]
             self.own: list[list[int]] = [[], []]
@@ -210,7 +210,7 @@ def rules(  # noqa: C901 - a machine is its rules, and they share what they are 
         def foreign(self) -> tuple[set[Any], ...]:
             """The rules that were there before the first example, in each list."""
             if not untouched:
-                untouched.extend(set(essences(callers[0], path)) for path in lists)
+                untouched.extend(set(essences(callers[0], path)) for path in read_at)
             return tuple(untouched)
 
         @precondition(lambda self: all(len(own) < MOST_RULES for own in self.own))

@@ -7,6 +7,7 @@ that nobody tuned it to: `faults` returns them.
 from __future__ import annotations
 
 from conformance.proof.foreign import (
+    beside_options,
     callers,
     content,
     counts,
@@ -29,6 +30,7 @@ from conformance.proof.foreign.registry import FOREIGN, ForeignFault
 
 __all__ = [
     "ForeignFault",
+    "beside_options",
     "callers",
     "content",
     "counts",
