@@ -9,16 +9,22 @@ from conformance.suite.derived import reads_of_a_project, token_in, with_token
 from conformance.suite.expectations import Caller, Path, given, observe, project_path, verifies
 
 if TYPE_CHECKING:
-    from conformance.suite import Fixture
+    from conformance.suite import Fixture, SuiteSession
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 
-def paths_open_to(caller: Caller, project: Fixture, *, at_most: int = 1) -> list[Path]:
-    """Return paths of a project that a caller is served at; which ones there are depends on the version."""
+def paths_open_to(caller: Caller, project: Fixture, *, at_most: int = 1, seed: int = 0) -> list[Path]:
+    """
+    Return paths of a project that a caller is served at; which ones there are depends on the version.
+
+    Each seed begins with another one: a token is read alike everywhere, and many runs look everywhere.
+    """
     found: list[Path] = []
-    for below in reads_of_a_project():
+    reads = reads_of_a_project()
+    start = seed % max(len(reads), 1)
+    for below in (*reads[start:], *reads[:start]):
         path = Path(f"{project_path(project)}{below}")
         if len(found) < at_most and caller.get(path).is_served:
             found.append(path)
@@ -30,16 +36,19 @@ def test_the_token_header_may_be_spelled_in_either_way(
     maintainer: Caller,
     wrong_token: Caller,
     project: Fixture,
+    suite: SuiteSession,
 ) -> None:
     """HTTP takes no account of case in the names of headers, and the text shows both spellings."""
-    path = paths_open_to(maintainer, project)[0]
+    path = paths_open_to(maintainer, project, seed=suite.seed)[0]
     with verifies("authentication.private-token-spelling"):
         control = maintainer.call("GET", path, headers=token_in(maintainer, "Private-Token")).must_be_served()
         wrong_token.call("GET", path, headers=token_in(wrong_token, "Private-Token")).must_be_refused(beside=control)
 
 
-def test_a_header_without_a_token_is_refused(maintainer: Caller, anonymous: Caller, project: Fixture) -> None:
-    path = paths_open_to(maintainer, project)[0]
+def test_a_header_without_a_token_is_refused(
+    maintainer: Caller, anonymous: Caller, project: Fixture, suite: SuiteSession
+) -> None:
+    path = paths_open_to(maintainer, project, seed=suite.seed)[0]
     control = maintainer.get(path)
     with verifies("authentication.empty-token-is-refused"):
         anonymous.call("GET", path, headers={"PRIVATE-TOKEN": ""}).must_be_refused(beside=control)
@@ -57,10 +66,10 @@ def altered(token: str) -> dict[str, str]:
     return {what: text for what, text in found.items() if text and text != token}
 
 
-def test_a_token_that_is_nearly_right_is_refused(maintainer: Caller, project: Fixture) -> None:
+def test_a_token_that_is_nearly_right_is_refused(maintainer: Caller, project: Fixture, suite: SuiteSession) -> None:
     """A token is compared as a whole and letter by letter."""
     token = maintainer.actor.token if maintainer.actor else ""
-    for path in paths_open_to(maintainer, project, at_most=2):
+    for path in paths_open_to(maintainer, project, at_most=2, seed=suite.seed):
         control = maintainer.get(path)
         for what, text in altered(token).items():
             with verifies("authentication.unknown-token-is-refused", go_on=True):

@@ -363,7 +363,8 @@ def test_a_parameter_with_a_closed_list_has_its_default_unless_it_is_sent(
     others = [integration for integration in known if not has(integration, "recipients")]
     integration = offering(others, choice.name)
     with verifies(choice.has_default):
-        must_default(maintainer, path, integration, choice.name, wanted=choice.default)
+        other = next(value for value in choice.allowed if value != choice.default)
+        must_default(maintainer, path, integration, choice.name, wanted=choice.default, other=other)
 
 
 def test_mails_on_push_tell_of_all_branches_unless_told_otherwise(
@@ -372,7 +373,9 @@ def test_mails_on_push_tell_of_all_branches_unless_told_otherwise(
     emails_on_push_integration: Fixture,
 ) -> None:
     with verifies("integrations.parameters.branches-to-be-notified.default-of-emails-on-push"):
-        must_default(maintainer, path, emails_on_push_integration, "branches_to_be_notified", wanted="all")
+        must_default(
+            maintainer, path, emails_on_push_integration, "branches_to_be_notified", wanted="all", other="protected"
+        )
 
 
 def test_certificates_are_checked_unless_told_otherwise(
@@ -382,7 +385,7 @@ def test_certificates_are_checked_unless_told_otherwise(
 ) -> None:
     integration = offering(known, "enable_ssl_verification")
     with verifies("integrations.parameters.enable-ssl-verification.default"):
-        must_default(maintainer, path, integration, "enable_ssl_verification", wanted=True)
+        must_default(maintainer, path, integration, "enable_ssl_verification", wanted=True, other=False)
 
 
 def test_no_two_integrations_go_on_checking_certificates_when_told_not_to(
@@ -408,12 +411,21 @@ def test_no_two_integrations_go_on_checking_certificates_when_told_not_to(
         must(len(checking) < 2, f"{name} = false of all but one of {told}", f"true of {checking}")
 
 
-def must_default(caller: Caller, path: Path, integration: Fixture, name: str, *, wanted: str | bool) -> None:
-    """Expect that a parameter that was not sent shows its default, or nothing until somebody sets it."""
-    slug = slug_of(integration)
+def must_default(
+    caller: Caller, path: Path, integration: Fixture, name: str, *, wanted: str | bool, other: str | bool
+) -> None:
+    """
+    Expect that a parameter that was not sent shows its default, or nothing until somebody sets it.
+
+    So it is again after it was another one, and the integration was disabled.
+    """
+    slug, least = slug_of(integration), without(least_settings(integration), name)
     with borrowed(caller, path, integration):
-        for _ in range(2):
-            caller.put(path / slug, without(least_settings(integration), name)).given_served()
+        for is_again in (False, True):
+            if is_again:
+                caller.put(path / slug, {**least, name: other})
+                given_disabled(caller, path, integration)
+            caller.put(path / slug, least).given_served()
             caller.whole_list(path).the(slug=slug)
             found = shown(caller, path, slug, name)
             given(bool(found), f"{slug} does not show {name}")

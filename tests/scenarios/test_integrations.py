@@ -20,6 +20,7 @@ from conformance.suite.arrange.integrations import (
     integrations_path,
     least_settings,
     offering,
+    older_path,
     set_up,
     settings_of,
     shows_text,
@@ -357,7 +358,7 @@ def test_an_integration_is_not_set_up_without_what_it_requires(
     integration: Fixture = request.getfixturevalue(kind)
     path = integrations_path(maintainer, project)
     with borrowed(maintainer, path, integration), verifies(required):
-        must_be_required(maintainer, path, integration, parameter)
+        must_be_required(maintainer, project, integration, parameter)
 
 
 def test_an_issue_tracker_is_not_set_up_with_two_of_its_three_addresses(
@@ -371,16 +372,17 @@ def test_an_issue_tracker_is_not_set_up_with_two_of_its_three_addresses(
         verifies("integrations.parameters.issue-tracker-urls.required-together"),
     ):
         for address in ("new_issue_url", "issues_url", "project_url"):
-            must_be_required(maintainer, path, issue_tracker_integration, address)
+            must_be_required(maintainer, project, issue_tracker_integration, address)
 
 
-def must_be_required(caller: Caller, path: Path, integration: Fixture, parameter: str) -> None:
+def must_be_required(caller: Caller, project: Fixture, integration: Fixture, parameter: str) -> None:
     """
-    Expect that an integration is set up with a parameter, and neither served nor listed without it.
+    Expect that an integration is set up with a parameter, and neither served nor listed without it, by either name.
 
     A change that is refused for it changes nothing: what was set up before stays listed.
     """
     slug, settings = slug_of(integration), settings_of(integration)
+    path, older = integrations_path(caller, project), older_path(caller, project)
     if parameter not in settings:
         raise NotTested(Reason.PREREQUISITE_MISSING, f"the profile gives no '{parameter}' in the settings of {slug}")
     control = caller.put(path / slug, settings)
@@ -391,5 +393,6 @@ def must_be_required(caller: Caller, path: Path, integration: Fixture, parameter
         caller.put(path / slug, settings)
     given_disabled(caller, path, integration)
     lacking = {name: value for name, value in settings.items() if name != parameter}
-    caller.put(path / slug, lacking).must_be_refused(beside=control)
+    for name in (path, older) if older else (path,):
+        caller.follow(caller.put(name / slug, lacking)).must_be_refused(beside=control)
     caller.whole_list(path).must_not_contain(slug=slug, after=listed)

@@ -214,7 +214,13 @@ _AROUND_OPERATIONS: Mapping[str, tuple[Part, ...]] = {
     "deleteMergeRequestApprovalRule": (_project_rule("project"),),
     "unapproveMergeRequest": (_approvals_of_another_merge_request,),
     "resetMergeRequestApprovals": (_approvals_of_another_merge_request,),
-    "disableIntegration": (_SIBLINGS := (_integration("sibling_project", 0), _integration("sibling_project", -1))),
+    "disableIntegration": (
+        _SIBLINGS := (
+            _integration("sibling_project", 0),
+            _integration("sibling_project", -1),
+            _integration("subgroup_project", 0),
+        )
+    ),
     "disableService": _SIBLINGS,
     # Made anew for the reads: what was read before may have lost its flags by that.
     "reads of integrations": (_integration("sibling_project", 0),),
