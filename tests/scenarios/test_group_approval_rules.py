@@ -221,6 +221,25 @@ def test_users_and_groups_that_a_change_names_become_approvers_of_the_rule(
     )
 
 
+def test_whoever_a_rule_names_changes_it_no_more_for_that(
+    admin_of_group: Caller, group_rules: Path, group_rule: Rule, developer: Caller
+) -> None:
+    """Whether a service lets a developer approve for a group is open; where it does not, there is nothing to see."""
+    path, change = group_rules / group_rule["id"], {"name": fresh_name(), "approvals_required": 1}
+    stored = in_list(admin_of_group, group_rules, group_rule["id"])
+    before = stored.rule.get("users")
+    control = admin_of_group.put(path, {**change, "user_ids": [user_id(developer)]})
+    if not control.is_served or user_id(developer) not in (numbers(stored.rule, "users") or ()):
+        left_to_others("group-approval-rules.authorization.updating-below-administrator")
+        return
+    with verifies("group-approval-rules.authorization.updating-below-administrator"):
+        with unchanged(lambda: standings(admin_of_group, group_rules), "the rules of the group"):
+            refused = developer.put(path, {**change, "name": fresh_name()})
+        refused.must_be_refused(beside=control)
+    former = [user["id"] for user in before or () if isinstance(user, dict) and "id" in user]
+    admin_of_group.put(path, {"user_ids": former})
+
+
 def test_a_regular_rule_may_be_told_to_be_regular(admin_of_group: Caller, group_rules: Path, group_rule: Rule) -> None:
     with verifies("group-approval-rules.update.rule-type"):
         admin_of_group.put(group_rules / group_rule["id"], {"rule_type": "regular"}).must_be_served()
