@@ -55,6 +55,9 @@ def test_pages_are_as_long_as_asked_for_apart_and_complete(operation: Operation)
                 must(len(listed) == len(set(listed)), "every entry once", f"the entries {listed}")
                 must(set(made) <= set(listed), f"the entries {sorted(made)} among them", f"the entries {listed}")
             look_behind_the_end(pages, len(walked), length)
+        unnumbered = pages.of_no_number(length)
+        if unnumbered.is_served:
+            must_be_short(operation, [ids(unnumbered.must_be_an(list).json)], length)
         if total > ENOUGH:
             look_at_short_pages(pages, total)
 
@@ -80,9 +83,11 @@ class Pages:
     call: Prepared
 
     def at(self, number: int, length: int) -> Answer:
-        """Read a page; a walk by the path asks for the first one by saying only how long it is to be."""
-        page = {} if number == 1 and self.call != self.prepared.call else {"page": number}
-        return self.caller.get(self.call.path, **self.call.query, **page, per_page=length)
+        return self.caller.get(self.call.path, **self.call.query, page=number, per_page=length)
+
+    def of_no_number(self, length: int) -> Answer:
+        """Read a page by saying only how long it is to be; which one that is, is open."""
+        return self.caller.get(self.call.path, **self.call.query, per_page=length)
 
     def walk(self, length: int) -> list[list[Any]]:
         """Read page after page from the first one until one is empty or refused, and return the ids on each."""
