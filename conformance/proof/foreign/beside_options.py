@@ -10,9 +10,9 @@ from conformance.proof.foreign.registry import by_path, foreign, handling, inste
 if TYPE_CHECKING:
     from conformance.reference import Service
 
-_BESIDE = "a rule of one parameter x another parameter"
-_NAMED = "form of id x what was written before"
-_SECOND = "again, for the second"
+_BESIDE = "forms of what is sent"
+_NAMED = "caller x form of id x operation"
+_SECOND = "none, one or two values"
 _RULES = "/projects/:id/approval_rules"
 _OWN_RULES = "/projects/:id/merge_requests/:merge_request_iid/approval_rules"
 
@@ -159,7 +159,7 @@ def copies_take_one_group(service: Service) -> None:
 
 
 # The state shows the rules as they are.
-@foreign(_SECOND, "Merge request approval state: rules")
+@foreign("again, by another caller, after an undo", "Merge request approval state: rules")
 def the_state_shows_names_as_they_were(service: Service) -> None:
     """The approval state goes on showing the name that a rule was created with."""
     rules, names = service.merge_request_approval_rules, dict[int, str]()
@@ -177,7 +177,7 @@ def the_state_shows_names_as_they_were(service: Service) -> None:
 
 
 # A text is kept as it was sent.
-@foreign("value and its neighbour", "Integrations: channels")
+@foreign("value x neighbour of the right value", "Integrations: channels")
 def channels_lose_their_capitals(service: Service) -> None:
     """The names of channels are stored in small letters."""
 
