@@ -102,18 +102,17 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
         before = whole.renewed(about=call)
         call.sent_by(caller).given_served()
         permission = Permission(current_run().profile, call, caller, before)
-        others = once_more(call)
+        others, by_path = once_more(call), by_the_path(prepared, call)
         # What was handed on to a neighbour earlier may be what is sent last: its like is looked at in between.
-        if any(other.body != call.body for other in others) and not look(
-            before.of_area(operation.area), permission, afresh=afresh
-        ):
-            return False
+        if any(other.body != call.body for other in others):
+            by_path.sent_by(caller)
+            if not look(before.of_area(operation.area), permission, afresh=afresh):
+                return False
         for other in [*others, *without_events(prepared), *of_absent_integrations(prepared)]:
             other.sent_by(caller)
-        what = (call.operation.method, call.path)
-        if (len(written.get(what, ())) - earlier.get(what, 0)) % 2 == 0:
-            # What each call turns round is as before after an even number of them; by the path it reaches no further.
-            by_the_path(prepared, call).sent_by(caller)
+        both = {(call.operation.method, each.path) for each in (call, by_path)}
+        if sum(len(written.get(what, ())) - earlier.get(what, 0) for what in both) % 2 == 0:
+            by_path.sent_by(caller)  # what each call turns round is as before after an even number of them
         is_held = look(before, permission, afresh=afresh)
     if is_held and not current_test().soft_failures:
         whole.holds_again()

@@ -6,6 +6,7 @@ Each leaves behind what it found, as far as the service lets anything be taken a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +30,7 @@ from conformance.suite.arrange.approval_settings import (
 )
 from conformance.suite.arrange.reviews import merge_request_path, rules_put_back, under_review
 from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, Path, given
+from conformance.suite.expectations import Caller, Path, given, named_otherwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,9 +182,10 @@ def project_settings(maintainer: Caller, project: Fixture) -> Iterator[Settings]
 def project_in_a_group(
     owner: Caller, maintainer: Caller, group: Fixture, project: Fixture
 ) -> Iterator[tuple[Settings, Settings]]:
-    """Those of a project, and of the group around it."""
+    """Those of a project that is named by its path, and of the group around it, whose path that one begins with."""
     inside, around = an_unlocked_project_in_a_group(maintainer, project, group)
-    for inner in kept(of_project(maintainer, inside)):
+    settings = of_project(maintainer, inside)
+    for inner in kept(replace(settings, path=named_otherwise(settings.path, inside, maintainer))):
         yield inner, of_group(owner, around)
 
 
