@@ -15,6 +15,8 @@ from conformance.http.redaction import GuardedStream
 
 #: What a shell calls a command that was ended by a reader who went away: no verdict, and none of ours.
 _READER_GONE = 141
+#: The standard streams, in the order of their numbers.
+_STANDARD = ("stdin", "stdout", "stderr")
 
 
 #: In which module of this package each command is. It is loaded when it is called: all together take half a second.
@@ -92,8 +94,21 @@ def commands() -> None:
     """
 
 
+def _open_what_is_closed() -> None:
+    """Let standard streams that were closed, as by `>&-`, lead nowhere: no other file may get their numbers."""
+    while (number := os.open(os.devnull, os.O_RDWR)) < len(_STANDARD):
+        os.set_inheritable(number, True)
+    os.close(number)
+    for number, name in enumerate(_STANDARD):
+        if getattr(sys, name) is None:
+            stream = os.fdopen(number, "r" if name == "stdin" else "w", closefd=False)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)  # which pytest falls back on
+
+
 def main() -> None:
     """Run the command line; every foreseeable mistake ends with one message and its exit code."""
+    _open_what_is_closed()
     sys.stdout, sys.stderr = GuardedStream(sys.stdout), GuardedStream(sys.stderr)
     try:
         code = commands.main(standalone_mode=False)

@@ -135,7 +135,7 @@ def _words(program: str) -> list[str]:
     try:
         words = shlex.split(program)
     except ValueError as error:
-        raise UsageError(f"--with {program}: {error}.") from error
+        raise UsageError(f"--with {program}: {getattr(error, 'strerror', None) or error}.") from error
     if not words:
         raise UsageError("--with must name a program.")
     return words

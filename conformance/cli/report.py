@@ -18,7 +18,7 @@ from conformance.reports.history import read_history
 from conformance.reports.terminal import summary
 from conformance.results.parts import Part, merge_into, require_shards
 from conformance.results.recorder import Recorder
-from conformance.results.trust import record_in, trusted_record
+from conformance.results.trust import record_in, require_unread, trusted_record
 from conformance.results.verdicts import add_up
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
     contract = Contract.load()
     parts = [Part.of(place, contract) for place in shards]
     require_shards(parts)
+    require_unread(out, shards)
     record, result = merge_into(Recorder(out / "results.jsonl"), parts)
     render(record, WRITTEN, out)
     click.echo(summary(record, result, out))

@@ -44,7 +44,10 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
 
 
 @click.command()
-@click.option("--base-url", help="Address of the service, above /api/v4. Needs a profile too.")
+@click.option(
+    "--base-url",
+    help="Address of the service, above /api/v4, in place of that of the profile: --target, or target.yaml here.",
+)
 @click.option(
     "--target",
     multiple=True,
@@ -85,7 +88,7 @@ _FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restor
     type=click.IntRange(1, 64),
     metavar="N",
     help="Processes that run tests side by side, each in a world of its own. By default as many as the profile has "
-    "worlds, two per core at most; one where only some tests are selected.",
+    "worlds, two per core at most; on the reference one per core, or one where only some tests are selected.",
 )
 @click.option(
     "--shard",
@@ -177,10 +180,9 @@ def run(context: click.Context, /, *, target: tuple[Path, ...], pytest_arguments
         out = context.params["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         return run_each(target, _as_given(context, without={"target", "out"}), out)
     given = context.params
+    _refuse_profiles_among(pytest_arguments)
     if given["resume"] is not None:
-        if _as_given(context, without={"resume", "quiet", "verbose"}):
-            raise UsageError("--resume takes all options from the run that it goes on with. Leave the others out.")
-        return run_suite(suite_arguments(*_of_the_run_in(given["resume"])))
+        return _resumed(context)
     workers = given["workers"] or _workers_by_default(context)
     side_by_side = [f"-n{workers}"] if workers > 1 else []
     options = ["--by-area", *side_by_side, *(flag for name, flag in _FLAGS.items() if context.params[name])]
@@ -197,6 +199,20 @@ def run(context: click.Context, /, *, target: tuple[Path, ...], pytest_arguments
     if context.params["form"] == "json":
         return _run_as_json(arguments, given["ready_for"])
     return run_suite(arguments, ready_for=given["ready_for"])
+
+
+def _refuse_profiles_among(words: tuple[str, ...]) -> None:
+    """Raise UsageError when a profile stands where only arguments for pytest belong."""
+    for word in words:
+        if not word.startswith("-") and Path(word).suffix in {".yaml", ".yml"}:
+            raise UsageError(f"{word} looks like a profile. Name it with --target {word}.")
+
+
+def _resumed(context: click.Context) -> int:
+    """Go on with the run that --resume names."""
+    if _as_given(context, without={"resume", "quiet", "verbose", *_of_the_environment(context)}):
+        raise UsageError("--resume takes all options from the run that it goes on with. Leave the others out.")
+    return run_suite(suite_arguments(*_of_the_run_in(context.params["resume"])))
 
 
 def _run_as_json(arguments: list[str], ready_for: str | None) -> int:
@@ -228,6 +244,11 @@ def _of_the_run_in(folder: Path) -> list[str]:
     anew = ("--out", "--seed", "--resume")
     kept = [word for word in header.arguments if word.partition("=")[0] not in anew]
     return [*kept, f"--seed={header.seed}", f"--out={folder}", f"--resume={folder}"]
+
+
+def _of_the_environment(context: click.Context) -> set[str]:
+    """Return the options that nobody wrote into this call."""
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.ENVIRONMENT}
 
 
 def _as_given(context: click.Context, without: Collection[str]) -> list[str]:
@@ -271,8 +292,12 @@ def _exit_code(code: int, session: Session | None) -> int:
         return code or int(session.exit_code)
     if code == ExitCode.INTERRUPTED:
         click.echo("\nInterrupted before the first test.", err=True)
-    if code in (ExitCode.CONFORMANT, ExitCode.NON_CONFORMANT):
-        click.echo("No test ran, so there is no verdict.", err=True)
+    if code in (ExitCode.CONFORMANT, ExitCode.NON_CONFORMANT, ExitCode.NOTHING_RAN):
+        click.echo(
+            "No test ran, so there is no verdict. Is what was selected outside of the scope, the version or the "
+            "features of the profile?",
+            err=True,
+        )
         return int(ExitCode.NOTHING_RAN)
     return code
 

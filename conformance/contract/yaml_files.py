@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
 _TOO_DEEP = re.compile(r"(?:[\[{][^\[\]{}\n]{0,40}){100}|(?:- ){100}|^ {200}", re.MULTILINE)
 #: More values than any file of ours has.
 _MOST_VALUES = 1_000_000
+#: What the types of JSON Schema are called in messages.
+_TYPES = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping, lines such as `name: value`,",
+    "null": "nothing",
+}
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -50,6 +61,8 @@ def parse_yaml(text: str, name: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        if mark and any("\t" in line[: mark.column + 1] for line in text.splitlines()[mark.line : mark.line + 1]):
+            problem = "there is a tab, and YAML is indented by blanks"
         raise UsageError(f"{name}{place} is not valid YAML: {problem}.") from error
     except (ValueError, KeyError, AttributeError) as error:  # of a day that no month has, and of a wrong tag
         raise UsageError(f"{name} has a value that cannot be read: {error}.") from error
@@ -118,7 +131,24 @@ def _told(error: ValidationError | None, place: str) -> str | None:
     if error is None:
         return None
     parts = [place, *(str(part) for part in error.absolute_path)]
-    return f"at {'.'.join(part for part in parts if part) or 'the file as a whole'}: {error.message}"
+    return f"at {'.'.join(part for part in parts if part) or 'the file as a whole'}: {_in_words(error)}"
+
+
+def _in_words(error: ValidationError) -> str:
+    """Say what is wrong in the words of YAML, where the library has those of Python."""
+    given, wanted = error.instance, error.validator_value
+    properties = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+    if error.validator == "type" and isinstance(wanted, str):
+        if given is None:
+            return f"nothing stands here, and {_TYPES[wanted]} is needed"
+        quotes = ": write it in quotes" if wanted == "string" and isinstance(given, bool | int | float) else ""
+        return f"{json.dumps(given, default=str)} is not {_TYPES[wanted]}{quotes}"
+    if error.validator == "additionalProperties" and isinstance(given, dict) and properties:
+        unknown = next(str(name) for name in given if name not in properties)
+        near = get_close_matches(unknown, properties, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(properties)}"
+        return f"'{unknown}' is unknown. {hint}"
+    return error.message
 
 
 def read_checked(file: Path, schema: str) -> Any:

@@ -384,7 +384,7 @@ class Client:
         with self._lock:
             self._refused_in_a_row += 1
             if self._refused_in_a_row >= (1 if self._was_answered else _REFUSED_IN_A_ROW):
-                self._gone = f"{self.settings.shown_base_url} takes no connections any more: {exchange.problem}"
+                self._gone = f"{self.settings.shown_base_url} takes no connections: {exchange.problem}"
                 raise TargetGoneError(self._gone)
 
     def _no_answer(self, call: Call, error: Exception, seconds: float) -> Exchange:

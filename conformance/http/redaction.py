@@ -99,7 +99,9 @@ class Redaction:
 
     def is_in(self, text: str) -> bool:
         """Tell whether a text holds a secret."""
-        return bool(self._left_behind) and _is_any_in(self._left_behind, _undone(text))
+        traces = self._left_behind
+        # What stands behind a backslash is found as it is: undone, it may have lost its first letter.
+        return bool(traces) and (_is_any_in(traces, _undone(text)) or ("\\" in text and _is_any_in(traces, text)))
 
     def forget(self) -> None:
         """Know none any more."""
@@ -217,7 +219,8 @@ def _traces(secret: str) -> Iterator[str]:
     """Yield what a secret leaves in a text whose escapes and spaces are undone."""
     for bare in _bare(secret):
         yield bare
-        if bare[0] in "nrt":  # a backslash before it takes the letter along
+        # A backslash before it takes the letter along. What is left of a short one is found in many a word.
+        if bare[0] in "nrt" and len(bare) > 2 * _SHORTEST:
             yield bare[1:]
     yield from _encodings(secret)
 

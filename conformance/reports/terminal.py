@@ -43,6 +43,9 @@ def summary(record: RunRecord, result: RunResult, folder: Path, *, colour: bool 
     """
     facts = Facts(record, result)
     text = _Text(colour=colour)
+    if result.verdict is RunVerdict.COULD_NOT_RUN:  # why is all that there is to say, in lines of its own
+        why = (line for told in result.explanation.splitlines() for line in wrap(visible(told), _WIDTH))
+        return "\n".join((_verdict(facts, text), *why, *_place(folder)))
     if brief:
         return "\n".join((*_in_brief(facts, text), *_place(folder)))
     parts = (

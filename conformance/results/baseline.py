@@ -40,7 +40,7 @@ def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, K
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read the baseline {file}: {error}.") from error
+        raise UsageError(f"Cannot read the baseline {file}: {getattr(error, 'strerror', None) or error}.") from error
     data = _plain(parse_yaml(text, str(file)))
     problem = first_problem(data, SCHEMA)
     if problem:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -50,7 +52,10 @@ class Recorder:
         self._lock = threading.Lock()
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._stream: TextIO | None = file.open("w", encoding="utf-8", errors="backslashreplace")
+            self._stream: TextIO | None = file.open("a", encoding="utf-8", errors="backslashreplace")
+            _require_alone(self._stream, file)
+            with suppress(OSError):  # of what is no file
+                self._stream.truncate(0)
         except OSError as error:
             raise UsageError(
                 f"Cannot write reports to {file.parent}: {error.strerror or error}. "
@@ -159,3 +164,14 @@ def _compact(line: Any) -> dict[str, Any]:
     """Return what a line says, without what is empty."""
     data = {field.name: getattr(line, field.name) for field in fields(line)}
     return {key: value for key, value in data.items() if value not in (None, (), [], "")}
+
+
+def _require_alone(stream: TextIO, file: Path) -> None:
+    """Raise UsageError while another process writes its record to the same file."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.close()
+        raise UsageError(f"Another run is writing to {file.parent}. Name another folder with --out.") from None
+    except OSError:  # a file system that knows no locks
+        return

@@ -11,6 +11,7 @@ from conformance.results.record import RECORD_FORM
 from conformance.results.verdicts import add_up
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from conformance.contract import Contract
@@ -27,6 +28,14 @@ def record_in(place: Path) -> Path:
     return file
 
 
+def require_unread(out: Path | None, earlier: Iterable[Path]) -> None:
+    """Raise UsageError when what is written to a folder would take the place of a record that is read."""
+    written = out / "results.jsonl" if out is not None else None
+    for place in earlier:
+        if written is not None and written.resolve() == record_in(place).resolve():
+            raise UsageError(f"--out {out} would write over the record in {place}. Name another folder.")
+
+
 def trusted_record(file: Path, contract: Contract) -> RunRecord:
     """
     Read the record of a run, also of one that was cut off.
@@ -35,6 +44,8 @@ def trusted_record(file: Path, contract: Contract) -> RunRecord:
     plan lacks requirements of the contract with which it was made.
     """
     record = read_record(file)
+    if not record.plan and record.footer is None:
+        raise UsageError(f"{file} was cut off before a test could begin, and shows nothing. Run it anew.")
     lacking = not_planned(record, contract)
     if lacking:
         named = ", ".join(lacking[:_NAMED])

@@ -206,8 +206,8 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
     if record.header.selection:
         chosen = record.header.selected_in_brief
         return RunVerdict.SELECTION_HOLDS, (
-            f"All {verified} requirements that were selected ({chosen}) were verified; the others were not looked at."
-            + stale
+            f"What was selected ({chosen}) was verified: {_count(verified, 'requirement')}; the others were "
+            "not looked at." + stale
         )
     scope = f" of the claimed scope ({', '.join(record.header.scope)})" if record.header.scope else ""
     return RunVerdict.CONFORMANT, f"All {verified} applicable requirements{scope} were verified.{stale}"

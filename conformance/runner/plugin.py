@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # Hypothesis would otherwise leave a folder of its own where the command was given.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "conformance-hypothesis"))
     try:
-        session = config.stash[SESSION] = Session.prepare(options_of(config, workers.number_of(config)))
+        options = options_of(config, workers.number_of(config))
+        if workers.is_worker(config):  # it is told what is kept; the record of the earlier run is being written anew
+            options = replace(options, resume=None)
+        session = config.stash[SESSION] = Session.prepare(options)
     except ContractError as error:
         raise pytest.UsageError(f"The contract is broken: {error}") from error
     except ConformanceError as error:

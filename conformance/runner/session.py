@@ -26,6 +26,7 @@ from conformance.results.parts import Part, closed, require_same_run
 from conformance.results.plan import Plan, access, make_plan, table
 from conformance.results.record import Footer, NetworkUse, Notice, RunRecord, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder
+from conformance.results.trust import require_unread
 from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import know_absent, look_for_absent
 from conformance.runner.header import Beginning, header_of
@@ -154,6 +155,7 @@ class Session:
         for requirement in options.requirements:
             contract.requirement(requirement)
         _ = options.selection  # which raises where the earlier run cannot be read
+        require_unread(options.out, [options.failed] if options.failed else [])
         if options.as_of is not None:
             Version.parse_known(options.as_of)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)

@@ -50,6 +50,8 @@ def _first_path(profile: Profile) -> str:
 def _problem(profile: Profile, exchange: Exchange) -> str | None:
     where = profile.redacted()["base_url"]
     if exchange.status is None:
+        if "WRONG_VERSION_NUMBER" in str(exchange.problem):
+            return f"{where} does not speak TLS at this port. Does base_url have to begin with http:// there?"
         return f"{where} does not answer: {exchange.problem}. Check base_url, and that the service is running."
     elsewhere = _leads_elsewhere(profile, exchange)
     if elsewhere:

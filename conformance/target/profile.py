@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 from conformance.contract import Contract, Version
 from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
-from conformance.http.redaction import keep_in
+from conformance.http.redaction import Redaction, keep_in
 from conformance.http.settings import (
     AT_ONCE,
     ClientCertificate,
@@ -160,7 +160,8 @@ class Profile:
     @property
     def title(self) -> str:
         """A short name for folders and headings."""
-        return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", urlsplit(self.base_url).netloc)
+        host = urlsplit(self.base_url).netloc.rpartition("@")[2]
+        return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", host).strip("-")
 
     @property
     def number_of_worlds(self) -> int:
@@ -357,7 +358,10 @@ def _secrets_beside(file: Path, name: str) -> dict[str, str]:
     try:
         return secrets_in(place)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read {place}, which {file} names as its file of secrets: {error}.") from error
+        raise UsageError(
+            f"Cannot read {place}, which {file} names as its file of secrets: "
+            f"{getattr(error, 'strerror', None) or error}."
+        ) from error
 
 
 def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
@@ -374,6 +378,7 @@ def base_url_from(text: str, complaint: str) -> str:
     try:
         found = urlsplit(text)
         is_one = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
+        is_one = is_one and not (found.query or found.fragment or re.search(r"\s", text))
     except ValueError:  # an address of IPv6 cut off, or a port beyond all ports
         is_one = False
     if not is_one:
@@ -411,8 +416,20 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         headers=dict(data.get("headers", {})),
         http2=http2_from(source, wanted=data.get("http2", False)),
     )
+    _refuse_words(profile, source)
     keep_in(profile.secrets())
     return profile
+
+
+def _refuse_words(profile: Profile, source: str) -> None:
+    """Raise UsageError for a secret that no report could leave out, since it is part of what reports are made of."""
+    needed = "\n".join((*Contract.load().requirements, *ACTORS, *FIXTURES))
+    if Redaction(profile.secrets()).is_in(needed):
+        places = [place for place, text in profile.named_secrets().items() if Redaction([text]).is_in(needed)]
+        raise UsageError(
+            f"{source} gives as a secret what is also part of a name in every report: {', '.join(places)}. It "
+            "could not be kept out of them. Use another one, such as twenty random letters."
+        )
 
 
 def _actors(data: Mapping[str, Any]) -> Mapping[str, Actor]:

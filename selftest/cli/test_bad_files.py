@@ -43,7 +43,19 @@ BAD: dict[str, bytes] = {
 NO_YAML = ("empty", "bytes", *(name for name in BAD if name.endswith(".yaml")), "folder", "absent")
 #: Programs of an operator, by what each writes.
 PROGRAMS = {"no-json": "echo no", "a-list": "echo '[]'", "bytes": "printf '\\377'", "bad": "echo '{\"actors\": 3}'"}
-NO_RECORD = ("absent", "folder", "empty", "bytes", "list.yaml", "changed", "twice", "newer", "foreign", "contradicting")
+NO_RECORD = (
+    "absent",
+    "folder",
+    "empty",
+    "bytes",
+    "list.yaml",
+    "changed",
+    "twice",
+    "newer",
+    "foreign",
+    "contradicting",
+    "begun",
+)
 
 
 @pytest.fixture
@@ -79,6 +91,7 @@ def _write_records(folder: Path) -> None:
         "twice": text + text,
         "newer": text.replace('"form": 2', '"form": 7', 1),
         "foreign": '{"a": 1}\n',
+        "begun": lines[0],
         "contradicting": "".join(lines[:-1]) + json.dumps(footer) + "\n",
     }.items():
         (folder / name).mkdir()

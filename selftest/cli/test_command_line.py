@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+_CLOSED = f"{shlex.quote(sys.executable)} -m conformance explain job-token-scope.switch.on <&- >&- 2>&-"
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 
@@ -224,3 +228,7 @@ def test_a_port_that_is_taken_is_said_to_be(conformance: Callable[..., Any], ref
     outcome = conformance("serve", "--port", base_url.rpartition(":")[2])
     assert outcome.code == ExitCode.USAGE, outcome.text
     assert "cannot listen on" in outcome.text
+
+
+def test_a_command_whose_streams_are_closed_does_its_work() -> None:
+    assert subprocess.run(["/bin/sh", "-c", _CLOSED], check=False, timeout=60).returncode == ExitCode.CONFORMANT

@@ -153,3 +153,9 @@ def test_a_secret_that_looks_like_an_escape_is_left_out_too(secret: str, form: s
 
 def test_a_short_secret_is_left_out_only_where_it_stands_as_it_is() -> None:
     assert Redaction(["pw1"]).text("p w1 cHcx pw1 up spw1") == "p w1 [redacted] [redacted] up spw1"
+
+
+def test_what_a_backslash_leaves_of_a_plain_token_hides_no_other_word() -> None:
+    redaction = Redaction(["t-owner"])
+    assert redaction.text("a code-owner, `\\code-owner`") == "a code-owner, `\\code-owner`"
+    assert redaction.text("C:\\t-owner") == "C:\\[redacted]"

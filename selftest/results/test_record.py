@@ -141,3 +141,11 @@ def test_another_form_is_refused(file: Path, form: object) -> None:
     change(file, 0, altered(lines_of(file)[0], form=form))
     with pytest.raises(UsageError, match=r"form|header"):
         read_record(file)
+
+
+def test_two_runs_do_not_write_to_one_record_at_once(tmp_path: Path) -> None:
+    first = Recorder(tmp_path / "results.jsonl")
+    with pytest.raises(UsageError, match="Another run is writing"):
+        Recorder(tmp_path / "results.jsonl")
+    first.close()
+    Recorder(tmp_path / "results.jsonl").close()

@@ -97,6 +97,11 @@ def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> Non
         (("run", "--shard", "3/2", "--seed", "1"), "--shard 1/4"),
         (("run", "--target", "target.yaml", "--shard", "3/3", "--seed", "1"), "worlds"),
         (("merge", "one", "one", "--out", "wrong"), "both shard 1/2"),
+        (("merge", "one", "two", "--out", "one"), "would write over the record in one"),
+        (
+            ("run", "--target", "target.yaml", "--failed", "whole", "--out", "whole"),
+            "would write over the record in whole",
+        ),
         (("merge", "one", "whole", "--out", "wrong"), "not run with --shard"),
     ],
 )

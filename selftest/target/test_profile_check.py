@@ -186,11 +186,11 @@ def test_features_that_a_target_does_not_have_are_named(right: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("place", "value", "word"),
     [
-        ("fixtures.project.id", "one", "at fixtures.project.id: 'one' is not of type 'integer'"),
+        ("fixtures.project.id", "one", 'at fixtures.project.id: "one" is not a whole number'),
         ("fixtures.project", {"path": "a/b"}, "at fixtures.project: 'id' is a required property"),
-        ("fixtures.integrations[0].settings", [], "at fixtures.integrations.0.settings: [] is not of type 'object'"),
-        ("fixtures.integrations[0].slug", 3, "at fixtures.integrations.0.slug: 3 is not of type 'string'"),
-        ("fixtures.merge_request.target_sha", 7, "at fixtures.merge_request.target_sha: 7 is not of type 'string'"),
+        ("fixtures.integrations[0].settings", [], "at fixtures.integrations.0.settings: [] is not a mapping"),
+        ("fixtures.integrations[0].slug", 3, "at fixtures.integrations.0.slug: 3 is not a text: write it in quotes"),
+        ("fixtures.merge_request.target_sha", 7, "at fixtures.merge_request.target_sha: 7 is not a text"),
         ("fixtures.installed_chat_app_integration", {"slug": "x", "settings": {}}, "'project_id' is a required"),
     ],
     ids=str,
@@ -247,3 +247,10 @@ def test_no_profile_of_a_legal_service_is_contradicted(variant: Variant) -> None
     with serving(service) as (_, base_url):
         said = found(profile_data(service.world, base_url, VERSION))
     assert State.CONTRADICTED not in said.values(), said
+
+
+@pytest.mark.parametrize(
+    ("url", "name"), [("http://jo:pw@x.example:8080", "x.example-8080"), ("http://[::1]:80", "1-80")]
+)
+def test_the_name_of_a_target_is_made_of_its_host_alone(url: str, name: str) -> None:
+    assert profile_from({"base_url": url, "actors": {}, "fixtures": {}}, "test").title == name
