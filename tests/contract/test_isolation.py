@@ -145,15 +145,21 @@ def without_events(prepared: Arranged) -> list[Prepared]:
 
 
 def of_absent_integrations(prepared: Arranged) -> list[Prepared]:
-    """Return the deletion of an integration that the project does not have, and another one may: at most one call."""
+    """Return the deletion, in each of two projects, of an integration that it does not have and the other one does."""
     parameter = next((entry for entry in prepared.operation.parameters if entry.name == "integration_slug"), None)
-    if parameter is None or prepared.operation.method != "DELETE":
+    owner = prepared.operation.owner
+    if parameter is None or owner is None or prepared.operation.method != "DELETE":
         return []
-    listed = prepared.keeper.whole_list(prepared.call.path.rpartition("/")[0])
-    absent = [
-        one.get("slug") for one in prepared.place.entries("integration") if not listed.having(slug=one.get("slug"))
-    ]
-    return [prepared.call.having(parameter, slug) for slug in absent[-1:]]
+    known = prepared.place.entries("integration")
+    calls = []
+    # Of what the profile names, each of them has another end: see what is made around these calls.
+    for fixture, end in (("project", slice(-1, None)), ("sibling_project", slice(1))):
+        for project in prepared.place.entries(fixture)[:1]:
+            there = prepared.call.having(owner, project.get("id"))
+            listed = prepared.keeper.whole_list(there.path.rpartition("/")[0])
+            absent = [one.get("slug") for one in known if not listed.having(slug=one.get("slug"))]
+            calls += [there.having(parameter, slug) for slug in absent[end]]
+    return calls
 
 
 def of_a_copy(prepared: Arranged) -> Prepared:
