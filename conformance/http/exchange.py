@@ -120,6 +120,12 @@ class Exchange:
         return json_in(self.body) if self.is_success else None
 
     @property
+    def served_object(self) -> dict[str, Any]:
+        """The JSON object that the call was served with; an empty one where it was not, or with something else."""
+        found = self.served_json
+        return found if isinstance(found, dict) else {}
+
+    @property
     def is_of_gateway(self) -> bool:
         """
         Whether something in front of the service answered in its place: the service did not.

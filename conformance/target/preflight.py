@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE
-from conformance.target.readings import UNAUTHORIZED, Readings, parsed
+from conformance.target.readings import UNAUTHORIZED, Readings
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def overstated(profile: Profile, client: Client) -> tuple[str, ...]:
         if answer.status in NOT_THERE and profile.features.get(feature)
     ]
     asking = next((profile.actors[name] for name in ("admin", "owner") if name in profile.actors), None)
-    shown = parsed(client.send(asking, "GET", "/metadata")) if asking is not None else None
-    edition = _EDITIONS.get(shown.get("enterprise")) if isinstance(shown, dict) else None
+    shown = client.send(asking, "GET", "/metadata").served_object if asking is not None else {}
+    edition = _EDITIONS.get(shown.get("enterprise"))
     if edition is not None and profile.edition != edition:
         found.append(f"GET /metadata shows the {edition} edition, and the profile says edition: {profile.edition}.")
     if profile.features.get("https") not in {None, profile.base_url.startswith("https://")}:

@@ -68,13 +68,13 @@ class Readings:
 
     def record(self, path: str, *actors: str) -> Mapping[str, Any]:
         """Return the object that a path shows; an empty one when it shows none."""
-        found = parsed(self.answer(path, *actors))
-        return found if isinstance(found, dict) else {}
+        answer = self.answer(path, *actors)
+        return answer.served_object if answer is not None else {}
 
     def entries(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
         """Return the objects of a whole list; None when there is none, or there may be more than is shown."""
         answer = self.answer(path, *actors, is_list=True)
-        found = parsed(answer)
+        found = answer.served_json if answer is not None else None
         if answer is None or not isinstance(found, list) or len(found) >= _PAGE["per_page"]:
             return None
         goes_on = answer.headers.get("x-next-page") or 'rel="next"' in answer.headers.get("link", "")
@@ -105,8 +105,7 @@ class Readings:
 
     def record_of(self, name: str, path: str) -> Mapping[str, Any]:
         """Return the object that a path shows to one actor and nobody else; an empty one when it shows none."""
-        found = parsed(self._once(name, path))
-        return found if isinstance(found, dict) else {}
+        return self._once(name, path).served_object
 
     def status_of(self, name: str, path: str) -> int | None:
         """Return the status of the same."""
@@ -127,8 +126,3 @@ def flat(shown: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             found |= flat(value)
     return found
-
-
-def parsed(answer: Exchange | None) -> Any:
-    """Return the body of an answer that was served as plain data; None of any other."""
-    return answer.served_json if answer is not None else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.http.exchange import NOT_THERE
 from conformance.target.names import FEATURES
 from conformance.target.preflight import READ_OF, READ_WITH
-from conformance.target.readings import Finding, Readings, State, flat, parsed
+from conformance.target.readings import Finding, Readings, State, flat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,10 +114,10 @@ def _try(target: Readings, entry: Fixture, path: str) -> _Tried:
         more = {name: value} if name and value is not None else {}
         if put.is_success and more:
             client.send(who, "PUT", path, json_body={**entry["settings"], **more})
-        body = parsed(client.send(who, "GET", path)) if put.is_success else {}
+        shown = client.send(who, "GET", path).served_object if put.is_success else {}
     finally:
         client.send(who, "DELETE", path)
-    return _Tried(entry, put, flat(body if isinstance(body, dict) else {}))
+    return _Tried(entry, put, flat(shown))
 
 
 def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:

@@ -103,8 +103,7 @@ def contradiction(profile: Profile, client: Client) -> str | None:
 
 
 def _reported(exchange: Exchange) -> Reported | None:
-    body = exchange.served_json
-    text = body.get("version") if isinstance(body, dict) else None
+    text = exchange.served_object.get("version")
     if not isinstance(text, str):
         return None
     try:

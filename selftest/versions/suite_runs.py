@@ -16,6 +16,7 @@ import pytest
 from conformance import reports
 from conformance.contract import NEWEST, OLDEST, Contract, Version
 from conformance.runner import plugin as pytest_plugin
+from conformance.runner.collection import suite_tests
 from conformance.runner.location import suite_arguments
 from conformance.target import embedded
 from conformance.target.embedded import prepared_service
@@ -23,7 +24,10 @@ from conformance.versions.readiness import affected
 from selftest.inside import inside
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from conformance.reference import Service
+    from conformance.results.plan import SuiteTest
 
 #: What draws many cases holds at one version as at another; set WHOLE_SUITE=1 to run it all the same.
 _DRAWN = "not model and not test_fuzz"
@@ -49,8 +53,26 @@ class SuiteRun:
         if not os.environ.get("WHOLE_SUITE"):
             touched = affected(Contract.load(), Version.parse(self.after), Version.parse(self.up_to))
             options += [*(f"--requirement={name}" for name in touched), "-k", self.only, "--max-examples=3", "--seed=1"]
-        with (folder / f"{self.name}.txt").open("w") as log, contextlib.redirect_stdout(log):
+        # The runs at versions of their own collect all tests a second time, to see what their options leave out.
+        collecting = contextlib.nullcontext() if self.after == str(OLDEST) else _collecting_once()
+        with (folder / f"{self.name}.txt").open("w") as log, contextlib.redirect_stdout(log), collecting:
             return int(pytest.main(suite_arguments(*options), plugins=[pytest_plugin]))
+
+
+@contextlib.contextmanager
+def _collecting_once() -> Iterator[None]:
+    """Let a run take the tests that it collects for all that there are."""
+    found: dict[str, SuiteTest] = {}
+
+    def read(items: Sequence[pytest.Item], contract: Contract) -> Mapping[str, SuiteTest]:
+        found.update(suite_tests(items, contract))
+        return found
+
+    with (
+        mock.patch.object(pytest_plugin, "suite_tests", read),
+        mock.patch.object(pytest_plugin, "all_tests", return_value=found),
+    ):
+        yield
 
 
 def described(runs: list[SuiteRun]) -> str:

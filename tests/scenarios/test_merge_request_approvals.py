@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.reviews import (
-    administrators,
     approvals_left,
     approvals_put_back,
     approvers_in,
@@ -25,6 +24,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.context import current_run
+from conformance.suite.derived import administrators
 from conformance.suite.expectations import (
     Answer,
     Caller,

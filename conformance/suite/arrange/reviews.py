@@ -62,12 +62,6 @@ def password_of(caller: Caller) -> str:
     return given_in_profile(caller.actor.password if caller.actor else None, "password", caller.name)
 
 
-def administrators() -> list[Caller]:
-    """Return the administrator of the installation, where the profile names one."""
-    run = current_run()
-    return [Caller(run, run.profile.actors["admin"])] if "admin" in run.profile.actors else []
-
-
 def username(caller: Caller) -> str:
     """Return the username of an actor; raise NotTested when the profile does not give it."""
     return str(given_in_profile(caller.actor.username if caller.actor else None, "username", caller.name))
