@@ -147,11 +147,6 @@ def leads_elsewhere(value: str) -> bool:
     return value in _SEGMENTS_WITH_A_MEANING or any(mark in value for mark in "/\\?#;") or not value.strip()
 
 
-def query_text(value: Any) -> str:
-    """Return a value as a query carries it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _pairs(listed: list[list[str]]) -> Pairs:
     return tuple((str(name), str(value)) for name, value in listed)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.fuzzing.case_adapter import CaseAdapter
-from conformance.fuzzing.cases import DrawnCase, query_text
+from conformance.fuzzing.cases import DrawnCase
 from conformance.fuzzing.read_back import must_be_stored, shown_by
-from conformance.http.exchange import Exchange, Trouble
+from conformance.http.exchange import TOO_MANY_REQUESTS, Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
 from conformance.results.record import Outcome, Reason
 from conformance.suite.context import Unmet, Violation, current_run, current_test
@@ -28,7 +28,6 @@ _READ_BACK_AT_MOST = 24
 _FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 6
 _TRIES_TO_SHRINK = 40
 _GROWN_LONG = 50  # entries
-_TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
 
 
@@ -141,7 +140,7 @@ class _Sending:
     def judged(self, case: DrawnCase, exchange: Exchange) -> Iterator[Failure]:
         """Yield what no reading of the text allows about one answer."""
         status, operation = exchange.status, self.arranged.operation
-        if status is None or status == _TOO_MANY_REQUESTS:
+        if status is None or status == TOO_MANY_REQUESTS:
             return
         if operation.alias_of and 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
             return  # an older name may send its callers to the newer one, which is judged by itself
@@ -280,7 +279,7 @@ def _counted(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], owed
         served=sum(exchange.is_success for exchange in right),
         declined=sum(exchange.is_refusal for exchange in right),
         refused=sum(exchange.is_refusal for case, exchange in answered[:owed] if sending.adapter.must_be_refused(case)),
-        unanswered=sum(exchange.status in (None, _TOO_MANY_REQUESTS) for _, exchange in answered),
+        unanswered=sum(exchange.status in (None, TOO_MANY_REQUESTS) for _, exchange in answered),
     )
 
 

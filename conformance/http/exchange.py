@@ -73,7 +73,7 @@ class Call:
     def target(self) -> str:
         """Path and query as sent."""
         wanted = [
-            (key, _query_text(entry))
+            (key, query_text(entry))
             for key, value in self.query.items()
             for entry in (value if isinstance(value, tuple) else (value,))
             if entry is not None
@@ -144,5 +144,6 @@ class Exchange:
         return self.status is not None and 400 <= self.status < 500 and self.status != TOO_MANY_REQUESTS  # noqa: PLR2004
 
 
-def _query_text(value: str | int) -> str:
+def query_text(value: Any) -> str:
+    """Return a value as a query carries it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

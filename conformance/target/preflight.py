@@ -189,7 +189,9 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
     """
     target = Readings(profile, client)
     proofs = [
-        _proof(target, name, trial) for name in profile.actors for trial in _TRIALS.get(name, _no_trials)(profile)
+        _proof(target, name, trial)
+        for name in profile.actors
+        for trial in (_TRIALS[name](profile) if name in _TRIALS else ())
     ]
     silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
     return (
@@ -260,10 +262,6 @@ def _group_settings(profile: Profile, *, served: bool) -> list[_Trial]:
 
 def _below_maintainer(profile: Profile) -> list[_Trial]:
     return _project_settings(profile, served=False)
-
-
-def _no_trials(_: Profile) -> list[_Trial]:
-    return []
 
 
 _TRIALS: dict[str, Callable[[Profile], list[_Trial]]] = {

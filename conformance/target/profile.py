@@ -312,7 +312,7 @@ def _secrets(values: Any, place: str) -> Iterator[tuple[str, str]]:
             yield from _secrets(value, f"{place}.{key}")
 
 
-def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Profile:
+def load_profile(file: Path) -> Profile:
     """
     Read a target profile.
 
@@ -328,11 +328,12 @@ def load_profile(file: Path, environment: Mapping[str, str] = os.environ) -> Pro
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The target profile {file} is not UTF-8 text.") from error
-    return profile_from_yaml(parse_yaml(text, str(file)), file, environment)
+    return profile_from_yaml(parse_yaml(text, str(file)), file)
 
 
-def profile_from_yaml(data: Any, file: Path, environment: Mapping[str, str] = os.environ) -> Profile:
+def profile_from_yaml(data: Any, file: Path) -> Profile:
     """Make a profile from what its file holds, variables and all; raise UsageError as `load_profile` does."""
+    environment: Mapping[str, str] = os.environ
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
     data = _with_environment(data, environment, file)

@@ -222,10 +222,6 @@ def with_author_approval(settings: Settings) -> None:
             settings.change(**{AUTHOR: True})
 
 
-def _as_it_is(_: Caller, fixture: Fixture) -> Fixture:
-    return fixture
-
-
 def an_unlocked_project_if_read(caller: Caller, project: Fixture) -> Fixture:
     """Return a project whose settings are free; one that cannot be read stays, as that is for the tests to find."""
     try:
@@ -238,7 +234,7 @@ def _area(
     level: str,
     keeper: str,
     of: Callable[[Caller, Fixture], Settings],
-    choose: Callable[[Caller, Fixture], Fixture] = _as_it_is,
+    choose: Callable[[Caller, Fixture], Fixture] = lambda _, fixture: fixture,
 ) -> Area:
     """Return the request examples of the settings of a group or a project, or of what stands in for it."""
     read, update = f"get{level.capitalize()}ApprovalSettings", f"update{level.capitalize()}ApprovalSettings"

@@ -29,33 +29,9 @@ def _no_values(_: Caller, __: Place) -> Values:
     return {}
 
 
-def _all_alike(_: Place, __: str) -> bool:
-    return True
-
-
-def _nothing(_: Caller, __: Place) -> None:
-    return None
-
-
-def _left_as_it_is(_: Caller, __: Place, ___: Any) -> None:
-    return None
-
-
 def same_path(call: Prepared, _: Answer) -> str:
     """Return where a call was sent."""
     return call.path
-
-
-def _nothing_is_held(_: Caller, __: Place) -> bool:
-    return False
-
-
-def _nothing_is_free(_: Mapping[str, Any]) -> Collection[str]:
-    return ()
-
-
-def _nobody_else(caller: Caller, _: Place) -> Caller:
-    return caller
 
 
 def left_to_the_next_call(_: Caller, __: Place, ___: Any) -> None:
@@ -76,9 +52,9 @@ class ReadBack:
     """Property sent -> property of the list entry that then holds the same value."""
     apart: tuple[tuple[str, str], ...] = ()
     """Pairs of switches that cannot both be on: of one that is sent, nothing is owed while the other is on or sent."""
-    free: Callable[[Mapping[str, Any]], Collection[str]] = _nothing_is_free
+    free: Callable[[Mapping[str, Any]], Collection[str]] = lambda _: ()
     """Which properties of the resource, as it is shown, may hold something else than was sent."""
-    is_held: Callable[[Caller, Place], bool] = _nothing_is_held
+    is_held: Callable[[Caller, Place], bool] = lambda _, __: False
     """Whether something else, such as a lock of a group, may keep what was sent from being stored."""
 
     def owed(self, sent: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,17 +116,17 @@ class Area:
     """The actor who arranges, reads the state and puts it back."""
     request_examples: Mapping[str, RequestExample]
     """By operationId."""
-    remember: Callable[[Caller, Place], Any] = _nothing
+    remember: Callable[[Caller, Place], Any] = lambda _, __: None
     """Reads all that calls of the area can change."""
-    put_back: Callable[[Caller, Place, Any], None] = _left_as_it_is
+    put_back: Callable[[Caller, Place, Any], None] = lambda _, __, ___: None
     """Brings it back to what was remembered; what cannot be brought back is left."""
     undo: Callable[[Caller, Place, Any], None] | None = None
     """Undoes one call, so that the next one can be made, where that is not all that is put back in the end."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Parameter that names a thing -> the requirement that a thing which does not exist is refused."""
-    takes: Callable[[Place, str], bool] = _all_alike
+    takes: Callable[[Place, str], bool] = lambda _, __: True
     """Whether what is called has a parameter of this name, where not all that an operation is called on are alike."""
-    stand_in: Callable[[Caller, Place], Caller] = _nobody_else
+    stand_in: Callable[[Caller, Place], Caller] = lambda caller, _: caller
     """Who is called for where the text leaves open whether an actor who should be served is the one it means."""
 
 
