@@ -188,11 +188,8 @@ def prove_roles(profile: Profile, client: Client) -> tuple[RoleProof, ...]:
     A contradiction may be the profile's fault or the target's; the run will tell, the table only warns.
     """
     target = Readings(profile, client)
-    proofs = [
-        _proof(target, name, trial)
-        for name in profile.actors
-        for trial in (_TRIALS[name](profile) if name in _TRIALS else ())
-    ]
+    asked = {name: _TRIALS[name](profile) for name in profile.actors if name in _TRIALS}
+    proofs = [_proof(target, name, trial) for name, trials in asked.items() for trial in trials]
     silent = [name for name in profile.actors if not any(proof.actor == name for proof in proofs)]
     return (
         *proofs,
