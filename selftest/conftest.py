@@ -22,7 +22,7 @@ import pytest
 from conformance import reports
 from conformance.cli import main
 from conformance.contract import Contract
-from conformance.http.redaction import DOOR
+from conformance.http.redaction import REDACTION
 from conformance.reference import EmbeddedServer, Service
 from conformance.suite.context import Run, TestContext, testing
 from conformance.target.embedded import prepared_service, profile_data
@@ -148,7 +148,7 @@ def conformance(tmp_path: Path) -> Callable[..., Outcome]:
 def _no_secrets_of_others() -> Iterator[None]:
     """Let no test keep out of files what is a secret of another one only."""
     yield
-    DOOR.forget()
+    REDACTION.forget()
 
 
 @pytest.fixture(scope="module")

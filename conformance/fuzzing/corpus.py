@@ -27,7 +27,7 @@ from conformance.contract.bundle import resolve
 from conformance.errors import UsageError
 from conformance.fuzzing.ahead import Ahead, Elsewhere, Wish, share_nothing
 from conformance.fuzzing.cases import DrawnCase
-from conformance.http.redaction import DOOR
+from conformance.http.redaction import REDACTION
 from conformance.results.text import plural
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class Corpus:
             _put_sign(self.folder)
             stored = [case.stored() for case in cases]
             # A case without its secret is another case, so it is not kept at all.
-            content = {"form": _FORM, "cases": [case for case in stored if not DOOR.is_in(json.dumps(case))]}
+            content = {"form": _FORM, "cases": [case for case in stored if not REDACTION.is_in(json.dumps(case))]}
             scratch.write_text(json.dumps(content), encoding="utf-8")
             scratch.replace(file)
         except OSError as error:

@@ -125,17 +125,17 @@ class Redaction:
 
 
 #: What this process knows of secrets: files and terminal are written through this.
-DOOR = Redaction()
+REDACTION = Redaction()
 
 
 def keep_in(secrets: Iterable[str]) -> None:
     """Let none of these pass to files and terminal, but for what is so short that it is found in many a text."""
-    DOOR.learn(secret for secret in secrets if not is_short(secret))
+    REDACTION.learn(secret for secret in secrets if not is_short(secret))
 
 
 def beginning(text: str, length: int) -> str:
     """Return the beginning of a text without secrets: what was cut through would not be found any more."""
-    shown = DOOR.text(text)
+    shown = REDACTION.text(text)
     return shown if len(shown) <= length else f"{shown[:length]} ..."
 
 
@@ -148,7 +148,7 @@ class GuardedStream:
 
     def write(self, text: str) -> int:
         """Write a text without its secrets."""
-        self._stream.write(DOOR.text(text))
+        self._stream.write(REDACTION.text(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -182,9 +182,9 @@ def _record_without_secrets(usual: Callable[..., logging.LogRecord], *given: Any
         text = record.getMessage()
     except (TypeError, ValueError, LookupError):  # values that do not fit the message, which logging itself would print
         text = f"{record.msg} {record.args}"
-    record.msg, record.args = DOOR.pieces(text), ()
+    record.msg, record.args = REDACTION.pieces(text), ()
     if record.exc_info and record.exc_info[0] is not None:
-        record.exc_text = DOOR.pieces("".join(traceback.format_exception(*record.exc_info)))
+        record.exc_text = REDACTION.pieces("".join(traceback.format_exception(*record.exc_info)))
     return record
 
 

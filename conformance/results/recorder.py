@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from conformance.errors import UsageError
-from conformance.http.redaction import DOOR
+from conformance.http.redaction import REDACTION
 from conformance.results.reading import LINE_KINDS, Reading, digest_of
 from conformance.results.record import (
     AccessRule,
@@ -151,8 +151,8 @@ def add_readiness(file: Path, readiness: Mapping[str, Any]) -> None:
 
 def _text(kind: str, data: Mapping[str, Any]) -> str:
     text = json.dumps({"kind": kind, **data}, ensure_ascii=False, default=_as_data)
-    if DOOR.is_in(text):
-        text = json.dumps(DOOR.data(json.loads(text)), ensure_ascii=False)
+    if REDACTION.is_in(text):
+        text = json.dumps(REDACTION.data(json.loads(text)), ensure_ascii=False)
     return text + "\n"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
-from conformance.http.redaction import DOOR, guarded_logs
+from conformance.http.redaction import REDACTION, guarded_logs
 from conformance.results.durations import in_order
 from conformance.results.record import Reason
 from conformance.runner import outcomes, workers
@@ -494,9 +494,9 @@ def pytest_runtest_makereport(
 
 def _without_secrets(report: pytest.TestReport) -> pytest.TestReport:
     """Leave secrets out of what pytest and other plugins show of a test: they do not read the record."""
-    if report.longrepr is not None and (text := str(report.longrepr)) != (shown := DOOR.pieces(text)):
+    if report.longrepr is not None and (text := str(report.longrepr)) != (shown := REDACTION.pieces(text)):
         report.longrepr = shown
-    report.sections = [(name, DOOR.text(content)) for name, content in report.sections]
+    report.sections = [(name, REDACTION.text(content)) for name, content in report.sections]
     return report
 
 

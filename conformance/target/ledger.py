@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.contract import Contract
 from conformance.errors import UsageError
 from conformance.http.bodies import object_in
-from conformance.http.redaction import DOOR, is_short
+from conformance.http.redaction import REDACTION, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot
 from conformance.target.states import State, States
@@ -147,7 +147,7 @@ class Ledger:
         return kept
 
     def _tells(self, value: Any) -> bool:
-        return DOOR.is_in(json.dumps(_masked(value, self._secrets), default=str))
+        return REDACTION.is_in(json.dumps(_masked(value, self._secrets), default=str))
 
     def _once(self, line: Mapping[str, Any]) -> None:
         """Write a line to the disk, unless it is there."""
