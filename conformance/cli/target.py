@@ -160,6 +160,9 @@ def _check(file: Path, *, fix: bool, as_json: bool) -> int:
             click.echo("\nThe profile does not say `disposable: true`, so nothing was tried by writing.")
         if unseen:
             click.echo(f"\nNothing was found out about: {', '.join(unseen)}.")
+    if proofs and all(proof.shown == "open" for proof in proofs):
+        nothing = "no call proved a role, so that nothing shows that this is the service. base_url is the address above"
+        click.echo(f"Warning: {nothing} /api/v4.", err=True)
     is_wrong = [one.place for one in findings if one.state is State.CONTRADICTED and one.place not in mended]
     return ExitCode.COULD_NOT_RUN if is_wrong or any(proof.shown == "contradicted" for proof in proofs) else 0
 

@@ -89,6 +89,7 @@ def render(facts: Facts) -> str:
         footer=record.footer,
         result=facts.result,
         total=total,
+        began=sum(end.outcome not in (TestOutcome.DESELECTED, TestOutcome.NOT_BEGUN) for end in record.tests),
         sentence=sentence(facts),
         subjects=[Subject.parse(text) for text in record.header.subjects],
         levels=levels(facts.result.rows),

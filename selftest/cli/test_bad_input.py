@@ -147,6 +147,14 @@ def test_a_host_that_redirects_to_another_server_is_not_judged(
     assert "redirects to https://api.example.com (status 308)" in outcome.text
 
 
+def test_a_check_where_nothing_of_the_service_is_says_so(
+    conformance: Callable[..., Any], answering: Callable[..., str], reference: Any, write_profile: Callable[..., Path]
+) -> None:
+    write_profile(reference[0], answering(404, b"{}", "application/json"))
+    outcome = conformance("target", "--check", "target.yaml")
+    assert "nothing shows that this is the service" in outcome.err, outcome.text
+
+
 def test_a_report_folder_that_cannot_be_made_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     outcome = conformance("run", "--workers", "1", "--out", "file/reports")

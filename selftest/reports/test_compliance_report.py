@@ -147,8 +147,10 @@ def test_gaps_of_the_same_reason_stand_together_the_most_urgent_first() -> None:
 def test_what_is_not_begun_or_deselected_is_one_gap_whatever_its_tests() -> None:
     rows = [planned(f"scope.thing-{number}", tests=(f"tests/a/test_b.py::test_c[{number}]",)) for number in range(4)]
     ends = tuple(TestEnd(row.tests[0], TestOutcome.DESELECTED, detail="by an option") for row in rows)
-    (gap,) = Facts.of(record(*rows, tests=ends)).gap_groups
+    facts = Facts.of(record(*rows, tests=ends))
+    (gap,) = facts.gap_groups
     assert (gap.owed, gap.detail) == (4, "deselected: by an option")
+    assert "<dd>0 of 4, random choices" in compliance.render(facts)
 
 
 def test_the_list_of_known_failures_is_shown() -> None:
