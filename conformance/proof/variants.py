@@ -71,8 +71,15 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     Variant(
         "says-nothing-in-errors",
-        "Errors have no body, and pages no headers.",
-        replace(_PLAIN, error_shape=ErrorShape.EMPTY, pagination_headers=False, anonymous_code=403),
+        "Errors have no body, and pages are short and have no headers.",
+        replace(
+            _PLAIN,
+            error_shape=ErrorShape.EMPTY,
+            pagination_headers=False,
+            max_per_page=3,
+            page_past_the_end=OutOfRange.REFUSE,
+            anonymous_code=403,
+        ),
     ),
     Variant(
         "plain-text-errors",

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Profile
 
-_PAGE = {"per_page": 100}
+_PAGE_LENGTH = 100
+_MOST_PAGES = 100
 UNAUTHORIZED = 401
 
 
@@ -52,16 +53,16 @@ class Readings:
 
     profile: Profile
     client: Client
-    _read: dict[tuple[str, str], Exchange] = field(default_factory=dict)
+    _read: dict[tuple[str, str, int | None], Exchange] = field(default_factory=dict)
     _reading: defaultdict[tuple[str, str], threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
-    def answer(self, path: str, *actors: str, is_list: bool = False) -> Exchange | None:
+    def answer(self, path: str, *actors: str, page: int | None = None) -> Exchange | None:
         """Return the first served answer to one of the actors, otherwise the last; None when nobody can ask."""
         found = None
         for name in dict.fromkeys([*actors, "owner", "maintainer", "admin"]):
             if name not in self.profile.actors:
                 continue
-            found = self._once(name, path, _PAGE if is_list else None)
+            found = self._once(name, path, page)
             if found.is_success:
                 break
         return found
@@ -72,13 +73,27 @@ class Readings:
         return answer.served_object if answer is not None else {}
 
     def entries(self, path: str, *actors: str) -> list[Mapping[str, Any]] | None:
-        """Return the objects of a whole list; None when there is none, or there may be more than is shown."""
-        answer = self.answer(path, *actors, is_list=True)
-        found = answer.served_json if answer is not None else None
-        if answer is None or not isinstance(found, list) or len(found) >= _PAGE["per_page"]:
-            return None
-        goes_on = answer.headers.get("x-next-page") or 'rel="next"' in answer.headers.get("link", "")
-        return None if goes_on else [entry for entry in found if isinstance(entry, dict)]
+        """
+        Return the objects of a whole list; None when there is none, or when it is not shown to its end.
+
+        Pages may be shorter than was asked for, and need not tell of a next one: a list ends where a page has nothing
+        new or is refused, unless the page before named a next one.
+        """
+        entries: list[Mapping[str, Any]] = []
+        goes_on: bool | None = None
+        for page in range(1, _MOST_PAGES + 1):
+            answer = self.answer(path, *actors, page=page)
+            found = answer.served_json if answer is not None else None
+            if answer is None or not isinstance(found, list):
+                return entries if page > 1 and not goes_on else None
+            fresh = [entry for entry in found if isinstance(entry, dict) and entry not in entries]
+            if not fresh:
+                return None if goes_on else entries
+            entries += fresh
+            goes_on = _goes_on(answer)
+            if goes_on is False:
+                return entries
+        return None
 
     def levels(self, path: str) -> dict[Any, int] | None:
         """Return the level of each member of a project or group; None when its list is not shown whole."""
@@ -111,18 +126,34 @@ class Readings:
         """Return the status of the same."""
         return self._once(name, path).status
 
-    def _once(self, name: str, path: str, query: Mapping[str, int] | None = None) -> Exchange:
+    def _once(self, name: str, path: str, page: int | None = None) -> Exchange:
         """Return what an actor is answered; who asks while another thread does waits for that answer."""
+        # The first page has no number, so that a target which knows cursors only answers too.
+        number = {} if page in {None, 1} else {"page": page}
+        query = None if page is None else {"per_page": _PAGE_LENGTH, **number}
         with self._reading[name, path]:
-            if (name, path) not in self._read:
-                self._read[name, path] = self.client.send(self.profile.actors[name], "GET", path, query=query)
-        return self._read[name, path]
+            if (name, path, page) not in self._read:
+                self._read[name, path, page] = self.client.send(self.profile.actors[name], "GET", path, query=query)
+        return self._read[name, path, page]
 
 
-def flat(shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all values of a record, at whatever depth: where an answer holds settings is open."""
+def _goes_on(answer: Exchange) -> bool | None:
+    """Tell whether a page says by its headers that another follows; None where it says nothing of that."""
+    following, link = answer.headers.get("x-next-page"), answer.headers.get("link")
+    if following is None and link is None:
+        return None
+    return bool(following) or 'rel="next"' in (link or "")
+
+
+def flat(shown: Any) -> dict[str, Any]:
+    """Return all values of a record, at whatever depth or in pairs of name and value: where settings stand is open."""
+    if isinstance(shown, list):
+        return {name: value for entry in shown for name, value in flat(entry).items()}
+    if not isinstance(shown, dict):
+        return {}
     found = dict(shown)
+    if isinstance(shown.get("name"), str) and "value" in shown:
+        found = {shown["name"]: shown["value"]}
     for value in shown.values():
-        if isinstance(value, dict):
-            found |= flat(value)
+        found |= flat(value)
     return found

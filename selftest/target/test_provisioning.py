@@ -20,6 +20,7 @@ import yaml
 from conformance.errors import TargetError
 from conformance.http.client import Client
 from conformance.http.settings import ClientSettings
+from conformance.proof.area_alterations import shows_settings_as_pairs, shows_settings_as_texts
 from conformance.proof.chaos.kinds import Disturbed
 from conformance.proof.chaos.proxy import Proxy
 from conformance.proof.variants import VARIANTS, Variant
@@ -253,6 +254,16 @@ def test_services_as_they_come_are_prepared(whole: tuple[Bench, Provisioned], se
     before = bench.counts()
     assert bench.profile(bench.provision()) == found
     assert bench.counts() == before
+
+
+@pytest.mark.parametrize("shows", [shows_settings_as_pairs, shows_settings_as_texts])
+def test_settings_are_found_in_whatever_form_they_are_shown(
+    whole: tuple[Bench, Provisioned],
+    shows: Callable[[Service], None],
+) -> None:
+    bench = Bench()
+    shows(bench.service)
+    assert offered(bench.profile(bench.provision())) == offered(whole[0].profile(whole[1]))
 
 
 def test_whoever_may_approve_has_pushed_nothing(whole: tuple[Bench, Provisioned]) -> None:

@@ -18,6 +18,7 @@ _CHAT_APP = "chat_app_integration"
 _NO_SUCH = "conformance-no-such-integration"
 _FEWEST, _MOST = 3, 9
 _UNPROCESSABLE = 422
+_ON, _OFF = "true", "false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +81,11 @@ class Trial:
         on = self._shown_after(kind, {**kind.optional, **dict.fromkeys(switches, True)}, active=True)
         off = self._shown_after(kind, dict.fromkeys(switches, False), active=True)
         # What is not active may be shown no longer.
-        is_kept_active = self._shown_after(kind, {}, active=False).get("active") is True
+        is_kept_active = self._shown_after(kind, {}, active=False).get("active") == _ON
         self.calls.remove(self.token, f"{self.path}/{kind.slug}")
-        has = {name for name, value in kind.optional.items() if on.get(name) == value or name in kind.secrets}
-        has |= {name for name in switches if on.get(name) is True and off.get(name) is False}
-        return _entry(kind, has, switchable=on.get("active") is True and not is_kept_active)
+        has = {name for name, value in kind.optional.items() if on.get(name) == str(value) or name in kind.secrets}
+        has |= {name for name in switches if on.get(name) == _ON and off.get(name) == _OFF}
+        return _entry(kind, has, switchable=on.get("active") == _ON and not is_kept_active)
 
     def _uninstalled(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
         """Describe the chat app, where the target knows it and lets it be installed in its own pages only."""
@@ -95,15 +96,21 @@ class Trial:
     def _put(self, kind: Kind, settings: Mapping[str, Any]) -> Answer:
         return self.calls.put(self.token, f"{self.path}/{kind.slug}", {**kind.needs, **settings})
 
-    def _shown_after(self, kind: Kind, settings: Mapping[str, Any], *, active: bool) -> dict[str, Any]:
-        """Set some parameters, or those that are taken one by one where they are refused together; return all shown."""
+    def _shown_after(self, kind: Kind, settings: Mapping[str, Any], *, active: bool) -> dict[str, str]:
+        """
+        Set some parameters, or those that are taken one by one where they are refused together.
+
+        Return all that are shown as texts: in which form a service shows them is open.
+        """
         tried = {**settings, "active": active}
         if not self._put(kind, tried).is_served:
             taken = {name: value for name, value in tried.items() if self._put(kind, {name: value}).is_served}
             # What is left out of a call may go back to its default: only one call shows them all.
             self._put(kind, taken)
         body = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
-        return flat(body)
+        return {
+            name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in flat(body).items()
+        }
 
 
 def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
