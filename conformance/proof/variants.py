@@ -53,9 +53,10 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     Variant(
         "unprocessable-problems",
-        "Invalid input is a 422, and errors are problem documents.",
+        "Invalid input is a 422, errors are problem documents, and no rule asks for more than six approvals.",
         replace(
             _PLAIN,
+            largest_approvals_required=6,
             invalid_code=422,
             rejected_code=422,
             repeated_code=409,

@@ -171,7 +171,7 @@ def of_a_copy(prepared: Arranged) -> Prepared:
         return prepared.call
     with suppress(Unmet, Violation):
         sources = prepared.keeper.list(f"{project}/approval_rules").having(rule_type="regular")
-        body = {"name": "conformance-copy", "approvals_required": 21}
+        body = {"name": "conformance-copy", "approvals_required": 5}
         for source in sources[-1:]:
             copy = prepared.keeper.post(rules, {**body, "approval_project_rule_id": source.get("id")})
             if copy.is_served and isinstance(copy.json, dict) and isinstance(copy.json.get("id"), int):
@@ -226,12 +226,16 @@ def test_reading_changes_nothing_and_shows_the_same_to_all(stays: str, surroundi
     What each answer says of a record is held against the others in passing; here everything is read by several, by
     number and by path, after it was made another than it is at first.
     """
+    settled = [stays]
     try:
         if not read(stays, surroundings, afresh=False):
             surroundings.put_back()
             read(stays, surroundings, afresh=True)
+    except NotTested:
+        settled.clear()  # no other test says what the profile lacks
+        raise
     finally:
-        current_test().results.settle([stays])
+        current_test().results.settle(settled)
 
 
 def read(stays: str, surroundings: Surroundings, *, afresh: bool) -> bool:

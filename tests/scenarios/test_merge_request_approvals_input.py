@@ -52,7 +52,7 @@ def test_no_rule_arises_from_a_creation_that_cannot_be_read(
     approver: Caller,
 ) -> None:
     """The same creation without the mistake is served. What is None here is left out."""
-    right: Body = {"name": fresh_name(), "approvals_required": 20, "user_ids": [user_id(approver)]}
+    right: Body = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)]}
     sent = {name: value for name, value in {**right, **wrong}.items() if value is not None}
     before = maintainer.list(merge_request_rules).ids()
     with verifies(requirement):
@@ -83,7 +83,7 @@ def test_a_rule_stays_when_an_update_of_it_cannot_be_read(
     rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     right: Body = {
         "name": fresh_name(),
-        "approvals_required": 21,
+        "approvals_required": 5,
         "user_ids": [user_id(second_approver)],
         "group_ids": [],
         "remove_hidden_groups": False,
@@ -124,7 +124,7 @@ def test_an_object_in_place_of_usernames_gives_a_new_rule_no_approver(
 
 def must_name_nobody(caller: Caller, rules: Path, **more: object) -> None:
     """Expect a refusal of which nothing comes, or a rule that names neither users nor groups."""
-    answer, made = attempt(caller, rules, approvals_required=20, **more)
+    answer, made = attempt(caller, rules, approvals_required=4, **more)
     must_be_dropped_or_refused(answer, made)
     for rule in made:
         named = approvers_named(caller.read(rules / rule["id"]))
@@ -194,14 +194,14 @@ def test_a_merge_request_is_found_by_a_number_only(
 ) -> None:
     with under_review(maintainer, merge_request_path(project, merge_request), approver) as here:
         rule = created(maintainer, here / "approval_rules", user_ids=[user_id(approver)])
-        new = {"name": fresh_name(), "approvals_required": 20, "user_ids": [user_id(approver)]}
+        new = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)]}
         calls = (
             (maintainer, "GET", "approvals", None),
             (maintainer, "GET", "approval_state", None),
             (maintainer, "GET", "approval_rules", None),
             (maintainer, "GET", f"approval_rules/{rule['id']}", None),
             (maintainer, "POST", "approval_rules", new),
-            (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 21}),
+            (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 5}),
             (approver, "POST", "approve", None),
             (approver, "POST", "unapprove", None),
         )

@@ -80,7 +80,7 @@ def test_rules_of_a_merge_request_leave_those_of_its_project(
         unchanged(lambda: standings(maintainer, project_rules), "the rules of the project"),
     ):
         rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-        change = {"name": fresh_name(), "approvals_required": 21, **naming_only(second_approver)}
+        change = {"name": fresh_name(), "approvals_required": 5, **naming_only(second_approver)}
         maintainer.put(merge_request_rules / rule["id"], change).given_served()
         maintainer.delete(merge_request_rules / rule["id"]).given_served()
 
@@ -186,7 +186,7 @@ def test_two_rules_created_at_once_are_both_kept(
     approver: Caller,
 ) -> None:
     before = set(essences(maintainer, merge_request_rules))
-    bodies = [{"name": fresh_name(), "approvals_required": number, **naming_only(approver)} for number in (20, 21)]
+    bodies = [{"name": fresh_name(), "approvals_required": number, **naming_only(approver)} for number in (4, 5)]
     with verifies("merge-request-approvals.rules.create.at-once"):
         answers = at_once(
             *(
@@ -215,7 +215,7 @@ def test_the_older_of_two_rules_is_read_and_changed_too(
     with verifies("merge-request-approvals.rules.read-one", go_on=True):
         for rule in (older, newer):
             maintainer.get(merge_request_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
-    name, number = fresh_name(), 22
+    name, number = fresh_name(), 6
     change = {"name": name, "approvals_required": number, **naming_only(approver)}
     with verifies(
         "merge-request-approvals.rules.update.name", "merge-request-approvals.rules.update.approvals-required"

@@ -194,14 +194,14 @@ def test_every_operation_refuses_a_project_that_does_not_exist(
         )
         settled(lambda: approvers_of(maintainer, approved), [], within=RESET_SECONDS)
         rule = created(maintainer, approved / "approval_rules", user_ids=[user_id(approver)])
-        new = {"name": fresh_name(), "approvals_required": 20, "user_ids": [user_id(approver)]}
+        new = {"name": fresh_name(), "approvals_required": 4, "user_ids": [user_id(approver)]}
         refuse_nowhere(
             (maintainer, "GET", "approvals", None),
             (maintainer, "GET", "approval_state", None),
             (maintainer, "GET", "approval_rules", None),
             (maintainer, "GET", f"approval_rules/{rule['id']}", None),
             (maintainer, "POST", "approval_rules", new),
-            (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 21}),
+            (maintainer, "PUT", f"approval_rules/{rule['id']}", {"approvals_required": 5}),
         )
         maintainer.delete(nowhere / "approval_rules" / rule["id"]).must_not_break()
 

@@ -77,7 +77,7 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     """What changes the copy must not change the rule that every other merge request follows."""
     source = project_path(project) / "approval_rules" / project_rule["id"]
     original = essence(maintainer.read(source))
-    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 20}
+    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 4}
     copy = rule_in(maintainer.post(merge_request_rules, sent))
     copied = essence(maintainer.read(merge_request_rules / copy["id"]))
     with verifies("merge-request-approvals.rules.copy.name", go_on=True):
@@ -89,8 +89,8 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         given(approver_group.id in original["groups"], "the project rule does not name the group")
         must(copied["groups"] == original["groups"], f"groups = {original['groups']}", str(copied["groups"]))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
-        must(copied["approvals_required"] == 20, "approvals_required = 20", str(copied["approvals_required"]))
-    change = {"name": fresh_name(), "approvals_required": 21, "user_ids": [user_id(second_approver)], "group_ids": []}
+        must(copied["approvals_required"] == 4, "approvals_required = 4", str(copied["approvals_required"]))
+    change = {"name": fresh_name(), "approvals_required": 5, "user_ids": [user_id(second_approver)], "group_ids": []}
     maintainer.put(merge_request_rules / copy["id"], change).given_served()
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule"):
         now = essence(maintainer.read(source))
@@ -103,7 +103,7 @@ def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Ru
         # The list may show each rule of the project, and a copy take the place of what it shows, which comes back anew.
         with unchanged(lambda: maintainer.list(merge_request_rules).ids(), "the rules"):
             refused = maintainer.post(merge_request_rules, sent)
-        control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 20})
+        control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 4})
         maintainer.delete(merge_request_rules / rule_in(control)["id"]).given_served()
         refused.must_be_refused(beside=control)
 
@@ -112,7 +112,7 @@ def test_how_a_copy_without_a_name_is_answered(
     merge_request_rules: Path, project_rule: Rule, maintainer: Caller
 ) -> None:
     answer = maintainer.post(
-        merge_request_rules, {"approval_project_rule_id": project_rule["id"], "approvals_required": 20}
+        merge_request_rules, {"approval_project_rule_id": project_rule["id"], "approvals_required": 4}
     )
     observe(
         "merge-request-approvals.rules.copy.without-name",
@@ -125,7 +125,7 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
     project_rule: Rule,
     maintainer: Caller,
 ) -> None:
-    sent = {"name": fresh_name(), "approvals_required": 20}
+    sent = {"name": fresh_name(), "approvals_required": 4}
     with verifies("merge-request-approvals.rules.copy.unknown-project-rule"):
         maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
         unknown = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": UNUSED_ID}).must_not_break()
@@ -189,7 +189,7 @@ def test_rules_of_one_merge_request_leave_those_of_another(
         unchanged(lambda: [essences(maintainer, rules) for rules in others], "the rules of other merge requests"),
     ):
         rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-        change = {"approvals_required": 21, "user_ids": [user_id(second_approver)], "group_ids": []}
+        change = {"approvals_required": 5, "user_ids": [user_id(second_approver)], "group_ids": []}
         maintainer.put(merge_request_rules / rule["id"], change).given_served()
         maintainer.delete(merge_request_rules / rule["id"]).given_served()
 
@@ -200,13 +200,13 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
     project_rule: Rule,
     maintainer: Caller,
 ) -> None:
-    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 20}
+    sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 4}
     one, other = (rule_in(maintainer.post(rules, sent)) for rules in (merge_request_rules, other_merge_request_rules))
     with (
         verifies("merge-request-approvals.rules.are-separate"),
         unchanged(lambda: essences(maintainer, other_merge_request_rules).get(other["id"]), "the other copy"),
     ):
-        change = {"name": fresh_name(), "approvals_required": 21, "user_ids": [], "group_ids": []}
+        change = {"name": fresh_name(), "approvals_required": 5, "user_ids": [], "group_ids": []}
         maintainer.put(merge_request_rules / one["id"], change).given_served()
         maintainer.delete(merge_request_rules / one["id"]).given_served()
 
@@ -220,14 +220,14 @@ def test_a_rule_works_under_its_own_merge_request_only(
     rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     controls = (
         maintainer.get(merge_request_rules / rule["id"]),
-        maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 21}),
+        maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 5}),
     )
     with (
         verifies("merge-request-approvals.rules.belong-to-their-merge-request"),
         unchanged(lambda: essences(maintainer, merge_request_rules), "the rules"),
     ):
         read = maintainer.get(other_merge_request_rules / rule["id"])
-        updated = maintainer.put(other_merge_request_rules / rule["id"], {"approvals_required": 22})
+        updated = maintainer.put(other_merge_request_rules / rule["id"], {"approvals_required": 6})
         maintainer.delete(other_merge_request_rules / rule["id"]).must_not_break()
         read.must_be_refused(beside=controls[0])
         updated.must_be_refused(beside=controls[1])
@@ -253,7 +253,7 @@ def test_a_merge_request_that_does_not_exist_shows_and_takes_no_rules(
             found = parsed(answer.exchange.body) if answer.is_served else None
             is_it = isinstance(found, dict) and found.get("id") == by_id and found.get("iid") != by_id
             must(not is_it, f"no merge request by its id, {by_id}", f"iid = {merge_request['iid']}", answer.exchange)
-    values: Rule = {"approvals_required": 21, "user_ids": [user_id(approver)], "group_ids": []}
+    values: Rule = {"approvals_required": 5, "user_ids": [user_id(approver)], "group_ids": []}
     new, change = {**values, "name": fresh_name()}, {**values, "name": fresh_name()}
     with verifies("merge-request-approvals.unknown-merge-request.changing-rules"):
         control = maintainer.post(merge_request_rules, new)
@@ -297,7 +297,7 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
     with rules_put_back(maintainer, path):
         own = created(maintainer, path, user_ids=[user_id(approver)])
         system = maintainer.list(path).the(rule_type=rule_type)
-        change = {"name": fresh_name(), "approvals_required": 22, "user_ids": [user_id(approver)], "group_ids": []}
+        change = {"name": fresh_name(), "approvals_required": 6, "user_ids": [user_id(approver)], "group_ids": []}
 
         def rule() -> Rule | None:
             return essences(maintainer, path).get(system["id"])

@@ -85,7 +85,7 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
     merge_request: Fixture,
 ) -> None:
     """A rule names somebody here: the one that asks for just anybody may have a name of the service's choice."""
-    sent = {"name": fresh_name(), "approvals_required": 21}
+    sent = {"name": fresh_name(), "approvals_required": 5}
     path = merge_request_path(project, merge_request)
     # Whoever has read the state before is shown no older one.
     approver.get(path / "approval_state")
@@ -122,7 +122,7 @@ def test_name_and_number_are_all_that_a_creation_needs(
 ) -> None:
     created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
     with verifies("merge-request-approvals.rules.create.needs-only-name-and-number"):
-        answer = maintainer.post(merge_request_rules, {"name": fresh_name(), "approvals_required": 20})
+        answer = maintainer.post(merge_request_rules, {"name": fresh_name(), "approvals_required": 4})
         rule = must_be_created_unless_it_is_the_second(maintainer, merge_request_rules, answer)
         maintainer.list(merge_request_rules).must_contain_once(id=rule["id"])
 
@@ -184,7 +184,7 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
 ) -> None:
     rule, name = created(maintainer, merge_request_rules, user_ids=[user_id(approver)]), fresh_name()
     renamed = maintainer.put(merge_request_rules / rule["id"], {"name": name})
-    counted = maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 22})
+    counted = maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 6})
     with verifies("merge-request-approvals.rules.update.needs-no-parameter", go_on=True):
         renamed.must_be_served()
         counted.must_be_served()
@@ -200,10 +200,10 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
             f"a rule named {name} in the approval state",
         )
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
-        counted.given_served().must_hold(approvals_required=22)
-        must_be_stored(maintainer, merge_request_rules, rule, approvals_required=22)
+        counted.given_served().must_hold(approvals_required=6)
+        must_be_stored(maintainer, merge_request_rules, rule, approvals_required=6)
     with verifies("merge-request-approvals.rules.update.leaves-unsent"):
-        renamed.given_served().must_hold(approvals_required=20)
+        renamed.given_served().must_hold(approvals_required=4)
         counted.given_served().must_hold(name=name)
 
 
@@ -378,7 +378,7 @@ def test_a_rule_that_does_not_exist_is_neither_read_nor_updated(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    rule, change = created(maintainer, merge_request_rules, user_ids=[user_id(approver)]), {"approvals_required": 21}
+    rule, change = created(maintainer, merge_request_rules, user_ids=[user_id(approver)]), {"approvals_required": 5}
     with verifies("merge-request-approvals.rules.read-one.unknown-rule", go_on=True):
         control = maintainer.get(merge_request_rules / rule["id"])
         maintainer.get(merge_request_rules / UNUSED_ID).must_be_refused(beside=control)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNUSED_ID = ownership.UNUSED_ID
 #: How many approvals a rule of a merge request asks for where the number means nothing: more than any rule that the
 #: suite makes around it, for it may have to ask for no less than its project does.
-MANY = 20
+MANY = 4
 #: How long a reset may take until it shows.
 RESET_SECONDS = 3.0
 
