@@ -150,7 +150,9 @@ class Reading:
             "access": lambda row: [AccessRule(**_known(AccessRule, entry)) for entry in row["operations"]],
             "latencies": lambda row: [Latency(**_known(Latency, entry)) for entry in row["operations"]],
             "check": self._check,
-            "test": lambda row: TestEnd(**{**_known(TestEnd, row), "outcome": TestOutcome(row["outcome"])}),
+            "test": lambda row: TestEnd(
+                **{**_known(TestEnd, row), "outcome": TestOutcome(row["outcome"]), "reason": _reason(row)}
+            ),
             "item": lambda row: ItemSeen(**{**_known(ItemSeen, row), "state": ItemState(row["state"])}),
             "notice": lambda row: str(row["text"]),
             "footer": _footer,

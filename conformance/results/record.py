@@ -171,6 +171,8 @@ class TestEnd:
     """In words: what was seen, what was missing, by what it was deselected, or why it was not begun."""
     phase: str | None = None
     """Where it broke: `setup`, `call` or `teardown`."""
+    reason: Reason | None = None
+    """What kept it from going on."""
 
     __test__ = False  # not a test, whatever pytest thinks of the name
 

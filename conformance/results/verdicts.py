@@ -314,9 +314,9 @@ def _settled(entry: PlannedRequirement, checks: Sequence[Check], ends: Mapping[s
     lacking = next((check for check in checks if check.outcome is Outcome.NOT_APPLICABLE), None)
     if lacking is not None:
         return Verdict.NOT_APPLICABLE, lacking.reason, lacking.detail
-    why = next((ends[test].detail for test in entry.tests if test in ends and ends[test].detail), None)
-    detail = entry.detail or f"its tests did not look at it{f': {why}' if why else ''}"
-    return Verdict.NOT_TESTED, entry.reason or Reason.NOT_REACHED, detail
+    end = next((ends[test] for test in entry.tests if test in ends and ends[test].detail), None)
+    detail = entry.detail or f"its tests did not look at it{f': {end.detail}' if end else ''}"
+    return Verdict.NOT_TESTED, entry.reason or (end and end.reason) or Reason.NOT_REACHED, detail
 
 
 def _unfinished(end: TestEnd | None, test: str) -> _Told | None:

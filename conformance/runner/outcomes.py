@@ -31,13 +31,14 @@ class Running:
     outcome: TestOutcome = TestOutcome.NOT_BEGUN
     detail: str | None = _NOT_CALLED
     phase: str | None = None
+    reason: Reason | None = None
     told: BaseException | None = None
     """What pytest was told of it: anything else that pytest sees is not of our making."""
 
-    def say(self, outcome: TestOutcome, detail: str | None = None) -> None:
+    def say(self, outcome: TestOutcome, detail: str | None = None, reason: Reason | None = None) -> None:
         """Note what the test came to; a test that broke stays broken."""
         if self.outcome is not TestOutcome.BROKEN:
-            self.outcome, self.detail = outcome, detail
+            self.outcome, self.detail, self.reason = outcome, detail, reason
 
     def broke(self, phase: str, error: BaseException) -> None:
         """Note that the suite itself broke in a phase of the test."""
@@ -60,7 +61,7 @@ class Running:
 
     def end(self) -> None:
         """Write how the test went."""
-        self.test.end(self.outcome, self.detail, self.phase)
+        self.test.end(self.outcome, self.detail, self.phase, self.reason)
 
 
 def setup_phase(running: Running, session: Session) -> Generator[None, object, object]:
@@ -121,7 +122,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         raise running.tell(_last(running, session, end)) from None
     except (NotTested, MissingFieldError) as error:
         missing = error if isinstance(error, NotTested) else NotTested(Reason.PREREQUISITE_MISSING, str(error))
-        running.say(TestOutcome.NOT_TESTED, missing.detail)
+        running.say(TestOutcome.NOT_TESTED, missing.detail, missing.reason)
         test.results.leave_open(missing.reason, missing.detail, missing.outcome)
         raise running.tell(pytest.skip.Exception(f"not tested: {missing.detail}")) from None
     except Violation as violation:
@@ -133,7 +134,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         if unmet is None:
             running.broke(phase, error)
             raise running.tell(error) from None
-        running.say(TestOutcome(unmet.outcome), unmet.detail)
+        running.say(TestOutcome(unmet.outcome), unmet.detail, unmet.reason)
         test.results.leave_open(unmet.reason, unmet.detail, unmet.outcome)
         raise running.tell(pytest.skip.Exception(f"{unmet.outcome}: {unmet.detail}")) from None
 

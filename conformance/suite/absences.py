@@ -80,6 +80,8 @@ class Absences:
         self._validator = validator
         self._client = client
         self._suspected: set[str] = set()
+        self._unimplemented: set[str] = set()
+        """Operations of which the target says so itself, by its answer to a call about what does not exist."""
         self._answered: set[str] = set()
         """Operations that gave an answer of their own."""
         self._asked: set[str] = set()
@@ -117,6 +119,8 @@ class Absences:
             self._asked.add(operation.id)
             if exchange.status in NOT_THERE and operation.id not in self._answered:
                 self._suspected.add(operation.id)
+                if exchange.status == _NOT_IMPLEMENTED:
+                    self._unimplemented.add(operation.id)
                 families.setdefault(_collection(operation), []).append((operation, exchange))
                 if _always_served(operation):
                     self._conclude(operation, exchange)
@@ -127,11 +131,13 @@ class Absences:
         """Return what the look came to, for others on the same target; None where they have to look for themselves."""
         if self.found:
             return None
-        return {"suspected": sorted(self._suspected), "answered": sorted(self._answered)}
+        sets = {"suspected": self._suspected, "unimplemented": self._unimplemented, "answered": self._answered}
+        return {name: sorted(found) for name, found in sets.items()}
 
     def take(self, known: Mapping[str, list[str]]) -> None:
         """Take over what the look of somebody else came to."""
         self._suspected |= {*known["suspected"]}
+        self._unimplemented |= {*known["unimplemented"]}
         self._answered |= {*known["answered"]}
 
     def _first_call(self, operation: Operation) -> Exchange | None:
@@ -188,6 +194,10 @@ class Absences:
         """Raise OperationAbsent when an operation is not there."""
         if name in self.found:
             raise OperationAbsent(self.found[name])
+
+    def seems_unimplemented(self, name: str) -> bool:
+        """Tell whether an operation said of itself that it is not there, and has said nothing else since."""
+        return name in self._unimplemented - self._answered
 
     def require_answer(self, exchange: Exchange) -> None:
         """

@@ -361,7 +361,13 @@ class TestContext:
             self.is_unjudged = False
             self.history.forget()
 
-    def end(self, outcome: TestOutcome, detail: str | None = None, phase: str | None = None) -> None:
+    def end(
+        self,
+        outcome: TestOutcome,
+        detail: str | None = None,
+        phase: str | None = None,
+        reason: Reason | None = None,
+    ) -> None:
         """Leave open what was not looked at, and write how the test went."""
         if outcome is TestOutcome.PASSED:
             self._blame_the_version()
@@ -369,7 +375,7 @@ class TestContext:
             self.results.leave_open(Reason.VACUOUS, "no answer held what it is about, as where a list is empty")
         self.results.leave_open(Reason.NOT_REACHED, "its test ended before it was looked at")
         seconds = round(time.monotonic() - self.started, 3)
-        self.run.write(TestEnd(self.id, outcome, seconds, self.history.requests, detail, phase))
+        self.run.write(TestEnd(self.id, outcome, seconds, self.history.requests, detail, phase, reason))
 
     def _blame_the_version(self) -> None:
         """Leave open, with the version as the reason, what a target of unknown version may be too old to show."""
