@@ -35,6 +35,7 @@ _GROUP_RULES = (
 )
 _SETTINGS_OF_PROJECT = "/projects/:id/merge_request_approval_setting"
 _SHA_DIGITS = 40
+_MOST_RULES = 8
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
@@ -106,6 +107,20 @@ def never_gives_a_name_twice(service: Service) -> None:
         rule = add(candidate)
         taken[key] = rule.id
         return rule
+
+    rules.add_rule = added  # type: ignore[method-assign] # see above
+
+
+def takes_few_rules(service: Service) -> None:
+    """Refuse the ninth rule of a project or merge request: how many there may be is open."""
+    rules = service.approval_rules
+    add = rules.add_rule
+
+    def added(candidate: ApprovalRule) -> ApprovalRule:
+        own = [rule for rule in rules.rules_of(candidate.home) if rule.rule_type is RuleType.REGULAR]
+        if candidate.home.level is not Level.GROUP and len(own) >= _MOST_RULES:
+            raise RejectedError("is one too many", parameter="name")
+        return add(candidate)
 
     rules.add_rule = added  # type: ignore[method-assign] # see above
 

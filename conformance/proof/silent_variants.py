@@ -46,8 +46,9 @@ VARIANTS = (
     ),
     Variant(
         "rules-counted-in-each-place",
-        "Rules are numbered from 1 on in each group, project and merge request, and a name is used once for ever.",
+        "Rules are numbered from 1 on in each place, eight stand there at most, and a name is used once for ever.",
         alterations=(
+            approval_alterations.takes_few_rules,
             approval_alterations.counts_rules_in_each_place,
             approval_alterations.never_gives_a_name_twice,
         ),
