@@ -30,6 +30,7 @@ from conformance.suite.expectations import (
     Caller,
     Path,
     given,
+    left_to_others,
     must,
     observe,
     project_path,
@@ -371,6 +372,7 @@ def test_an_approval_can_be_taken_back_and_given_again(
     second_approver.post(joint_review / "approve").given_served()
     with verifies("merge-request-approvals.approve.keeps-others"):
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
+    left_to_others("merge-request-approvals.approve.other-sha-conflicts")  # unless a third one may approve
     if maintainer.actor is None or maintainer.actor.id is None:
         return
     left = approvers_of(maintainer, joint_review)
