@@ -429,7 +429,7 @@ def _refuse_words(profile: Profile, source: str) -> None:
         places = [place for place, text in profile.named_secrets().items() if Redaction([text]).is_in(needed)]
         raise UsageError(
             f"{source} gives as a secret what is also part of a name in every report: {', '.join(places)}. It "
-            "could not be kept out of them. Use another one, such as twenty random letters."
+            "could not be kept out of them. Use another one, such as twenty random letters; a password may be left out."
         )
 
 

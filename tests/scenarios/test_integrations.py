@@ -165,34 +165,6 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
             must(found[name] == sent[name], f"{name} = {sent[name]}, one after the other", f"{name} = {found[name]}")
 
 
-def test_what_a_flag_is_sent_as_moves_no_other(
-    maintainer: Caller,
-    project: Fixture,
-    integrations: tuple[Fixture, ...],
-) -> None:
-    """Each time after it was disabled: what becomes of a flag that is not sent is open, but not by another's value."""
-    integration = max(integrations, key=lambda each: len(each.get("events") or ()))
-    path, slug = integrations_path(maintainer, project), slug_of(integration)
-    flags = [name for name in integration.get("events") or () if name not in settings_of(integration)]
-
-    def entry(**sent: bool) -> dict[str, object]:
-        given_disabled(maintainer, path, integration)
-        set_up(maintainer, path, integration, **sent).given_served()
-        shown = maintainer.whole_list(path).the(slug=slug)
-        return {name: shown.get(name) for name in flags if name not in sent}
-
-    if len(flags) <= 1:
-        left_to_others()
-        return
-    with borrowed(maintainer, path, integration):
-        given_set_up(maintainer, path, integration)
-        # What stands side by side is the most alike, and is parted.
-        for sent in (flags[::2], flags[1::2]):
-            off, on = (entry(**dict.fromkeys(sent, value)) for value in (False, True))
-            with verifies("integrations.update.followed"):
-                must(off == on, f"beside {', '.join(sent)}, on as off: {off}", f"{on}")
-
-
 def test_a_change_in_one_project_leaves_the_integrations_of_another(
     maintainer: Caller,
     path: Path,
