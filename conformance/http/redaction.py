@@ -100,8 +100,10 @@ class Redaction:
     def is_in(self, text: str) -> bool:
         """Tell whether a text holds a secret."""
         traces = self._left_behind
+        if not traces:
+            return False
         # What stands behind a backslash is found as it is: undone, it may have lost its first letter.
-        return bool(traces) and (_is_any_in(traces, _undone(text)) or ("\\" in text and _is_any_in(traces, text)))
+        return _is_any_in(traces, _undone(text)) or ("\\" in text and _is_any_in(self._as_they_are, text))
 
     def forget(self) -> None:
         """Know none any more."""

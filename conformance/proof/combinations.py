@@ -121,7 +121,7 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
     "default_rule_listed": _FLAG,
     "default_rule_name": ("All Members", "Anybody"),
     "several_default_rules": _FLAG,
-    "largest_approvals_required": (6, 1000),
+    "largest_approvals_required": (6, 100, 1000),
     "repeated_rule_name": tuple(Repeat),
     "unknown_rule_type": tuple(Unfit),
     "unfit_approvers": tuple(Unfit),
