@@ -112,7 +112,8 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
             other.sent_by(caller)
         both = {(call.operation.method, each.path) for each in (call, by_path)}
         if sum(len(written.get(what, ())) - earlier.get(what, 0) for what in both) % 2 == 0:
-            by_path.sent_by(caller)  # what each call turns round is as before after an even number of them
+            # What each call turns round is as before after an even number of them. The first was looked at above.
+            by_the_path(prepared, [call, *others][-1]).sent_by(caller)
         is_held = look(before, permission, afresh=afresh)
     if is_held and not current_test().soft_failures:
         whole.holds_again()
