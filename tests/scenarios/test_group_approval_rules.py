@@ -341,15 +341,18 @@ def test_a_rule_is_changed_only_by_way_of_its_own_group(
     sibling_group: Fixture,
 ) -> None:
     foreign = group_rules_path(sibling_group)
-    administrator_of(owner, sibling_group).list(foreign)
+    elsewhere = administrator_of(owner, sibling_group)
+    # A service that numbers the rules of each group by themselves may have one of that number there too.
+    has_its_own = elsewhere.list(foreign).having(id=group_rule["id"])
     control = admin_of_group.put(group_rules / group_rule["id"], {"approvals_required": 1})
     before = standings(admin_of_group, group_rules)
     given(group_rule["id"] in before, "the list does not show the rule")
-    with verifies("group-approval-rules.update.rule-of-another-group", go_on=True):
-        administrator_of(owner, sibling_group).put(foreign / group_rule["id"], {"name": fresh_name()}).must_be_refused(
-            beside=control
-        )
-        must_stay(admin_of_group, group_rules, before)
+    if has_its_own:
+        left_to_others("group-approval-rules.update.rule-of-another-group")
+    else:
+        with verifies("group-approval-rules.update.rule-of-another-group", go_on=True):
+            elsewhere.put(foreign / group_rule["id"], {"name": fresh_name()}).must_be_refused(beside=control)
+            must_stay(admin_of_group, group_rules, before)
     with verifies("group-approval-rules.update.rule-id-is-integer", go_on=True):
         admin_of_group.put(group_rules / "abc", {"name": fresh_name()}).must_be_refused(beside=control)
         must_stay(admin_of_group, group_rules, before)
