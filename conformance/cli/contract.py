@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from conformance.contract import Contract, Kind, Operation, Requirement
+from conformance.contract import Contract, Kind, Operation, Requirement, Version
 from conformance.errors import UsageError
 from conformance.runner.collection import all_tests
 
@@ -27,7 +27,7 @@ _FORM = click.option("--format", "form", type=click.Choice(["text", "json"]), de
 def contract(as_of: str | None, form: str) -> None:
     """Print the OpenAPI document: of one version for any tool, or of all versions with the suite's extensions."""
     loaded = Contract.load()
-    document = loaded.as_of(as_of) if as_of else loaded.document
+    document = loaded.as_of(Version.parse_known(as_of, "--as-of")) if as_of else loaded.document
     if form == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:

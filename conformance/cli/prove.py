@@ -55,7 +55,7 @@ def prove(  # noqa: PLR0913 - the options of a command
 
     contract = Contract.load()
     if version is not None:
-        version = str(Version.parse_known(version) or version)
+        version = str(Version.parse_known(version, "--version") or version)
     known = faults_named(contract, names, version) if names else all_faults(contract, version)
     selection = Selection(areas, requirements)
     faults = _selected(known, contract, selection)

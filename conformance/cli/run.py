@@ -275,7 +275,7 @@ def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tu
     `ready_for` also tells what an upgrade to that version would meet; `plugins` go to pytest beside the suite's own.
     """
     if ready_for is not None:
-        Version.parse_known(ready_for)
+        Version.parse_known(ready_for, "--ready-for")
     watcher = _Watcher()
     with contextlib.redirect_stdout(forgiving(sys.stdout)):  # a reader that goes away takes no verdict along
         code = int(pytest.main(arguments, plugins=[*plugins, watcher]))

@@ -235,9 +235,9 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
 
     It answers until it is interrupted, and logs a line per request. Tokens are the same at every start.
     """
-    known = Version.parse_known(version)
+    known = Version.parse_known(version, "--version")
     if known is None:
-        raise UsageError("The reference needs a version to have, such as 17.7.")
+        raise UsageError("--version: the reference needs a version to have, such as 17.7.")
     service = prepared_service(version, worlds=worlds)
 
     def say(base_url: str) -> None:

@@ -21,6 +21,7 @@ from conformance.results.text import one_line, plural
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import Options
 from conformance.runner.session import Session
+from conformance.target.profile import AUTO
 from conformance.versions.har import LONGEST
 from conformance.versions.readiness import Readiness, Ready, affected, assess, in_words, interval
 from conformance.versions.traffic import Found, TrafficLint, TrafficReport
@@ -132,10 +133,12 @@ def readiness(  # noqa: PLR0913 - the options of the command
     the newer version rules out. Ends with 0 when nothing stands against the newer version, 1 when something would be
     violated, 6 when something that will be owed could not be verified.
     """
+    if start is not None and start != AUTO:
+        Version.parse_declared(start, "--from")
     session = Session.prepare(Options(target=target, base_url=base_url, version=start, out=out, seed=seed))
     for warning in session.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    older, newer = interval(session.version, end)
+    older, newer = interval(session.version, end, "--to")
     options = Options(target=target, base_url=base_url, version=str(older), seed=session.seed)
     found = readiness_of(Comparison(options, session.folder), older, newer)
     file = write_readiness(found, session.folder)
@@ -153,7 +156,7 @@ def after_run(session: Session, end: str) -> None:
         return
     if session.record.footer is None or session.record.footer.detail:
         raise TargetError("The run stopped early, so that nobody can tell what an upgrade would meet.")
-    older, newer = interval(session.version, end)
+    older, newer = interval(session.version, end, "--ready-for")
     file = session.recorder.file
     # A run of a part says nothing about the rest: then both versions are run.
     whole = not session.options.areas and not session.options.requirements
@@ -179,7 +182,7 @@ def lint_traffic(har: Path, as_of: str | None, form: str) -> int:
     What only the service sends, and what works under an older name, is a hint. Ends with 0 when there is no finding,
     1 when there is one, 4 when the file cannot be read.
     """
-    version = Version.parse_known(as_of) if as_of else None
+    version = Version.parse_known(as_of, "--as-of") if as_of else None
     report = TrafficLint(Contract.load(), version).read(har)
     if form == "json":
         click.echo(json.dumps(_as_data(report), ensure_ascii=False, indent=2))

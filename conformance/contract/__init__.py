@@ -79,8 +79,8 @@ class Contract:
             self._views[version] = at_version(self.document, version)
         return self._views[version]
 
-    def as_of(self, version: str | Version) -> Json:
-        """Return the plain OpenAPI document that a service of this version must meet."""
+    def as_of(self, version: str | Version | None) -> Json:
+        """Return the plain OpenAPI document that a service of this version, or of one nobody knows, must meet."""
         known = Version.parse_known(version) if isinstance(version, str) else version
         return published(self.at(known), known)
 

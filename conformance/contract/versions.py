@@ -40,44 +40,53 @@ class Version:
     minor: int
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read a version from text; raise UsageError when it is none."""
+    def parse(cls, text: str, place: str = "") -> Self:
+        """Read a version from text; raise UsageError, which names the place where it was given, when it is none."""
         match = _FORM.match(text.strip())
         if match is None:
             raise UsageError(
-                f"'{text}' is not a version. Write major.minor, such as 17.7, or 'unknown'.",
+                f"{_at(place)}'{text}' is not a version. Write major.minor, such as 17.7, or 'unknown'.",
             )
         return cls(int(match[1]), int(match[2]))
 
     @classmethod
-    def parse_known(cls, text: str) -> Self | None:
-        """Read a version that a target may have: None for `unknown`; raise UsageError outside the specification."""
+    def parse_known(cls, text: str, place: str = "") -> Self | None:
+        """
+        Read a version that a target may have: None for `unknown`.
+
+        Raise UsageError outside the specification; it names the place, an option or a line of a file, if one is given.
+        """
         if text.strip().lower() == "unknown":
             return None
-        version = cls.parse(text)
+        version = cls.parse(text, place)
         if not OLDEST <= version <= NEWEST:
             raise UsageError(
-                f"Version {version} is outside the specification, which speaks of {OLDEST} to {NEWEST}. "
+                f"{_at(place)}{version} is outside the specification, which speaks of {OLDEST} to {NEWEST}. "
                 "Give one in between, or 'unknown'.",
             )
         return version
 
     @classmethod
-    def parse_declared(cls, text: str) -> tuple[Self | None, str]:
+    def parse_declared(cls, text: str, place: str) -> tuple[Self | None, str]:
         """
-        Read the version that an operator says a target has, and what there is to warn of.
+        Read the version that an operator says, in some place, a target has, and what there is to warn of.
 
         What is newer than the specification is judged as the newest version it speaks of. Raise UsageError for what is
         older than it, and for what is no version.
         """
-        if text.strip().lower() != "unknown" and cls.parse(text) > NEWEST:
+        if text.strip().lower() != "unknown" and cls.parse(text, place) > NEWEST:
             known = f"{NEWEST}, the last one that the specification speaks of"
-            return cls(NEWEST.major, NEWEST.minor), f"Version {text} is newer than {known}; it is judged as that."
-        return cls.parse_known(text), ""
+            told = f"{_at(place)}{text} is newer than {known}; it is judged as that."
+            return cls(NEWEST.major, NEWEST.minor), told
+        return cls.parse_known(text, place), ""
 
     def __str__(self) -> str:
         """Write it as the version table does."""
         return f"{self.major}.{self.minor}"
+
+
+def _at(place: str) -> str:
+    return f"{place}: " if place else ""
 
 
 OLDEST = Version.parse(TABLE[0])

@@ -32,7 +32,7 @@ def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
     if profile is None:
         return None, ()
     if options.as_of is not None:
-        return replace(profile, version=Version.parse_known(options.as_of), version_source="--as-of"), ()
+        return replace(profile, version=Version.parse_known(options.as_of, "--as-of"), version_source="--as-of"), ()
     return resolved(profile)
 
 
@@ -93,7 +93,7 @@ def _declared(options: Options) -> Profile | None:
     if options.version is None:
         return profile
     asked = options.version == AUTO
-    version, warning = (None, "") if asked else Version.parse_declared(options.version)
+    version, warning = (None, "") if asked else Version.parse_declared(options.version, "--target-version")
     return replace(
         profile, version=version, version_warning=warning, version_source="--target-version", asks_version=asked
     )

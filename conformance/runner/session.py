@@ -157,7 +157,7 @@ class Session:
         _ = options.selection  # which raises where the earlier run cannot be read
         require_unread(options.out, [options.failed] if options.failed else [])
         if options.as_of is not None:
-            Version.parse_known(options.as_of)
+            Version.parse_known(options.as_of, "--as-of")
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
         folder = corpus_folder(options.corpus)
         known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
@@ -170,7 +170,7 @@ class Session:
         if profile is not None:
             profile.in_world(first + options.workers - 1)  # before any worker starts: it raises where there are too few
         elif options.version is not None and options.version != AUTO:
-            Version.parse_known(options.version)  # the reference has no version that the specification does not know
+            Version.parse_known(options.version, "--target-version")  # the reference has none that is newer than known
         session = cls(options, contract, profile, seed, warnings, known, world=first, corpus_folder=folder)
         if options.resume is not None:
             session.earlier = Part.of(options.resume, contract)

@@ -394,7 +394,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
     _refuse_unknown("feature", data.get("features", {}), FEATURES, source)
     version = str(data.get("version", "unknown")).strip()
     asks_version = version.lower() == AUTO
-    judged_by, warning = (None, "") if asks_version else Version.parse_declared(version)
+    judged_by, warning = (None, "") if asks_version else Version.parse_declared(version, f"{source}, at version")
     profile = Profile(
         name=data.get("name", ""),
         base_url=base_url_from(data["base_url"], f"The target profile {source} is not valid at base_url"),

@@ -102,18 +102,22 @@ class Readiness:
         return asdict(self)
 
 
-def interval(start: Version | None, end: str) -> tuple[Version, Version]:
-    """Return the two versions of an upgrade; raise UsageError when there is nothing between them."""
-    newer = Version.parse_known(end)
+def interval(start: Version | None, end: str, option: str) -> tuple[Version, Version]:
+    """
+    Return the two versions of an upgrade; `option` is what named the newer one.
+
+    Raise UsageError when there is nothing between them.
+    """
+    newer = Version.parse_known(end, option)
     if newer is None:
-        raise UsageError("The version to be ready for must be known, such as 18.0.")
+        raise UsageError(f"{option}: the version to be ready for must be known, such as 18.0.")
     if start is None:
         raise UsageError(
             "The version of the target is unknown, so nobody can tell what an upgrade would change. "
             "Name it with --from, in the profile or with --target-version.",
         )
     if start >= newer:
-        raise UsageError(f"Version {newer} is not newer than {start}: there is nothing to be ready for.")
+        raise UsageError(f"{option}: {newer} is not newer than the target, {start}: there is nothing to be ready for.")
     return start, newer
 
 

@@ -185,7 +185,7 @@ def test_rows_outside_the_interval_are_left_out() -> None:
 )
 def test_an_interval_without_anything_in_it_is_refused(start: Version | None, end: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        interval(start, end)
+        interval(start, end, "--to")
 
 
 def test_an_upgrade_touches_what_its_rows_name_and_what_is_deprecated() -> None:
@@ -246,10 +246,11 @@ def test_a_run_tells_beside_its_own_verdict_what_an_upgrade_would_meet(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("readiness", "--to", "99.0"), "12.3 to 19.0"),
+        (("readiness", "--to", "99.0"), "--to: 99.0 is outside the specification, which speaks of 12.3 to 19.0"),
+        (("readiness", "--from", "old", "--to", "18.0"), "--from: 'old' is not a version"),
         (("readiness", "--from", "18.0", "--to", "17.0"), "nothing to be ready for"),
         (("readiness", "--from", "unknown", "--to", "18.0"), "--from"),
-        (("run", "--ready-for", "soon"), "is not a version"),
+        (("run", "--ready-for", "soon"), "--ready-for: 'soon' is not a version"),
     ],
 )
 def test_a_question_that_makes_no_sense_ends_with_4(
