@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.errors import ContractError
+from conformance.results.durations import in_order
 from conformance.results.plan import SuiteTest
 from conformance.runner.claims import claims_in
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
@@ -19,7 +20,7 @@ from conformance.target import FIXTURES
 from conformance.target.names import PLURALS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.contract import Contract, Version
@@ -123,6 +124,42 @@ def _requirements(item: pytest.Item, contract: Contract, problems: list[str]) ->
 
 
 # -- all tests, whatever an operator selects ---------------------------------------------------------------------------
+
+
+# -- the order in which they run ---------------------------------------------------------------------------------------
+
+
+def once_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Leave out what pytest collected again, as it does for a file that is named twice: a test ends once."""
+    return list({item.nodeid: item for item in items}.values())
+
+
+def put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], contract: Contract) -> None:
+    """Let the tests of an area follow each other; in the end, file by file, of those that share what is made for it."""
+
+    def place(item: pytest.Item) -> tuple[str, int]:
+        if not is_suite(item):
+            return "", -1
+        is_shared = item.get_closest_marker("together") is not None
+        return id_of(item).partition("::")[0] if is_shared else "", contract.areas.index(tests[id_of(item)].area)
+
+    items.sort(key=place)
+
+
+def let_the_longest_begin(items: list[pytest.Item], seconds_known: Mapping[str, float], workers: int) -> None:
+    """Put tests that workers share out into an order in which all workers end together."""
+    suite = {id_of(item): item for item in items if is_suite(item)}
+    order = in_order(list(suite), seconds_known, workers)
+    items[:] = [*(item for item in items if not is_suite(item)), *(suite[name] for name in order)]
+
+
+def is_of_no_operation(item: pytest.Item) -> bool:
+    """Tell whether a test asks for every operation of some sort where the version of the target has none."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return "operation" in parameters and not hasattr(parameters["operation"], "id")
+
+
+# -- what there is at all ----------------------------------------------------------------------------------------------
 
 
 @dataclass

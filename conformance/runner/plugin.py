@@ -14,10 +14,20 @@ import pytest
 
 from conformance.errors import ConformanceError, ContractError, ExitCode
 from conformance.http.redaction import REDACTION, guarded_logs
-from conformance.results.durations import in_order
 from conformance.results.record import Reason
 from conformance.runner import outcomes, workers
-from conformance.runner.collection import ONLY_ASKS, all_tests, id_in, id_of, is_suite, suite_tests
+from conformance.runner.collection import (
+    ONLY_ASKS,
+    all_tests,
+    id_in,
+    id_of,
+    is_of_no_operation,
+    is_suite,
+    let_the_longest_begin,
+    once_each,
+    put_in_order,
+    suite_tests,
+)
 from conformance.runner.confirmation import Attempts
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
@@ -26,7 +36,7 @@ from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from xdist.workermanage import WorkerController
 
@@ -180,11 +190,11 @@ def _tested(contract: Contract, ids: frozenset[str]) -> frozenset[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Read what each test verifies, plan the run, and leave out what is not planned or not selected."""
     session = config.stash[SESSION]
-    items[:] = _once_each(item for item in items if not _is_of_no_operation(item))
+    items[:] = once_each(item for item in items if not is_of_no_operation(item))
     if not any(is_suite(item) for item in items):
         return
     tests = suite_tests(items, session.contract)
-    _put_in_order(items, tests, session.contract)
+    put_in_order(items, tests, session.contract)
     if ONLY_ASKS in config.stash:
         return
     everything = _everything(session) if session.keeps_record else tests
@@ -203,12 +213,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unwanted = set(left_out)
         items[:] = [item for item in items if item not in unwanted]
     if session.beside > 1:
-        _let_the_longest_begin(items, session)
-
-
-def _once_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Leave out what pytest collected again, as it does for a file that is named twice: a test ends once."""
-    return list({item.nodeid: item for item in items}.values())
+        let_the_longest_begin(items, session.seconds_known, session.beside)
 
 
 def _everything(session: Session) -> Mapping[str, SuiteTest]:
@@ -217,31 +222,6 @@ def _everything(session: Session) -> Mapping[str, SuiteTest]:
         return all_tests(session.contract, session.version)
     except ContractError as error:
         raise pytest.UsageError(str(error)) from error
-
-
-def _put_in_order(items: list[pytest.Item], tests: Mapping[str, SuiteTest], contract: Contract) -> None:
-    """Let the tests of an area follow each other; in the end, file by file, of those that share what is made for it."""
-
-    def place(item: pytest.Item) -> tuple[str, int]:
-        if not is_suite(item):
-            return "", -1
-        is_shared = item.get_closest_marker("together") is not None
-        return id_of(item).partition("::")[0] if is_shared else "", contract.areas.index(tests[id_of(item)].area)
-
-    items.sort(key=place)
-
-
-def _let_the_longest_begin(items: list[pytest.Item], session: Session) -> None:
-    """Put tests that workers share out into an order in which all workers end together."""
-    suite = {id_of(item): item for item in items if is_suite(item)}
-    order = in_order(list(suite), session.seconds_known, session.beside)
-    items[:] = [*(item for item in items if not is_suite(item)), *(suite[name] for name in order)]
-
-
-def _is_of_no_operation(item: pytest.Item) -> bool:
-    """Tell whether a test asks for every operation of some sort where the version of the target has none."""
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return "operation" in parameters and not hasattr(parameters["operation"], "id")
 
 
 def _deselected_by(config: pytest.Config) -> Callable[[str], str]:
