@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlencode
+
+import httpx
 
 from conformance.http.bodies import json_in
 
@@ -142,6 +145,16 @@ class Exchange:
     def is_refusal(self) -> bool:
         """Whether the call was refused with some 4xx; too many requests is no refusal."""
         return self.status is not None and 400 <= self.status < 500 and self.status != TOO_MANY_REQUESTS  # noqa: PLR2004
+
+
+def pages_in(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the addresses that a header Link names, by what each is to this page, such as `next`."""
+    # As bytes: a header may hold what is no ASCII.
+    response = httpx.Response(HTTPStatus.OK, headers=[(b"link", headers.get("link", "").encode("utf-8", "replace"))])
+    links = response.links.values()
+    return {
+        relation: link["url"] for link in links for relation in link.get("rel", "").lower().split() if "url" in link
+    }
 
 
 def query_text(value: Any) -> str:

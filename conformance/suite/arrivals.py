@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from conformance.suite.shown_records import values_under
@@ -35,8 +36,12 @@ class Arrivals:
         self._spots, self._validator = Spots(profile), validator
         self._may_show: dict[Spot, set[int]] = {}
         """By merge request: who had approved it when it was first read."""
-        self._asked: dict[Spot | None, set[int]] = {}
-        """By merge request: who asked to; None stands for one that is named in a way that tells nothing."""
+        self._asked: defaultdict[Spot | None, Counter[int]] = defaultdict(Counter)
+        """
+        By merge request: who asked to, and how often; None stands for one that is named in a way that tells nothing.
+
+        There a call that is refused takes back itself alone, and nothing that the same people asked for elsewhere.
+        """
         self._looked_around: set[object] = set()
         """The projects all of whose merge requests were read before the first of them was approved."""
         self._lock = threading.Lock()
@@ -60,20 +65,20 @@ class Arrivals:
         """Take note of who asks to approve, before the call is sent: a read beside it may show it at once."""
         if self._operation(call) == _APPROVING:
             with self._lock:
-                self._asked.setdefault(self._spots.called(call.path), set()).update(self._asking(call))
+                self._asked[self._spots.called(call.path)].update(self._asking(call))
 
     def contradicted_by(self, exchange: Exchange) -> list[int]:
         """Return whom an answer says to have approved who never asked to."""
         operation, spot = self._operation(exchange.call), self._spots.called(exchange.call.path)
         with self._lock:
             if operation == _APPROVING and spot is None and exchange.is_refusal:
-                self._asked[None] -= self._asking(exchange.call)
+                self._asked[None].subtract(self._asking(exchange.call))
         if operation not in _SHOWING or spot is None or not exchange.is_success:
             return []
         shown = self._people & _approvers(exchange.body)
         with self._lock:
             first = self._may_show.setdefault(spot, shown)
-            return sorted(shown - first - self._asked.get(spot, set()) - self._asked.get(None, set()))
+            return sorted(shown - first - (+self._asked[spot] + +self._asked[None]).keys())
 
     def _asking(self, call: Call) -> set[int]:
         """Return who may be asking: anybody, where the profile does not say whose token it is."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.exchange import pages_in
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -139,10 +141,10 @@ class Readings:
 
 def _goes_on(answer: Exchange) -> bool | None:
     """Tell whether a page says by its headers that another follows; None where it says nothing of that."""
-    following, link = answer.headers.get("x-next-page"), answer.headers.get("link")
-    if following is None and link is None:
+    following = answer.headers.get("x-next-page")
+    if following is None and "link" not in answer.headers:
         return None
-    return bool(following) or 'rel="next"' in (link or "")
+    return bool(following) or "next" in pages_in(answer.headers)
 
 
 def flat(shown: Any) -> dict[str, Any]:

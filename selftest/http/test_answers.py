@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpcore
 import pytest
 
+from conformance.http.exchange import pages_in
 from conformance.http.network import WITHOUT_END, Deadline, Stream
 from conformance.http.redaction import Redaction
 from conformance.http.unpacking import BodyError, unpacked
@@ -159,3 +160,19 @@ def test_what_a_backslash_leaves_of_a_plain_token_hides_no_other_word() -> None:
     redaction = Redaction(["t-owner"])
     assert redaction.text("a code-owner, `\\code-owner`") == "a code-owner, `\\code-owner`"
     assert redaction.text("C:\\t-owner") == "C:\\[redacted]"
+
+
+@pytest.mark.parametrize(
+    ("link", "pages"),
+    [
+        ('<http://a/api/v4/x?page=2>; rel="next", <http://a/api/v4/x?page=9>; rel=last', {"next": "2", "last": "9"}),
+        ('<http://a/api/v4/x?order=a,b&page=2>; rel="Next prefetch"', {"next": "2", "prefetch": "2"}),
+        ('<http://a/api/v4/x?name=é&page=3>; rel="prev"', {"prev": "3"}),
+        ("http://a/api/v4/x?page=2", {}),
+        ('<>; title="rel=next"', {}),
+        ("", {}),
+    ],
+)
+def test_other_pages_are_what_the_header_link_calls_so(link: str, pages: dict[str, str]) -> None:
+    found = pages_in({"link": link})
+    assert {relation: address.rpartition("page=")[2] for relation, address in found.items()} == pages

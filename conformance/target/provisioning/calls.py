@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from conformance.errors import TargetError
 from conformance.http.bodies import json_in
 from conformance.http.client import Client, TargetGoneError
-from conformance.http.exchange import NOT_THERE
+from conformance.http.exchange import NOT_THERE, pages_in
 from conformance.target.profile import Actor
 
 if TYPE_CHECKING:
@@ -233,10 +233,9 @@ def segment(text: object) -> str:
 
 def _next_page(answer: Answer) -> str | None:
     """Return the path of the next page as the target's header Link names it."""
-    for link in answer.headers.get("link", "").split(","):
-        address, _, rest = link.partition(";")
-        if 'rel="next"' in rest or "rel=next" in rest:
-            parts = urlsplit(address.strip().strip("<>"))
-            path = parts.path.partition("/api/v4")[2]
-            return f"{path}?{parts.query}" if path else None
-    return None
+    try:
+        following = urlsplit(pages_in(answer.headers).get("next", ""))
+    except ValueError:  # an address that is none
+        return None
+    path = following.path.partition("/api/v4")[2]
+    return f"{path}?{following.query}" if path else None
