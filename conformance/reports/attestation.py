@@ -57,6 +57,7 @@ def render(facts: Facts, digests: Mapping[str, str]) -> str | None:
                 "suite": header.suite,
                 "version": header.version,
                 "command": header.command,
+                **({"merged": visible(facts.merged)} if facts.merged else {}),
                 "reports": [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()],
             },
         },

@@ -64,6 +64,7 @@ def render(facts: Facts) -> str:
                     "seed": header.seed,
                     "contract": visible(header.contract),
                     "subjects": list(header.subjects),
+                    **({"merged": visible(facts.merged)} if facts.merged else {}),
                     "problems": [visible(f"{entry.kind}: {entry.name}: {entry.detail}") for entry in facts.problems],
                 },
             },

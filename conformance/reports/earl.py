@@ -60,6 +60,7 @@ def render(facts: Facts) -> str:
             "title": str(facts.result.verdict),
             "info": visible(facts.result.explanation),
             "date": visible(header.started),
+            **({"description": visible(f"Merged {facts.merged}.")} if facts.merged else {}),
         },
     ]
     graph += [_assertion(row, header.contract) for row in facts.result.rows]

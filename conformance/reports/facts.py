@@ -139,6 +139,8 @@ class Facts:
             found["not declared"] = f"{', '.join(header.undeclared)}: what belongs to these was not judged"
         if header.selection:
             found["selected"] = header.selected_in_brief
+        if self.merged:
+            found["merged"] = self.merged
         found |= self._about_target
         for outcome in (TestOutcome.DESELECTED, TestOutcome.NOT_BEGUN):
             causes = Counter(end.detail or "" for end in self.record.tests if end.outcome is outcome)
@@ -154,6 +156,12 @@ class Facts:
         if header.command:
             found["to repeat"] = header.command
         return found
+
+    @property
+    def merged(self) -> str:
+        """Say in one line which shards the record was merged from; empty for a run in one go."""
+        shards = self.record.header.merged
+        return f"from {plural(len(shards), 'shard')}: {'; '.join(shards)}" if shards else ""
 
     @property
     def _about_target(self) -> Mapping[str, str]:

@@ -117,7 +117,7 @@ def merge_into(recorder: Recorder, parts: Sequence[Part]) -> tuple[RunRecord, Ru
     first = parts[0]
     for row in first.rows:
         if row["kind"] == "header":
-            recorder.append(line_of(_without_shard(row)))
+            recorder.append(line_of({**_without_shard(row), **_merged(parts)}))
         elif row["kind"] in ("plan", "table", "access"):
             recorder.append(line_of(row))
     taken: set[str] = set()
@@ -163,6 +163,16 @@ def _without_shard(header: Row) -> Row:
         "arguments": kept,
         "command": " ".join(words),
     }
+
+
+def _merged(parts: Sequence[Part]) -> Row:
+    """Return what the header of a merged record says of its shards: which they were, and when they ran."""
+    told = []
+    for part in parts:
+        header, footer = part.record.header, part.record.footer
+        ended = f"to {footer.ended}" if footer is not None else "and was cut off"
+        told.append(f"{header.shard} from {part.name}, which ran from {header.started} {ended}")
+    return {"merged": told, "started": min(part.record.header.started for part in parts)}
 
 
 def _said_once(parts: Sequence[Part]) -> Iterator[str]:

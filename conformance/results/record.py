@@ -322,6 +322,8 @@ class Header:
     """How long the run may wait and how often it may begin a test anew, and what the command bounds it by."""
     shard: str = ""
     """Which part of the plan it runs, as `2/8`; empty for all of it."""
+    merged: tuple[str, ...] = ()
+    """The shards that it was merged from, each with its record and when it ran; empty for what ran in one go."""
 
     @property
     def selected_in_brief(self) -> str:

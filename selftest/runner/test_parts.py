@@ -11,6 +11,7 @@ import yaml
 from conformance.contract import Contract
 from conformance.errors import ExitCode, UsageError
 from conformance.reference import EmbeddedServer
+from conformance.reports.facts import Facts
 from conformance.results.durations import in_order, part_of
 from conformance.results.parts import Part, require_same_run, require_shards
 from conformance.results.reading import read_record
@@ -57,6 +58,23 @@ def test_merged_shards_have_the_verdicts_of_one_run(folder: Path) -> None:
     whole, merged = (read_record(folder / name / "results.jsonl") for name in ("whole", "merged"))
     assert {end.test: end.outcome for end in merged.tests} == {end.test: end.outcome for end in whole.tests}
     assert (folder / "merged" / "index.html").is_file()
+
+
+def test_every_report_of_merged_shards_says_from_what_it_was_merged(folder: Path) -> None:
+    run_conformance("merge", "one", "two", "--out", "told", cwd=folder)
+    one, two = (read_record(folder / name / "results.jsonl") for name in ("one", "two"))
+    assert one.footer
+    assert two.footer
+    said = (
+        f"from 2 shards: 1/2 from one, which ran from {one.header.started} to {one.footer.ended}; "
+        f"2/2 from two, which ran from {two.header.started} to {two.footer.ended}"
+    )
+    for name in ("compliance.html", "index.html", "report.json", "junit.xml", "ctrf.json", "earl.jsonld", "summary.md"):
+        assert said in (folder / "told" / name).read_text(encoding="utf-8"), name
+    merged = read_record(folder / "told" / "results.jsonl")
+    assert (merged.header.started, merged.header.shard) == (one.header.started, "")
+    assert Facts.of(merged).headline["merged"] == said
+    assert "merged" not in Facts.of(read_record(folder / "whole" / "results.jsonl")).headline
 
 
 def test_each_shard_runs_about_half_in_a_world_of_its_own_and_verifies_nothing_alone(folder: Path) -> None:
