@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
 from conformance.http.client import RequestsSpentError, TargetGoneError
+from conformance.http.exchange import NOT_THERE
 from conformance.results.record import Check, Outcome, Reason
 from conformance.suite.evidence import evidence_of
 from conformance.target.names import PRESUMED
+from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 #: In the folder through which workers are told what one process found out for all of them.
 _FILE = "absent.json"
+#: What services of this kind answer besides, and what tests of no area read.
+_BESIDE = ("/version", "/user", "/projects/{}", "/projects/{}/approvals", "/projects/{}/repository/tree")
 
 
 def know_absent(run: Run, look: Callable[[], None], folder: Path | None, *, is_worker: bool) -> None:
@@ -74,15 +78,26 @@ def look_for_absent(run: Run, plan: Plan, write: Callable[[Check], None]) -> Non
     areas = {area for name in plan.selected for area in plan.tests[name].areas}
     needed = [operation for operation in operations if operation.area in areas]
     run.absences.look_for(needed, only_reads=run.only_reads)
-    if run.absences.is_nothing_there:
-        run.absences.look_for([entry for entry in operations if entry not in needed], only_reads=run.only_reads)
-    if run.absences.is_nothing_there:
+    is_about_needed = run.absences.is_nothing_there
+    others = [entry for entry in operations if entry not in needed]
+    for some in ([entry for entry in others if entry.is_read], [entry for entry in others if not entry.is_read]):
+        if not run.absences.is_something_there:
+            run.absences.look_for(some, only_reads=run.only_reads)
+    if run.absences.is_nothing_there and (is_about_needed or not _is_answered_beside(run)):
         raise TargetError(
             f"Nothing of this API is there: {run.profile.redacted()['base_url']} answers each operation with 404, "
             "405 or 501. base_url is the address above /api/v4. If it is right, check the numbers of the fixtures, "
             "and that the actors may see them."
         )
     run.absences.tell_of_each(partial(_say_absent, run, plan, write))
+
+
+def _is_answered_beside(run: Run) -> bool:
+    """Tell whether anything else answers: what was selected may be there where none of the other operations is."""
+    project = run.profile.value("project")
+    paths = [path.format(project) for path in _BESIDE if project is not None or "{" not in path]
+    answers = (run.client.send(asking_actor(run.profile), "GET", path) for path in paths)
+    return any(answer.status not in NOT_THERE for answer in answers)
 
 
 def _maybe_given_up(run: Run) -> set[str]:

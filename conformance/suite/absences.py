@@ -172,9 +172,14 @@ class Absences:
                         self._add(operation, [exchange])
 
     @property
+    def is_something_there(self) -> bool:
+        """Whether one of all that were asked is known, below the path where they belong or another one."""
+        return self._asked != self._suspected or self._lies_elsewhere
+
+    @property
     def is_nothing_there(self) -> bool:
-        """Whether not one of all that were asked is known, below the path where they belong or another one."""
-        return bool(self._asked) and self._asked == self._suspected and not self._lies_elsewhere
+        """Whether there were such that could be asked, and not one of them is known."""
+        return bool(self._asked) and not self.is_something_there
 
     def tell_of_each(self, tell: Callable[[Absence], None]) -> None:
         """Let somebody hear of each operation that is absent, those that were found before and those to come."""

@@ -15,6 +15,7 @@ from conformance.cli.run import run_suite
 from conformance.errors import ExitCode, TargetError
 from conformance.http import client
 from conformance.http.transport import Transport
+from conformance.reference.versions import SUPPORTED_VERSIONS
 from conformance.results.reading import read_record
 from conformance.results.verdicts import Verdict, add_up
 from conformance.runner.location import suite_arguments
@@ -79,6 +80,42 @@ def test_a_server_that_knows_no_operation_is_a_wrong_address_and_no_failure(
     assert "Nothing of this API is there" in outcome.text
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert not [row for row in report["requirements"] if row["verdict"] in ("passed", "failed")]
+
+
+#: One whose operations may be given up, one of no operation at all, and one of none that is named in the contract.
+OF_NO_OPERATION = (
+    "project-approval-configuration.read",
+    "authentication.private-token-spelling",
+    "versions.repository-tree.missing-path",
+)
+
+
+@pytest.mark.parametrize("selected", OF_NO_OPERATION)
+def test_a_wrong_path_is_told_whatever_was_selected(
+    conformance: Callable[..., Any], reference: Any, write_profile: Callable[..., Path], selected: str
+) -> None:
+    service, base_url = reference
+    write_profile(service, f"{base_url}/elsewhere")
+    options = ("--target", "target.yaml", "--workers", "1", "--requirement", selected)
+    outcome = conformance("run", "-q", *options, "--out", "out")
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text[-3000:]
+    assert "Nothing of this API is there" in outcome.text
+
+
+@pytest.mark.parametrize("selected", OF_NO_OPERATION)
+def test_what_was_selected_is_tested_where_nothing_else_is_there(
+    conformance: Callable[..., Any], reference: Any, write_profile: Callable[..., Path], selected: str
+) -> None:
+    """A right path and absent areas: what answers beside them keeps a run from ending before its first test."""
+    service, _ = reference
+    kept = ("/user", "/version", "/projects/:id", "/projects/:id/approvals", "/projects/:id/repository/tree")
+    for route in service.routes:
+        if route.path not in kept:
+            service.routes.change(route.key, removed=SUPPORTED_VERSIONS.first)
+    write_profile(*reference)
+    options = ("--target", "target.yaml", "--workers", "1", "--requirement", selected)
+    outcome = conformance("run", "-q", *options, "--out", "out")
+    assert outcome.code != ExitCode.COULD_NOT_RUN, outcome.text[-3000:]
 
 
 def test_a_server_that_never_answers_passes_nothing_and_the_run_ends(
