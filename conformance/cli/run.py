@@ -7,7 +7,7 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
@@ -18,185 +18,110 @@ from conformance.cli.several import run_each
 from conformance.cli.watch import watch as watch_runs
 from conformance.contract import Version
 from conformance.errors import ExitCode, UsageError
-from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
-from conformance.http.settings import AT_ONCE
 from conformance.reports import json_report
 from conformance.reports.facts import Facts
 from conformance.results.reading import read_record
 from conformance.results.trust import record_in
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
+from conformance.runner.options import OPTIONS, Option
 from conformance.runner.progress import forgiving
 from conformance.target import load_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from conformance.runner.session import Session
 
 
-#: Parameters that are no options of the plugin.
-_OWN = ("ready_for", "workers", "resume", "form")
 #: More processes than this gain little on a service that answers at once.
 _MOST_OF_REFERENCE = 4
-#: Switches by their parameter, and what each is to pytest.
-_FLAGS = {"quiet": "-q", "verbose": "-v", "read_only": "--read-only", "no_restore": "--no-restore", "force": "--force"}
 
 
-@click.command()
-@click.option(
-    "--base-url",
-    help="Address of the service, above /api/v4, in place of that of the profile: --target, or target.yaml here.",
-)
-@click.option(
-    "--target",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Target profile. Without one: the embedded reference. May be repeated: targets are tested side by side then, "
-    "and compared.",
-)
-@click.option("--target-version", metavar="V", help="Version of the service: 17.7, 'auto' or 'unknown'.")
-@click.option("--area", multiple=True, help="Only this area. May be repeated.")
-@click.option("--requirement", multiple=True, metavar="ID", help="Only tests of this requirement. May be repeated.")
-@click.option("--ready-for", metavar="V", help="Also tell what an upgrade to this version would meet.")
-@click.option("--include", multiple=True, type=click.Choice(["slow"]), help="Also what takes minutes or many calls.")
-@click.option(
-    "--seed",
-    type=int,
-    help="Repeats the random choices of an earlier run, and replays none of other runs (see --corpus).",
-)
-@click.option(
-    "--corpus",
-    metavar="DIR",
-    help="Folder of the drawn cases that are kept from run to run; 'none' keeps and replays nothing. Each run stores "
-    "what it draws. One without --seed also replays, of the same contract and version, every case that ever failed "
-    f"(the latest {FAILED_AT_MOST} of an operation) and --max-examples others of an operation, the newest.  "
-    f"[default: {FOLDER.as_posix()}]",
-)
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default reports/TARGET/TIME.")
-@click.option(
-    "--max-examples", type=click.IntRange(1), default=30, show_default=True, help="Fresh drawn cases per operation."
-)
-@click.option(
-    "--fuzz-seconds", type=Number(0), default=10.0, show_default=True, help="Time for the cases of an operation."
-)
-@click.option(
-    "--concurrency", type=click.IntRange(1, 128), default=AT_ONCE, show_default=True, help="Calls under way at once."
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="Processes that run tests side by side, each in a world of its own. By default as many as the profile has "
-    "worlds, two per core at most; on the reference one per core, or one where only some tests are selected.",
-)
-@click.option(
-    "--shard",
-    metavar="K/N",
-    help="Run one of N parts of the plan, of about equal work, in the world of number K. Needs --seed, the same for "
-    "all. `conformance merge` makes one run of the parts.",
-)
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Go on with an interrupted run, with its options, seed and worlds: what came to a result is not run again.",
-)
-@click.option(
-    "--minutes",
-    type=Number(0, min_open=True),
-    metavar="N",
-    help="Begin no test after so many minutes. What was not reached then is not tested, and the run is incomplete.",
-)
-@click.option(
-    "--max-requests",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Send so many requests at most, beside the look at the profile and what puts things back. What was not "
-    "reached then is not tested, and the run is incomplete.",
-)
-@click.option("--max-rps", type=Number(0, min_open=True), metavar="N", help="Send so many requests a second at most.")
-@click.option(
-    "--baseline",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="List of requirements that are known to fail, each with reason, owner and expiry; `conformance baseline` "
-    "writes one from a run. What has expired, and what holds again, is named.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["any", "new"]),
-    default="any",
-    show_default=True,
-    help="Whether any failure fails the run, or only one that the baseline does not hold.",
-)
-@click.option(
-    "--subject",
-    multiple=True,
-    metavar="NAME=DIGEST",
-    help="What exactly is tested: a build, an image or a commit, for the compliance report. May be repeated.",
-)
-@click.option(
-    "--read-only", is_flag=True, help="Send nothing but GET; what needs more is not tested, 'unsafe in this mode'."
-)
-@click.option(
-    "--confirm",
-    metavar="HOST",
-    help="Say once that a run may change settings, lists and rules on this host, and make groups that it removes, "
-    "though its profile does not call it disposable.",
-)
-@click.option("--no-restore", is_flag=True, help="Leave alone what an earlier run changed and did not put back.")
-@click.option(
-    "--failed",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Only what failed or stayed open in the run of this folder.",
-)
-@click.option("--watch", is_flag=True, help="Run again on Enter, or when the profile or the target's version changes.")
-@click.option("--force", is_flag=True, help="Run although the target contradicts the profile; the headline says so.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only what the run came to.")
-@click.option("-v", "--verbose", is_flag=True, help="One line per test, instead of progress by area.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json prints report.json and nothing else; what is told on the way goes to standard error.",
-)
-@click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
+def _of_pytest(*names: str) -> list[click.Option]:
+    """Return options of pytest, by their fields of `Options`, as those of this command."""
+    return [_as_parameter(name, OPTIONS[name]) for name in names]
+
+
+def _as_parameter(field: str, option: Option) -> click.Option:
+    kinds: dict[object, click.ParamType[Any]] = {
+        int: click.IntRange(option.least, option.most) if option.least is not None else click.INT,
+        float: Number(option.least, option.most, min_open=option.excludes_least),
+        Path: click.Path(path_type=Path),
+        str: click.Choice(option.choices) if option.choices else click.STRING,
+    }
+    return click.Option(
+        [option.name, field],
+        type=kinds.get(option.type),
+        is_flag=option.type is bool,
+        # Of several targets each has a run of its own.
+        multiple=option.repeated or field == "target",
+        default=option.default,
+        show_default=option.default is not None,
+        metavar=option.metavar,
+        help=option.help,
+    )
+
+
+_PARAMETERS = [
+    *_of_pytest("base_url", "target", "version", "areas", "requirements"),
+    click.Option(["--ready-for"], metavar="V", help="Also tell what an upgrade to this version would meet."),
+    *_of_pytest("include", "seed", "corpus", "out", "max_examples", "fuzz_seconds", "concurrency"),
+    click.Option(
+        ["--workers"],
+        type=click.IntRange(1, 64),
+        metavar="N",
+        help="Processes that run tests side by side, each in a world of its own. By default as many as the profile has "
+        "worlds, two per core at most; on the reference one per core, or one where only some tests are selected.",
+    ),
+    *_of_pytest("shard", "resume", "minutes", "max_requests", "max_rps", "baseline", "fail_on", "subjects"),
+    *_of_pytest("read_only", "confirm", "no_restore", "failed"),
+    click.Option(
+        ["--watch"], is_flag=True, help="Run again on Enter, or when the profile or the target's version changes."
+    ),
+    *_of_pytest("force"),
+    click.Option(["-q", "--quiet"], is_flag=True, help="No progress, only what the run came to."),
+    click.Option(["-v", "--verbose"], is_flag=True, help="One line per test, instead of progress by area."),
+    click.Option(
+        ["--format", "form"],
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="json prints report.json and nothing else; what is told on the way goes to standard error.",
+    ),
+    click.Argument(["pytest_arguments"], nargs=-1, type=click.UNPROCESSED),
+]
+
+
+@click.command(params=_PARAMETERS)
 @click.pass_context
-def run(context: click.Context, /, *, target: tuple[Path, ...], pytest_arguments: tuple[str, ...], **_: object) -> int:
+def run(context: click.Context, /, **given: Any) -> int:
     """
     Run the suite and write its reports.
 
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
-    if context.params["watch"]:
-        return watch_runs(_as_given(context, without={"watch"}), target[0] if len(target) == 1 else None)
-    if len(target) > 1:
-        if context.params["form"] == "json":
+    targets: tuple[Path, ...] = given["target"]
+    if given["watch"]:
+        return watch_runs(_as_given(context, without={"watch"}), targets[0] if len(targets) == 1 else None)
+    if len(targets) > 1:
+        if given["form"] == "json":
             raise UsageError("--format json tells of one target. The folder of several has comparison.json.")
-        out = context.params["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        return run_each(target, _as_given(context, without={"target", "out"}), out)
-    given = context.params
-    _refuse_profiles_among(pytest_arguments)
+        out = given["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        return run_each(targets, _as_given(context, without={"target", "out"}), out)
+    _refuse_profiles_among(given["pytest_arguments"])
     if given["resume"] is not None:
         return _resumed(context)
-    workers = given["workers"] or _workers_by_default(context)
-    side_by_side = [f"-n{workers}"] if workers > 1 else []
-    options = ["--by-area", *side_by_side, *(flag for name, flag in _FLAGS.items() if context.params[name])]
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        if not isinstance(parameter, click.Option) or parameter.is_flag or name in _OWN:
-            continue
-        value = context.params[name]
-        if context.get_parameter_source(name) is ParameterSource.DEFAULT:
-            continue
-        values = value if isinstance(value, tuple) else (value,)
-        options.extend(f"--{name.replace('_', '-')}={entry}" for entry in values if entry is not None)
-    arguments = suite_arguments(*options, *pytest_arguments)
-    if context.params["form"] == "json":
+    workers = given["workers"] or _workers_by_default(given)
+    arguments = suite_arguments(
+        "--by-area",
+        *([f"-n{workers}"] if workers > 1 else []),
+        *(["-q"] if given["quiet"] else []),
+        *(["-v"] if given["verbose"] else []),
+        *_as_given(context, without={*given} - {*OPTIONS}),
+        *given["pytest_arguments"],
+    )
+    if given["form"] == "json":
         return _run_as_json(arguments, given["ready_for"])
     return run_suite(arguments, ready_for=given["ready_for"])
 
@@ -226,14 +151,14 @@ def _run_as_json(arguments: list[str], ready_for: str | None) -> int:
     return code
 
 
-def _workers_by_default(context: click.Context) -> int:
+def _workers_by_default(given: Mapping[str, Any]) -> int:
     """Return how many processes run tests where the operator does not say it."""
-    given, cores = context.params, os.cpu_count() or 1
+    cores = os.cpu_count() or 1
     if given["pytest_arguments"] or given["shard"]:
         return 1
     if given["target"]:
         return min(load_profile(given["target"][0]).number_of_worlds, 2 * cores)
-    is_whole = not (given["area"] or given["requirement"] or given["base_url"] or given["read_only"])
+    is_whole = not (given["areas"] or given["requirements"] or given["base_url"] or given["read_only"])
     # The reference gives every worker a service of its own, which takes about as much of a core as the suite does.
     return min(cores, _MOST_OF_REFERENCE) if is_whole else 1
 

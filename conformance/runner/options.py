@@ -1,16 +1,17 @@
-"""What the operator can ask for, and how pytest hears of it."""
+"""What the operator can ask for: each option stated once, for `conformance run` and for pytest with the plugin."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from conformance.errors import UsageError
+from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
 from conformance.results.parts import EMBEDDED
 from conformance.results.plan import Selection, Shard
@@ -20,56 +21,163 @@ from conformance.results.verdicts import Verdict, add_up
 from conformance.runner.location import suite_arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     import pytest
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of the command line, which gives a field of `Options` its value."""
+
+    name: str
+    help: str
+    type: Callable[[str], Any] = str
+    """Of what is given: str, int, float or Path; bool of a switch."""
+    default: Any = None
+    metavar: str | None = None
+    """What stands for the value in the help."""
+    repeated: bool = False
+    """Whether the field holds a tuple of what was given, in the order of the command line."""
+    choices: tuple[str, ...] | None = None
+    least: int | None = None
+    most: int | None = None
+    excludes_least: bool = False
+    """Whether a number has to be greater than `least`."""
+    parse: Callable[[str], Any] | None = None
+    """Makes of a text what the field holds; raises UsageError where that is not possible."""
+
+    @property
+    def field(self) -> Any:
+        """The field of a dataclass that has the value of this option."""
+        return field(default=() if self.repeated else self.default, metadata={"option": self})
+
+    def value_of(self, given: Any) -> Any:
+        """Return what the field holds for what was given."""
+        if self.repeated:
+            return tuple(map(self.parse, given)) if self.parse else tuple(given)
+        return (self.parse(given) if given else None) if self.parse else given
 
 
 @dataclass(frozen=True)
 class Options:
     """What the operator asks for."""
 
-    base_url: str | None = None
-    target: Path | None = None
-    version: str | None = None
-    """Version of the target: a version, `unknown`, or `auto`."""
-    as_of: str | None = None
-    """Another version to judge the target by, which it need not have."""
-    areas: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
-    """What is off by default and wanted all the same."""
-    seed: int | None = None
-    out: Path | None = None
-    max_examples: int = 30
-    fuzz_seconds: float = 10.0
-    concurrency: int = AT_ONCE
-    minutes: float | None = None
-    """After which no test is begun any more."""
-    max_requests: int | None = None
-    """How many requests are sent at most."""
-    max_rps: float | None = None
-    """How many of them in a second."""
-    corpus: str | None = None
-    """Folder of the cases that are kept from run to run; `none` keeps nothing, None is the default folder."""
-    baseline: Path | None = None
-    """The list of what is known to fail."""
-    fail_on: str = "any"
-    """Whether `any` failure fails the run, or only a `new` one."""
-    failed: Path | None = None
-    """The folder of an earlier run: only what failed or stayed open in it."""
-    force: bool = False
-    """Whether to run although the target contradicts the profile."""
-    read_only: bool = False
-    """Whether nothing may be sent that could change the target."""
-    subjects: tuple[Subject, ...] = ()
-    """What exactly is tested: builds, images or commits, each with its digest."""
-    confirm: str | None = None
-    """The host that the operator allows to be changed."""
-    no_restore: bool = False
-    """Whether to leave what earlier runs have left open."""
-    shard: Shard | None = None
-    """The part of the plan that is to run."""
-    resume: Path | None = None
-    """The folder of an interrupted run of these options that is to be gone on with."""
+    base_url: str | None = Option(
+        "--base-url",
+        "Address of the service, above /api/v4, in place of that of the profile: --target, or target.yaml here.",
+    ).field
+    target: Path | None = Option(
+        "--target",
+        "Target profile. Without one: the embedded reference. May be repeated: targets are tested side by side "
+        "then, and compared.",
+        Path,
+    ).field
+    version: str | None = Option(
+        "--target-version", "Version of the service: 17.7, 'auto' or 'unknown'.", metavar="V"
+    ).field
+    as_of: str | None = Option(
+        "--as-of", "Judge by another version than the target has, as upgrade readiness does."
+    ).field
+    areas: tuple[str, ...] = Option("--area", "Only this area. May be repeated.", repeated=True).field
+    requirements: tuple[str, ...] = Option(
+        "--requirement", "Only tests of this requirement. May be repeated.", metavar="ID", repeated=True
+    ).field
+    include: tuple[str, ...] = Option(
+        "--include", "Also what takes minutes or many calls.", repeated=True, choices=("slow",)
+    ).field
+    seed: int | None = Option(
+        "--seed", "Repeats the random choices of an earlier run, and replays none of other runs (see --corpus).", int
+    ).field
+    corpus: str | None = Option(
+        "--corpus",
+        "Folder of the drawn cases that are kept from run to run; 'none' keeps and replays nothing. Each run "
+        "stores what it draws. One without --seed also replays, of the same contract and version, every case that "
+        f"ever failed (the latest {FAILED_AT_MOST} of an operation) and --max-examples others of an operation, "
+        f"the newest.  [default: {FOLDER.as_posix()}]",
+        metavar="DIR",
+    ).field
+    out: Path | None = Option("--out", "Folder for the reports. By default reports/TARGET/TIME.", Path).field
+    max_examples: int = Option("--max-examples", "Fresh drawn cases per operation.", int, least=1, default=30).field
+    fuzz_seconds: float = Option(
+        "--fuzz-seconds", "Time for the cases of an operation.", float, least=0, default=10.0
+    ).field
+    concurrency: int = Option(
+        "--concurrency", "Calls under way at once.", int, least=1, most=128, default=AT_ONCE
+    ).field
+    shard: Shard | None = Option(
+        "--shard",
+        "Run one of N parts of the plan, of about equal work, in the world of number K. Needs --seed, the same for "
+        "all. `conformance merge` makes one run of the parts.",
+        metavar="K/N",
+        parse=Shard.parse,
+    ).field
+    resume: Path | None = Option(
+        "--resume",
+        "Go on with an interrupted run, with its options, seed and worlds: what came to a result is not run again.",
+        Path,
+        metavar="FOLDER",
+    ).field
+    minutes: float | None = Option(
+        "--minutes",
+        "Begin no test after so many minutes. What was not reached then is not tested, and the run is incomplete.",
+        float,
+        metavar="N",
+        least=0,
+        excludes_least=True,
+    ).field
+    max_requests: int | None = Option(
+        "--max-requests",
+        "Send so many requests at most, beside the look at the profile and what puts things back. What was not "
+        "reached then is not tested, and the run is incomplete.",
+        int,
+        metavar="N",
+        least=1,
+    ).field
+    max_rps: float | None = Option(
+        "--max-rps", "Send so many requests a second at most.", float, metavar="N", least=0, excludes_least=True
+    ).field
+    baseline: Path | None = Option(
+        "--baseline",
+        "List of requirements that are known to fail, each with reason, owner and expiry; `conformance baseline` "
+        "writes one from a run. What has expired, and what holds again, is named.",
+        Path,
+        metavar="FILE",
+    ).field
+    fail_on: str = Option(
+        "--fail-on",
+        "Whether any failure fails the run, or only one that the baseline does not hold.",
+        choices=("any", "new"),
+        default="any",
+    ).field
+    subjects: tuple[Subject, ...] = Option(
+        "--subject",
+        "What exactly is tested: a build, an image or a commit, for the compliance report. May be repeated.",
+        metavar="NAME=DIGEST",
+        repeated=True,
+        parse=Subject.parse,
+    ).field
+    read_only: bool = Option(
+        "--read-only",
+        "Send nothing but GET; what needs more is not tested, 'unsafe in this mode'.",
+        bool,
+        default=False,
+    ).field
+    confirm: str | None = Option(
+        "--confirm",
+        "Say once that a run may change settings, lists and rules on this host, and make groups that it removes, "
+        "though its profile does not call it disposable.",
+        metavar="HOST",
+    ).field
+    no_restore: bool = Option(
+        "--no-restore", "Leave alone what an earlier run changed and did not put back.", bool, default=False
+    ).field
+    failed: Path | None = Option(
+        "--failed", "Only what failed or stayed open in the run of this folder.", Path, metavar="FOLDER"
+    ).field
+    force: bool = Option(
+        "--force", "Run although the target contradicts the profile; the headline says so.", bool, default=False
+    ).field
     workers: int = 1
     """How many processes run tests side by side, each in a world of its own."""
     arguments: tuple[str, ...] = ()
@@ -89,7 +197,7 @@ class Options:
     @property
     def command(self) -> str:
         """The command that makes the same run again, but for its seed."""
-        left_out = {"--by-area", *self.pytest_arguments}
+        left_out = {_BY_AREA, *self.pytest_arguments}
         kept = [
             argument
             for argument in self.arguments
@@ -100,69 +208,41 @@ class Options:
         return shlex.join(["conformance", "run", *kept, *behind])
 
 
+#: By field of `Options`.
+OPTIONS: Mapping[str, Option] = {
+    each.name: each.metadata["option"] for each in fields(Options) if "option" in each.metadata
+}
+#: The options that the command alone gives to pytest.
+_BY_AREA, _WORKERS = "--by-area", re.compile(r"-n\d+")
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Add the suite's options to pytest's own."""
     group = parser.getgroup("conformance", "specification conformance")
-    group.addoption("--base-url", help="address of the service under test, above /api/v4")
-    group.addoption("--target", type=Path, help="target profile; the embedded reference is tested without one")
-    group.addoption("--target-version", help="version of the service, such as 17.7, 'auto' or 'unknown'")
-    group.addoption("--as-of", help="judge by another version than the target has, as upgrade readiness does")
-    group.addoption("--area", action="append", default=[], help="only this area; may be repeated")
-    group.addoption(
-        "--requirement", action="append", default=[], help="only tests of this requirement; may be repeated"
-    )
-    group.addoption(
-        "--include",
-        action="append",
-        default=[],
-        choices=["slow"],
-        help="also what is off by default: slow, such as the completion rate limit, which takes minutes and many calls",
-    )
-    group.addoption("--seed", type=int, help="repeats the random choices of an earlier run")
-    group.addoption("--out", type=Path, help="folder for the reports of this run")
-    group.addoption("--corpus", help="folder of the drawn cases that later runs send again, or 'none'")
-    group.addoption("--by-area", action="store_true", help="show progress by area instead of a sign for each test")
-    group.addoption("--max-examples", type=int, default=30, help="drawn cases per operation and state machine")
-    group.addoption("--fuzz-seconds", type=float, default=10.0, help="time limit for the drawn cases of one operation")
-    group.addoption("--concurrency", type=int, default=AT_ONCE, help="how many calls may be under way at once")
-    group.addoption("--minutes", type=float, help="begin no test after so many minutes")
-    group.addoption("--max-requests", type=int, help="send so many requests at most, beside the look at the profile")
-    group.addoption("--max-rps", type=float, help="send so many requests a second at most")
-    group.addoption("--baseline", type=Path, help="list of requirements that are known to fail, with reasons")
-    group.addoption("--fail-on", choices=["any", "new"], default="any", help="which failures fail the run")
-    group.addoption("--subject", action="append", default=[], help="what exactly is tested, as NAME=DIGEST")
-    group.addoption("--confirm", help="allow changes on a target of this host, from now on")
-    group.addoption("--no-restore", action="store_true", help="do not put back what an earlier run left changed")
-    group.addoption("--failed", type=Path, help="only what failed or stayed open in the run of this folder")
-    group.addoption("--force", action="store_true", help="run although the target contradicts the profile")
-    group.addoption("--shard", help="run one part of several of the plan, such as 2/8")
-    group.addoption("--resume", type=Path, help="keep what came to a result in an interrupted run of these options")
-    group.addoption("--read-only", action="store_true", help="send nothing that could change the target")
-
-
-#: Fields whose value is that of the option of their name.
-_TAKEN_AS_GIVEN = (
-    *("base_url", "target", "as_of", "seed", "out", "max_examples", "fuzz_seconds", "concurrency", "minutes"),
-    *("max_requests", "max_rps", "corpus", "baseline", "fail_on", "failed", "force", "read_only", "confirm"),
-    *("no_restore", "resume"),
-)
+    group.addoption(_BY_AREA, action="store_true", help="show progress by area instead of a sign for each test")
+    for option in OPTIONS.values():
+        if option.type is bool:
+            group.addoption(option.name, action="store_true", help=option.help)
+            continue
+        group.addoption(
+            option.name,
+            action="append" if option.repeated else "store",
+            type=option.type,
+            default=[] if option.repeated else option.default,
+            choices=option.choices,
+            metavar=option.metavar,
+            help=option.help,
+        )
 
 
 def options_of(config: pytest.Config, workers: int = 1) -> Options:
     """Return what the operator asked pytest for; `workers` is how many processes pytest-xdist was told to start."""
-    option = config.getoption
-    given = _of_the_operator([str(argument) for argument in config.invocation_params.args])
+    arguments = _of_the_operator([str(argument) for argument in config.invocation_params.args])
     return Options(
-        **{name: option(f"--{name.replace('_', '-')}") for name in _TAKEN_AS_GIVEN},
-        version=option("--target-version"),
-        areas=tuple(option("--area")),
-        requirements=tuple(option("--requirement")),
-        include=tuple(option("--include")),
-        subjects=tuple(Subject.parse(text) for text in option("--subject")),
-        shard=Shard.parse(option("--shard")) if option("--shard") else None,
+        **{name: option.value_of(config.getoption(option.name)) for name, option in OPTIONS.items()},
         workers=workers,
-        arguments=given,
-        pytest_arguments=(*_of_pytest(given), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
+        arguments=arguments,
+        pytest_arguments=(*_of_pytest(arguments), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))),
     )
 
 
@@ -192,39 +272,14 @@ def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
     return tuple(arguments[len(own) :] if arguments[: len(own)] == own else arguments)
 
 
-class _Names:
-    """Stands for a parser of pytest where only the names of options are wanted."""
-
-    def __init__(self) -> None:
-        self.flags: set[str] = {"-q", "-v"}
-        self.with_value: set[str] = set()
-
-    def getgroup(self, *_: str) -> _Names:
-        """Be the group as well."""
-        return self
-
-    def addoption(self, name: str, **settings: Any) -> None:
-        """Keep the name of an option."""
-        (self.flags if settings.get("action") == "store_true" else self.with_value).add(name)
-
-
-@cache
-def _of_the_suite() -> _Names:
-    names = _Names()
-    add_options(cast("pytest.Parser", names))
-    return names
-
-
-#: What the command makes of --workers.
-_WORKERS = re.compile(r"-n\d+")
-
-
 def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Return those arguments that are pytest's own, whatever the suite's options are among them."""
-    found, is_value, own = [], False, _of_the_suite()
+    switches = {"-q", "-v", _BY_AREA, *(option.name for option in OPTIONS.values() if option.type is bool)}
+    with_value = {option.name for option in OPTIONS.values()} - switches
+    found, is_value = [], False
     for argument in arguments:
-        is_ours = argument.partition("=")[0] in own.with_value
-        if not is_value and not is_ours and argument not in own.flags and not _WORKERS.fullmatch(argument):
+        is_ours = argument.partition("=")[0] in with_value
+        if not is_value and not is_ours and argument not in switches and not _WORKERS.fullmatch(argument):
             found.append(argument)
         is_value = is_ours and "=" not in argument
     return tuple(found)
