@@ -28,10 +28,10 @@ from conformance.runner.collection import (
     put_in_order,
     suite_tests,
 )
-from conformance.runner.confirmation import Attempts
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
 from conformance.runner.progress import TRIED_AGAIN, ByArea, FewWords
+from conformance.runner.reruns import Reruns
 from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
 
@@ -48,7 +48,7 @@ pytest_plugins = ["conformance.suite.fixtures"]
 
 SESSION = pytest.StashKey[Session]()
 _RUNNING = pytest.StashKey[Running]()
-_ATTEMPTS = pytest.StashKey[Attempts]()
+_RERUNS = pytest.StashKey[Reruns]()
 _BRIEF = pytest.StashKey[bool]()
 """Where the command shows a run: whether in as few words as there are."""
 _EXIT = pytest.StashKey[ExitCode]()
@@ -301,7 +301,7 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
     """Close the test during which the run was interrupted."""
     for item in session.items:
         running = item.stash.get(_RUNNING, None)
-        if running is not None and _ATTEMPTS in item.stash and id_of(item) not in state.ended:
+        if running is not None and _RERUNS in item.stash and id_of(item) not in state.ended:
             running.test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
             running.end()
             _ended(item, state, running.test, is_last=True)
@@ -373,31 +373,31 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if not is_suite(item) or session.run is None or session.plan is None or session.is_over:
         return (yield)
     planned = session.plan.tests[id_of(item)]
-    is_first = _ATTEMPTS not in item.stash
-    attempts = item.stash.setdefault(_ATTEMPTS, Attempts.of(session.run, planned.area, confirms=session.confirms))
-    attempts.hand_out(session.run)
+    is_first = _RERUNS not in item.stash
+    reruns = item.stash.setdefault(_RERUNS, Reruns.of(session.run, planned.area, confirms=session.confirms))
+    reruns.hand_out_fixtures(session.run)
     item.stash[_RUNNING] = Running(TestContext.begin(session.run, id_of(item), planned.requirements))
     enter(item.stash[_RUNNING].test)
     session.hold()
     # When the run is interrupted the test stays the one of this thread: its fixtures still have to put things back.
     result = yield
     enter(None)
-    while is_first and attempts.is_wanted:
-        attempts.is_wanted = False
+    while is_first and reruns.is_wanted:
+        reruns.is_wanted = False
         session.await_answers()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
     if is_first:
-        session.begun_anew += attempts.anew
-        del item.stash[_ATTEMPTS]
+        session.begun_anew += reruns.begun_anew
+        del item.stash[_RERUNS]
         session.release()  # of a test that ended nothing is kept any more; what took its place wrote nothing of it
     return result
 
 
 def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_last: bool = False) -> None:
     """Write what a test came to, or keep it where the test is to run once more."""
-    attempts, lines = item.stash[_ATTEMPTS], session.release()
+    reruns, lines = item.stash[_RERUNS], session.release()
     is_last = is_last or session.stopped is not None
-    counting = attempts.all_of(lines) if is_last else attempts.lines_of(lines, test)
+    counting = reruns.lines_at_last(lines) if is_last else reruns.lines_after(lines, test)
     for line in counting or ():
         session.write(line)
 
@@ -457,11 +457,7 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and call.excinfo.value is not running.told:
         running.broke(call.when, call.excinfo.value)
     session = item.config.stash[SESSION]
-    if (
-        not report.passed
-        and session.stopped is None
-        and not item.stash[_ATTEMPTS].counts(running.test, running.outcome)
-    ):
+    if not report.passed and session.stopped is None and not item.stash[_RERUNS].is_last(running.test, running.outcome):
         report.outcome = TRIED_AGAIN  # type: ignore[assignment]  # pytest's own are passed, failed and skipped
     if call.when == "teardown":
         running.end()

@@ -1,0 +1,238 @@
+"""
+A test runs again for one of three reasons, and what it wrote each time is put together to one result.
+
+- The network spoiled it: a call was not answered, and nobody knows what it did. It begins anew, and nothing of it counts.
+- It failed: it runs once more. What fails again is a failure, and what does not is unstable.
+- It could not be brought to what it verifies: it is tried with other fixtures of the world.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from conformance.http.client import RequestsSpentError, TargetGoneError
+from conformance.results.record import Check, Outcome, TestEnd, TestOutcome
+from conformance.target.stand_ins import Elsewhere, StandIn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.results.recorder import Line
+    from conformance.suite.context import Run, TestContext
+
+#: How often the same call may be the first without an answer, until that is no accident.
+_ACCIDENTS = 3
+#: How a test may end that the network spoiled.
+_SPOILED = frozenset({TestOutcome.FAILED, TestOutcome.INCONCLUSIVE, TestOutcome.BROKEN})
+
+
+class _Again(Enum):
+    """Why a test runs again."""
+
+    SPOILED = auto()
+    FAILED = auto()
+    UNMET = auto()
+
+
+class _Attempt:
+    """The lines of the record that a test wrote in one of its attempts."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self.lines = list(lines)
+        self.checks = [line for line in self.lines if isinstance(line, Check)]
+        self.ends = [line for line in self.lines if isinstance(line, TestEnd)]
+
+    @property
+    def failed(self) -> dict[str, Check]:
+        """The checks that failed, by requirement."""
+        return {check.requirement: check for check in self.checks if check.outcome is Outcome.FAILED}
+
+    @property
+    def unseen(self) -> int:
+        """How much of what the test is there to verify it did not see."""
+        open_ = (Outcome.INCONCLUSIVE, Outcome.NOT_TESTED)
+        return sum(check.claimed and check.outcome in open_ for check in self.checks)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something failed or could not be seen."""
+        open_ = (Outcome.FAILED, Outcome.INCONCLUSIVE)
+        return any(end.outcome in _SPOILED for end in self.ends) or any(one.outcome in open_ for one in self.checks)
+
+    def has(self, outcome: TestOutcome) -> bool:
+        """Tell whether the test ended so."""
+        return any(end.outcome is outcome for end in self.ends)
+
+    def with_cost_of(self, others: Iterable[_Attempt]) -> _Attempt:
+        """Return it with the requests and the time of other attempts in its last line."""
+        spent = [end for other in others for end in other.ends]
+        requests, seconds = sum(end.requests for end in spent), sum(end.seconds for end in spent)
+        return _Attempt(
+            replace(line, requests=line.requests + requests, seconds=round(line.seconds + seconds, 3))
+            if isinstance(line, TestEnd)
+            else line
+            for line in self.lines
+        )
+
+
+@dataclass
+class Reruns:
+    """How often one test ran and why, and what of that counts."""
+
+    confirms: bool
+    """Whether it runs once more when it failed."""
+    most: int
+    """How often at most it begins anew because the network spoiled it."""
+    area: str
+    elsewhere: Elsewhere
+    """The other fixtures that it may be tried with."""
+    is_wanted: bool = False
+    """Whether it is to run again."""
+    begun_anew: int = 0
+    """How often the network spoiled it."""
+    _stand_in: StandIn | None = None
+    """What it is tried with now; None for what the profile names."""
+    _spoiled_by: Counter[str] = field(default_factory=Counter)
+    """How often which call was the first one without an answer."""
+    _uncounted: list[_Attempt] = field(default_factory=list)
+    """The attempts of which nothing counts but what they cost."""
+    _first: _Attempt | None = None
+    """The attempt in which it failed, while it runs once more."""
+    _best: _Attempt | None = None
+    """The attempt that saw most, while it is tried with other fixtures."""
+    _stand_ins: list[StandIn] | None = None
+    """What is left to try it with; None before that was asked for."""
+
+    @classmethod
+    def of(cls, run: Run, area: str, *, confirms: bool) -> Reruns:
+        """Return those of a test of an area; where nothing is confirmed, it runs once."""
+        most, elsewhere = (run.profile.retries.tests, run.elsewhere) if confirms else (0, Elsewhere())
+        return cls(confirms, most, area, elsewhere)
+
+    def hand_out_fixtures(self, run: Run) -> None:
+        """Let the next attempt have its fixtures; those of the profile where the target is gone by now."""
+        profile = None
+        if self._stand_in is not None:
+            with suppress(TargetGoneError, RequestsSpentError):
+                profile = self._stand_in.profile(run.client)
+        run.take(profile)
+
+    def is_last(self, test: TestContext, outcome: TestOutcome) -> bool:
+        """Tell whether this attempt is the last one, as far as that is known by now."""
+        is_open, has_failed = outcome in _SPOILED, outcome is TestOutcome.FAILED
+        return self._why_again(test, is_open=is_open, has_failed=has_failed) is None
+
+    def lines_after(self, lines: Sequence[Line], test: TestContext) -> Sequence[Line] | None:
+        """Return the lines that count, now that an attempt has ended with these; None where the test runs again."""
+        attempt = _Attempt(lines)
+        why = self._why_again(test, is_open=attempt.is_open, has_failed=bool(attempt.failed))
+        self.is_wanted = why is not None
+        if why is _Again.SPOILED:
+            self._spoiled_by[str(test.spoiled_by)] += 1
+            self.begun_anew += 1
+            self._uncounted.append(attempt)
+            return None
+        if why is _Again.FAILED:
+            self._first = attempt
+            return None
+        result = self._result(attempt)
+        if self._stand_in is not None and self._best is not None and not attempt.has(TestOutcome.NOT_TESTED):
+            self.elsewhere.learn(self.area, self._stand_in, is_better=result.unseen < self._best.unseen)
+        if why is None:
+            return result.lines
+        self._best, self._stand_in = result, self._left.pop(0)
+        self._uncounted.clear()  # what they cost is in the result
+        return None
+
+    def lines_at_last(self, lines: Sequence[Line]) -> Sequence[Line]:
+        """Return the lines that count when an attempt has ended with these and no other can follow."""
+        return self._result(_Attempt(lines)).lines
+
+    def _result(self, last: _Attempt) -> _Attempt:
+        if self._best is not None and self._stand_in is not None:
+            found = _better(self._best, last, self._stand_in.what)
+        else:
+            found = last if self._first is None else _confirmed(self._first, last)
+        return found.with_cost_of(self._uncounted)
+
+    def _why_again(self, test: TestContext, *, is_open: bool, has_failed: bool) -> _Again | None:
+        if is_open and self._is_spoiled(test):
+            return _Again.SPOILED
+        if has_failed and self.confirms and self._first is None and self._stand_in is None:
+            return _Again.FAILED
+        return _Again.UNMET if self._is_unmet(test) else None
+
+    def _is_spoiled(self, test: TestContext) -> bool:
+        """Tell whether a test is to begin anew; what one call never answers is no accident of the network."""
+        cause = test.spoiled_by
+        return cause is not None and self._spoiled_by[cause] < _ACCIDENTS and self.begun_anew < self.most
+
+    def _is_unmet(self, test: TestContext) -> bool:
+        """Tell whether a test is to be tried with other fixtures: what it saw violated needs no others."""
+        if self._first is not None or not self._left:
+            return False
+        if self._stand_in is None:
+            return test.results.is_unmet and not test.results.failures
+        return test.results.is_unmet or bool(test.results.failures)
+
+    @property
+    def _left(self) -> list[StandIn]:
+        if self._stand_ins is None:
+            self._stand_ins = self.elsewhere.of(self.area)
+        return self._stand_ins
+
+
+def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:
+    """
+    Return what counts of a test that was tried with other fixtures as well: that attempt by which more was seen.
+
+    What these show as violated is told, and fails nothing: nobody said that all which is owed is owed there.
+    """
+    if not last.failed and not last.has(TestOutcome.BROKEN) and last.unseen < known.unseen:
+        why = f"tried with {what}, for: {known.ends[0].detail}" if known.ends else None
+        lines = [replace(line, detail=why) if why and isinstance(line, TestEnd) else line for line in last.lines]
+        return _Attempt(lines).with_cost_of([known])
+    told = [
+        replace(line, detail=f"{line.detail}; tried with {what}: expected {there.expected}, got {there.actual}")
+        if isinstance(line, Check) and (there := last.failed.get(line.requirement))
+        else line
+        for line in known.lines
+    ]
+    return _Attempt(told).with_cost_of([last])
+
+
+def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
+    """
+    Return what counts of a test that ran twice: its second attempt, but for what failed in one of both only.
+
+    What failed both times stays failed. What failed once is unstable, with the evidence of the time when it failed.
+    """
+    steady = first.failed.keys() & second.failed.keys()
+    unstable = [
+        *_unstable(first, steady, "it failed at first, and not when the test ran once more"),
+        *_unstable(second, steady, "it held at first, and failed when the test ran once more"),
+    ]
+    lines: list[Line] = []
+    for line in second.lines:
+        if isinstance(line, Check) and line.outcome is Outcome.FAILED and line.requirement not in steady:
+            continue
+        if not isinstance(line, TestEnd):
+            lines.append(line)
+            continue
+        lines += unstable
+        is_other = unstable and not steady and line.outcome is not TestOutcome.BROKEN
+        said = "it came to something else when it ran once more"
+        lines.append(replace(line, outcome=TestOutcome.UNSTABLE, detail=said) if is_other else line)
+    return _Attempt(lines).with_cost_of([first])
+
+
+def _unstable(attempt: _Attempt, steady: Iterable[str], detail: str) -> list[Check]:
+    return [
+        replace(check, outcome=Outcome.UNSTABLE, detail=detail)
+        for check in attempt.checks
+        if check.outcome is Outcome.FAILED and check.requirement not in steady
+    ]
