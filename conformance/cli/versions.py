@@ -152,12 +152,12 @@ def readiness(  # noqa: PLR0913 - the options of the command
 
 def after_run(session: Session, end: str) -> None:
     """Add to a finished run what an upgrade of its target would meet, in the terminal, as JSON and in its reports."""
-    if session.record is None or session.recorder is None or session.recorder.moved:
+    if session.record is None or session.writer.recorder is None or session.writer.recorder.moved:
         return
     if session.record.footer is None or session.record.footer.detail:
         raise TargetError("The run stopped early, so that nobody can tell what an upgrade would meet.")
     older, newer = interval(session.version, end, "--ready-for")
-    file = session.recorder.file
+    file = session.writer.recorder.file
     # A run of a part says nothing about the rest: then both versions are run.
     whole = not session.options.areas and not session.options.requirements
     before = session.record if whole else None

@@ -15,7 +15,8 @@ from conformance.suite.session import SuiteSession
 from conformance.suite.world import is_second_name
 
 if TYPE_CHECKING:
-    from conformance.contract import Operation, Version
+    from conformance.contract import Operation
+    from conformance.fuzzing.session_cases import SessionCases
     from conformance.suite.arrange import Place
     from conformance.suite.context import Run
 
@@ -50,11 +51,8 @@ class DrawingSession(SuiteSession, Protocol):
         """The run against the operator's target; None where a proof has its own."""
 
     @property
-    def budget(self) -> Budget:
-        """What decides which random cases are drawn for an operation."""
-
-    def corpus(self, version: Version | None) -> Corpus:
-        """Return the cases for targets of a version."""
+    def cases(self) -> SessionCases:
+        """The cases that it draws and replays."""
 
 
 def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
@@ -64,7 +62,7 @@ def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
     They are those that the schema always gives, those of the seed and, unless the operator gave one to repeat a run by,
     those of earlier runs. A test that runs once more is given the same cases.
     """
-    corpus, budget = suite.corpus(current_run().profile.version), suite.budget
+    corpus, budget = suite.cases.corpus(current_run().profile.version), suite.cases.budget
     wanted = (operation.id, budget)
     if wanted in corpus.given:
         return corpus.given[wanted].cases
@@ -84,7 +82,7 @@ def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
 def keep_failed(suite: DrawingSession, operation: Operation, tally: Tally) -> None:
     """Let later runs of any seed send again what failed; what a proof made to fail on purpose is not kept."""
     if tally.failing and suite.run is not None:
-        suite.corpus(current_run().profile.version).keep_failed(operation, tally.failing)
+        suite.cases.corpus(current_run().profile.version).keep_failed(operation, tally.failing)
 
 
 def draw(operation: Operation, phase: str, *, corpus: Corpus, place: Place, budget: Budget) -> list[DrawnCase]:

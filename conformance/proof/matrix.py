@@ -17,6 +17,7 @@ from conformance.reference.clock import Clock
 from conformance.results.record import Check, Outcome
 from conformance.runner.collection import id_of
 from conformance.runner.plugin import SESSION
+from conformance.runner.session import Mode
 from conformance.suite import load
 from conformance.suite.context import Run
 from conformance.target.embedded import prepared_service, profile_data
@@ -102,9 +103,9 @@ class Matrix:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Let the session be tried on services of ours, and keep no record."""
         session = config.stash[SESSION]
-        session.keeps_record = session.ends_with_target = session.confirms = False
         self._bench = Bench(session, self.version)
-        session.serve = self._bench.serving
+        session.keeps_record = False
+        session.mode = Mode(self._bench.serving, ends_with_target=False, confirms=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -221,7 +222,7 @@ class Bench:
             fault.apply(service)
         self._server.serve(service)
         session = self._session
-        before, session.run = session.run, Run(self._contract, self._profile(ground), session.write)
+        before, session.run = session.run, Run(self._contract, self._profile(ground), session.writer.write)
         self.is_busy = True
         session.stopped = None  # a service that fell silent ended no more than its own test
         try:
@@ -230,8 +231,8 @@ class Bench:
             self.is_busy = False
             session.run.close()
             session.run = before
-        checks = [line for line in session.lines if isinstance(line, Check)]
-        session.lines.clear()
+        checks = [line for line in session.writer.lines if isinstance(line, Check)]
+        session.writer.lines.clear()
         return checks
 
     def _profile(self, ground: Ground | None) -> Profile:

@@ -57,8 +57,9 @@ class LikeliestFirst:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Name what serves the target."""
         from conformance.runner.plugin import SESSION  # noqa: PLC0415 - see above
+        from conformance.runner.session import Mode  # noqa: PLC0415 - the same
 
-        config.stash[SESSION].serve = partial(_served, self._version)
+        config.stash[SESSION].mode = Mode(partial(_served, self._version))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -23,6 +23,7 @@ from conformance.results.verdicts import RunVerdict, Verdict, add_up
 from conformance.runner.collection import id_of
 from conformance.runner.location import suite_arguments
 from conformance.runner.plugin import SESSION
+from conformance.runner.session import Mode
 from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
 from conformance.target.profile import profile_from
 
@@ -149,7 +150,7 @@ class _Serving:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Name what serves the target; the record is all that is read of the run."""
-        config.stash[SESSION].serve, config.stash[SESSION].renders = self._served, False
+        config.stash[SESSION].mode = Mode(self._served, renders=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -212,8 +212,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         unwanted = set(left_out)
         items[:] = [item for item in items if item not in unwanted]
-    if session.beside > 1:
-        let_the_longest_begin(items, session.seconds_known, session.beside)
+    if session.share.beside > 1:
+        let_the_longest_begin(items, session.share.seconds_known, session.share.beside)
 
 
 def _everything(session: Session) -> Mapping[str, SuiteTest]:
@@ -301,7 +301,7 @@ def _end_last_test(session: pytest.Session, state: Session) -> None:
     """Close the test during which the run was interrupted."""
     for item in session.items:
         running = item.stash.get(_RUNNING, None)
-        if running is not None and _RERUNS in item.stash and id_of(item) not in state.ended:
+        if running is not None and _RERUNS in item.stash and id_of(item) not in state.writer.ended:
             running.test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
             running.end()
             _ended(item, state, running.test, is_last=True)
@@ -336,18 +336,18 @@ def _exit_status(session: pytest.Session, state: Session, exitstatus: int) -> in
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """End the terminal's output with verdict, counts, what failed and where the report is."""
     state = config.stash.get(SESSION, None)
-    if state is None or state.result is None or state.record is None or state.recorder is None:
+    if state is None or state.result is None or state.record is None or state.writer.recorder is None:
         return
     brief = config.stash.get(_BRIEF, False)
     if not brief:
         terminalreporter.write_line("")
     from conformance.reports.terminal import summary  # noqa: PLC0415 - what renders is for no worker
 
-    folder = state.recorder.file.parent
+    folder = state.writer.recorder.file.parent
     told = summary(state.record, state.result, folder, colour=terminalreporter.hasmarkup, brief=brief)
     terminalreporter.write(f"{told}\n")
-    if state.recorder.moved:
-        terminalreporter.write_line(f"Warning: {state.recorder.moved}.")
+    if state.writer.recorder.moved:
+        terminalreporter.write_line(f"Warning: {state.writer.recorder.moved}.")
 
 
 @pytest.fixture
@@ -374,11 +374,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     planned = session.plan.tests[id_of(item)]
     is_first = _RERUNS not in item.stash
-    reruns = item.stash.setdefault(_RERUNS, Reruns.of(session.run, planned.area, confirms=session.confirms))
+    reruns = item.stash.setdefault(_RERUNS, Reruns.of(session.run, planned.area, confirms=session.mode.confirms))
     reruns.hand_out_fixtures(session.run)
     item.stash[_RUNNING] = Running(TestContext.begin(session.run, id_of(item), planned.requirements))
     enter(item.stash[_RUNNING].test)
-    session.hold()
+    session.writer.hold()
     # When the run is interrupted the test stays the one of this thread: its fixtures still have to put things back.
     result = yield
     enter(None)
@@ -389,17 +389,17 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if is_first:
         session.begun_anew += reruns.begun_anew
         del item.stash[_RERUNS]
-        session.release()  # of a test that ended nothing is kept any more; what took its place wrote nothing of it
+        session.writer.release()  # of a test that ended nothing is held any more; what took its place wrote nothing
     return result
 
 
 def _ended(item: pytest.Item, session: Session, test: TestContext, *, is_last: bool = False) -> None:
     """Write what a test came to, or keep it where the test is to run once more."""
-    reruns, lines = item.stash[_RERUNS], session.release()
+    reruns, lines = item.stash[_RERUNS], session.writer.release()
     is_last = is_last or session.stopped is not None
     counting = reruns.lines_at_last(lines) if is_last else reruns.lines_after(lines, test)
     for line in counting or ():
-        session.write(line)
+        session.writer.write(line)
 
 
 def _running(item: pytest.Item) -> Running | None:

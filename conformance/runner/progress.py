@@ -295,7 +295,7 @@ class ByArea:
 
     def _seconds_per_request(self) -> float | None:
         """Return how long tests took for each request so far; before the first has ended, how long an answer took."""
-        requests, run = self._session.requests_of_ended, self._session.run
+        requests, run = self._session.writer.requests_of_ended, self._session.run
         if requests:
             return self._seconds_of_ended / requests
         return run.latencies.usual() if run is not None else None

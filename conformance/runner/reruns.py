@@ -1,7 +1,7 @@
 """
 A test runs again for one of three reasons, and what it wrote each time is put together to one result.
 
-- The network spoiled it: a call was not answered, and nobody knows what it did. It begins anew, and nothing of it counts.
+- The network spoiled it: nobody knows what a call did that was not answered. It begins anew, and nothing of it counts.
 - It failed: it runs once more. What fails again is a failure, and what does not is unstable.
 - It could not be brought to what it verifies: it is tried with other fixtures of the world.
 """

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
@@ -18,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from conformance.contract import Contract, Version
 from conformance.errors import ConformanceError, ContractError, ExitCode, TargetError, UsageError
-from conformance.fuzzing.corpus import PHASES, Budget, Corpus, corpus_folder
+from conformance.fuzzing.corpus import Budget, corpus_folder
+from conformance.fuzzing.session_cases import SessionCases
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.baseline import load_baseline
 from conformance.results.durations import Durations
@@ -32,6 +31,7 @@ from conformance.runner.absent import know_absent, look_for_absent
 from conformance.runner.header import Beginning, header_of
 from conformance.runner.precautions import Precautions, when_terminated
 from conformance.runner.profiles import contradictions, profile_of, reference_target, reference_version
+from conformance.runner.record_writer import RecordWriter
 from conformance.suite.context import Run
 from conformance.suite.latencies import summed_up
 from conformance.target.machine import require_confirmed
@@ -45,13 +45,50 @@ if TYPE_CHECKING:
 
     from conformance.results.plan import SuiteTest
     from conformance.results.record import KnownFailure
-    from conformance.results.recorder import Line
     from conformance.runner.options import Options
     from conformance.target import Profile
 
 
 class TimeIsUpError(Exception):
     """The time for the run is over; no more tests are begun."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What a session does for every operator, and not for every proof, which has services of its own tested."""
+
+    serve: Callable[[], AbstractContextManager[Profile]] | None = None
+    """What serves the target in the place of the embedded reference."""
+    ends_with_target: bool = True
+    """Whether no test is begun any more when the target has fallen silent."""
+    confirms: bool = True
+    """Whether a test that failed runs once more, before its failure counts."""
+    renders: bool = True
+    """Whether reports are made of the record."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of a run that falls to one process."""
+
+    world: int = 0
+    """The number of the world that it has to itself; of several workers, the first one's."""
+    beside: int = 1
+    """How many processes, this one included, share the tests out."""
+    seconds_known: Mapping[str, float] = field(default_factory=dict)
+    """How long tests took when they ran last on this target."""
+
+
+@dataclass(frozen=True)
+class ProcessSummary:
+    """What one process knows of all the tests together that it ran."""
+
+    drawn: Mapping[str, int]
+    """How many cases of which sort it drew."""
+    network: NetworkUse
+    latencies: Mapping[str, Sequence[float]]
+    """How long the target took to answer, by operation."""
+    warnings: Sequence[str]
 
 
 @dataclass
@@ -71,31 +108,24 @@ class Session:
     """What is worth a warning before the run begins."""
     baseline: Mapping[str, KnownFailure] = field(default_factory=dict)
     """The requirements that are known to fail, with the reason."""
-    serve: Callable[[], AbstractContextManager[Profile]] | None = None
-    """What serves the target in the place of the embedded reference."""
-    world: int = 0
-    """The number of the world that this process has to itself; of several workers, the first one's."""
-    beside: int = 1
-    """How many workers, of which this process is one, share the tests out."""
-    seconds_known: Mapping[str, float] = field(default_factory=dict)
-    """How long tests took when they ran last on this target."""
     earlier: Part | None = None
     """The interrupted run that this one goes on with."""
     kept: frozenset[str] = frozenset()
     """Its tests that came to a result."""
     keeps_record: bool = True
-    """Whether this process writes the record; others keep what they have to say in `lines`."""
+    """Whether this process keeps the record; others hand their lines over."""
+    share: Share = field(default_factory=Share)
+    mode: Mode = field(default_factory=Mode)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    ends_with_target: bool = True
-    """Whether no test is begun any more when the target has fallen silent."""
-    confirms: bool = True
-    """Whether a test that failed runs once more, before its failure counts."""
     begun_anew: int = 0
     """How often a test began anew because the network had spoiled it."""
     target: Profile | None = None
     """The profile of the target as this run has it; None before the plan is made."""
     run: Run | None = None
-    recorder: Recorder | None = None
+    writer: RecordWriter = field(default_factory=RecordWriter)
+    cases: SessionCases = field(init=False)
+    of_workers: list[ProcessSummary] = field(default_factory=list)
+    """What the processes knew that ran tests for this one."""
     plan: Plan | None = None
     stopped: str | None = None
     """Why the run ended early."""
@@ -113,37 +143,18 @@ class Session:
     """The ledgers of what this run changes; None where nothing is put back."""
     result: RunResult | None = None
     record: RunRecord | None = None
-    renders: bool = True
-    """Whether reports are made of the record."""
     reports_problem: str | None = None
     """Why not all reports could be written."""
-    corpus_folder: Path | None = None
-    """Where drawn cases are kept from run to run, if anywhere."""
-    corpora: dict[Version | None, Corpus] = field(default_factory=dict)
-    """The cases that this run draws and replays, by the version of their target."""
-    drawn_by_workers: Counter[str] = field(default_factory=Counter)
-    """How many cases of which sort other processes drew for this run."""
-    network_of_workers: list[NetworkUse] = field(default_factory=list)
-    """What the network did to other processes of this run."""
-    latencies_of_workers: list[Mapping[str, Sequence[float]]] = field(default_factory=list)
-    """How long the target took to answer other processes."""
-    ended: set[str] = field(default_factory=set)
-    """The tests that have a line in the record."""
-    requests_of_ended: int = 0
-    """How many requests they sent."""
-    drawn_for_workers: Path | None = None
-    """The folder through which one process gives workers drawn cases."""
-    lines: list[Line] = field(default_factory=list)
-    """What a process that keeps no record has to say, until somebody takes it."""
     left: tuple[str, ...] = ()
     """What this run changed and could not put back."""
-    _held: list[Line] | None = None
     _clock: float = field(default_factory=time.monotonic)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
-        """Give the run a name."""
+        """Give the run a name, and its cases a budget."""
         self.name = self.name or f"{self.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+        budget = Budget(self.seed, self.options.max_examples, self.options.fuzz_seconds)
+        self.cases = SessionCases(self.contract, budget, corpus_folder(self.options.corpus))
 
     @classmethod
     def prepare(cls, options: Options) -> Session:
@@ -159,7 +170,7 @@ class Session:
         if options.as_of is not None:
             Version.parse_known(options.as_of, "--as-of")
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
-        folder = corpus_folder(options.corpus)
+        corpus_folder(options.corpus)  # which raises where it is no folder
         known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
         if options.fail_on == "new" and options.baseline is None:
             raise UsageError("--fail-on new needs a --baseline that says what is not new.")
@@ -171,7 +182,7 @@ class Session:
             profile.in_world(first + options.workers - 1)  # before any worker starts: it raises where there are too few
         elif options.version is not None and options.version != AUTO:
             Version.parse_known(options.version, "--target-version")  # the reference has none that is newer than known
-        session = cls(options, contract, profile, seed, warnings, known, world=first, corpus_folder=folder)
+        session = cls(options, contract, profile, seed, warnings, known, share=Share(first))
         if options.resume is not None:
             session.earlier = Part.of(options.resume, contract)
             session.kept = session.earlier.settled
@@ -180,12 +191,12 @@ class Session:
     @property
     def is_over(self) -> bool:
         """Whether no further test is begun: the target is gone, or the time is over."""
-        return self.stopped is not None and self.ends_with_target
+        return self.stopped is not None and self.mode.ends_with_target
 
     @property
     def durations(self) -> Durations:
         """How long tests took on this target, as far as that is kept."""
-        return Durations(self.corpus_folder, self.profile.base_url if self.profile is not None else "")
+        return Durations(self.cases.folder, self.profile.base_url if self.profile is not None else "")
 
     @property
     def version(self) -> Version | None:
@@ -207,7 +218,7 @@ class Session:
     @property
     def subject(self) -> str:
         """What is tested, in a few words."""
-        if self.profile is None and self.serve is None:
+        if self.profile is None and self.mode.serve is None:
             return f"the embedded reference of version {reference_version(self.options)}"
         return str(self.target.redacted()["base_url"]) if self.target is not None else "a target"
 
@@ -218,32 +229,27 @@ class Session:
 
     # -- what tests ask for --------------------------------------------------------------------------------------------
 
-    def corpus(self, version: Version | None) -> Corpus:
-        """Return the drawn cases for targets of a version."""
-        if version not in self.corpora:
-            self.corpora[version] = Corpus(self.contract, version, self.corpus_folder)
-            if self.drawn_for_workers is not None and not self.keeps_record:
-                self.corpora[version].take_from(self.drawn_for_workers)
-        return self.corpora[version]
-
     @property
-    def network(self) -> NetworkUse:
-        """What the network did to this process, and what that did about it."""
+    def summary(self) -> ProcessSummary:
+        """What this process knows of all of its tests together."""
+        drawn, warnings = self.cases.counts, self.cases.warnings
         if self.run is None:
-            return NetworkUse()
+            return ProcessSummary(dict(drawn), NetworkUse(), {}, warnings)
+        drawn += Counter(held_back=self.run.held_back)
         seen = self.run.client.retries
-        return NetworkUse(dict(seen.counts), dict(seen.unanswered), round(seen.waited, 1), self.begun_anew)
+        network = NetworkUse(dict(seen.counts), dict(seen.unanswered), round(seen.waited, 1), self.begun_anew)
+        return ProcessSummary(dict(drawn), network, dict(self.run.latencies.of), warnings)
 
     def _paced(self, profile: Profile) -> Profile:
         """Return a profile by which this process calls no faster than the operator allows."""
-        share, own = self._share(self.options.max_rps), profile.limits.requests_per_second
+        share, own = self._part_of(self.options.max_rps), profile.limits.requests_per_second
         if share is None or (own is not None and own <= share):
             return profile
         return replace(profile, limits=replace(profile.limits, requests_per_second=share))
 
-    def _share(self, number: float | None) -> float | None:
+    def _part_of(self, number: float | None) -> float | None:
         """Return what of a number for the whole run falls to this process."""
-        return None if number is None else number / self.beside
+        return None if number is None else number / self.share.beside
 
     def await_answers(self) -> None:
         """Wait until the target answers again, as far as the budget for it goes."""
@@ -251,66 +257,17 @@ class Session:
             with suppress(RequestsSpentError):
                 self.run.client.await_answers()
 
-    @property
-    def drawn(self) -> Counter[str]:
-        """How many cases of which sort this process drew."""
-        held_back = Counter({"held_back": self.run.held_back} if self.run is not None and self.run.held_back else {})
-        return sum((corpus.counts for corpus in self.corpora.values()), held_back)
-
-    @property
-    def corpus_warnings(self) -> tuple[str, ...]:
-        """What could not be read or stored of the cases that are kept from run to run."""
-        return tuple(corpus.warning for corpus in self.corpora.values() if corpus.warning)
-
-    def draw_ahead(self, tests: Iterable[str], into: Path | None = None) -> None:
-        """Begin to draw the cases that these tests of the run will ask for; perhaps for workers, into a folder."""
-        if self.run is None or self.plan is None:
-            return
-        version = self.run.profile.version
-        operations = {operation.id: operation for operation in self.contract.operations(version)}
-        drawn = filter(None, (self.plan.tests[name].draws for name in tests))
-        wanted = [(operations[name], phase) for name in drawn for phase in PHASES]
-        self.corpus(version).draw_ahead(wanted, self.budget, into)
-
-    def folder_for_workers(self) -> Path:
-        """Return the folder through which workers are given drawn cases; it lasts as long as the run."""
-        if self.drawn_for_workers is None:
-            self.drawn_for_workers = Path(tempfile.mkdtemp(prefix="conformance-drawn-"))
-            self._stack.callback(shutil.rmtree, self.drawn_for_workers, ignore_errors=True)
-        return self.drawn_for_workers
-
-    @property
-    def budget(self) -> Budget:
-        """What decides which random cases are drawn for an operation."""
-        return Budget(self.seed, self.options.max_examples, self.options.fuzz_seconds)
+    def draw_ahead(self, tests: Iterable[str]) -> None:
+        """Begin to draw the cases that these tests of the run will ask for."""
+        if self.run is not None and self.plan is not None:
+            drawn = filter(None, (self.plan.tests[name].draws for name in tests))
+            self.cases.draw_ahead(drawn, self.run.profile.version)
 
     def require_time(self) -> None:
         """Raise TimeIsUpError when the operator's minutes are over."""
         minutes = self.options.minutes
         if minutes is not None and time.monotonic() - self._clock > minutes * 60:
             raise TimeIsUpError(f"the {minutes:g} minutes of --minutes were over")
-
-    def hold(self) -> None:
-        """Keep what is written from now on, until `release`: a test may run once more before any of it counts."""
-        self._held = []
-
-    def release(self) -> list[Line]:
-        """Return what was kept, and write everything at once from now on."""
-        held, self._held = self._held or [], None
-        return held
-
-    def write(self, line: Line) -> None:
-        """Write a line into the record, or keep it for the process that does, or for the end of its test."""
-        if self._held is not None:
-            self._held.append(line)
-            return
-        if isinstance(line, TestEnd):
-            self.ended.add(line.test)
-            self.requests_of_ended += line.requests
-        if self.recorder is not None:
-            self.recorder.write(line)
-        else:
-            self.lines.append(line)
 
     # -- the run -------------------------------------------------------------------------------------------------------
 
@@ -335,10 +292,10 @@ class Session:
         if self.keeps_record and self._changes_what_stays and self.profile is not None:
             require_confirmed(self.profile, self.options.confirm)
         if self.keeps_record:
-            self.recorder = self._begun_record(self.target, self.plan)
+            self.writer.recorder = self._begun_record(self.target, self.plan)
         options, paced = self.options, self._paced(self.target)
         settings = paced.client_settings(options.concurrency, only_reads=options.read_only, run=self.name)
-        self.run = Run(self.contract, paced, self.write, settings)
+        self.run = Run(self.contract, paced, self.writer.write, settings)
         self._stack.callback(self.run.close)
         if self.keeps_record:
             # Python shows what it is given in passing, which of a method is all that its session knows.
@@ -349,8 +306,8 @@ class Session:
                 if self.profile is not None and self.options.as_of is None:
                     self.contradicted = contradictions(self.target, self.run.client, self.options)
             self._take_precautions()
-            look = partial(look_for_absent, self.run, self.plan, self._write_at_once)
-            know_absent(self.run, look, self.drawn_for_workers, is_worker=not self.keeps_record)
+            look = partial(look_for_absent, self.run, self.plan, self.writer.write_at_once)
+            know_absent(self.run, look, self.cases.shared, is_worker=not self.keeps_record)
         except (ConformanceError, TargetGoneError) as error:
             why = error if isinstance(error, ConformanceError) else TargetError(f"The run could not begin: {error}")
             self.stopped, self.could_not_run = str(why), True
@@ -359,8 +316,8 @@ class Session:
         if self.keeps_record:
             self._compare_versions(self.target)
             for text in undeclared(self.target, self.run.client):
-                self.write(Notice(text))
-        share = self._share(options.max_requests)
+                self.writer.write(Notice(text))
+        share = self._part_of(options.max_requests)
         self.run.client.most_requests = None if share is None else self.run.client.requests + share
 
     def _begun_record(self, profile: Profile, plan: Plan) -> Recorder:
@@ -376,14 +333,8 @@ class Session:
         recorder.write_access(access(self.contract, profile.version))
         for line in self.earlier.lines_of(self.kept) if self.earlier is not None else ():
             recorder.append(line)
-        self.ended |= self.kept
+        self.writer.ended |= self.kept
         return recorder
-
-    def _write_at_once(self, line: Line) -> None:
-        """Write a line although those of the running test are kept back."""
-        held, self._held = self._held, None
-        self.write(line)
-        self._held = held
 
     def _terminate(self) -> None:
         if not self.terminated:  # some send it again and again, and to be told once is enough
@@ -394,37 +345,37 @@ class Session:
         """Let nothing that is changed from now on stay so; raise TargetError when another run uses the target."""
         if self.profile is None or self.run is None or not self._changes_what_stays:
             return
-        folder = self.recorder.file.parent if self.recorder is not None else self.folder
+        folder = self.writer.recorder.file.parent if self.writer.recorder is not None else self.folder
         precautions = Precautions.of(self._paced(self.profile), self.options.target, folder, self.name)
         self._stack.callback(precautions.close)
         if self.keeps_record:
             self._stack.callback(precautions.release)
             if self.earlier is not None:
                 precautions.end_earlier()
-            worlds = range(self.world, self.world + self.options.workers)
+            worlds = range(self.share.world, self.share.world + self.options.workers)
             for text in precautions.begin(worlds, restores=not self.options.no_restore):
-                self.write(Notice(text))
+                self.writer.write(Notice(text))
         self.precautions = precautions
         if self.options.workers == 1:
-            precautions.keep_ledger(self.run, self.world, self.plan)
+            precautions.keep_ledger(self.run, self.share.world, self.plan)
 
     @property
     def _changes_what_stays(self) -> bool:
-        return self.profile is not None and self.serve is None and not self.options.read_only
+        return self.profile is not None and self.mode.serve is None and not self.options.read_only
 
     def say_deselected(self, selected: Collection[str], by: Callable[[str], str]) -> None:
         """Write of each planned test that is not among those selected what took it out of the run; `by` says it."""
         for name in self.plan.tests if self.plan else ():
-            if name not in selected and name not in self.ended:
+            if name not in selected and name not in self.writer.ended:
                 cause = self.plan.left_out.get(name) if self.plan else None
-                self.write(TestEnd(name, TestOutcome.DESELECTED, detail=cause or by(name)))
+                self.writer.write(TestEnd(name, TestOutcome.DESELECTED, detail=cause or by(name)))
 
     def _target(self) -> Profile:
-        if self.serve is not None:
-            return self._stack.enter_context(self.serve())
+        if self.mode.serve is not None:
+            return self._stack.enter_context(self.mode.serve())
         if self.profile is None:
             return self._stack.enter_context(reference_target(self.options, self.version))
-        return self.profile.in_world(self.world)
+        return self.profile.in_world(self.share.world)
 
     def _compare_versions(self, profile: Profile) -> None:
         """Warn when an operator's version is not the one that the target reports."""
@@ -432,35 +383,35 @@ class Session:
             return
         text = contradiction(profile, self.run.client)
         if text is not None:
-            self.write(Notice(text))
+            self.writer.write(Notice(text))
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Say what became of every planned test, add up, render the reports, and let the target go."""
         try:
-            if self.recorder is not None and self.result is None:
+            if self.writer.recorder is not None and self.result is None:
                 self._say_what_was_not_begun()
                 self.left = self.precautions.put_back() if self.precautions is not None else ()
-                self._finish(self.recorder)
+                self._finish(self.writer.recorder)
         finally:
-            for corpus in self.corpora.values():
-                corpus.close()
+            self.cases.close()
             self._stack.close()
 
     def _say_what_was_not_begun(self) -> None:
         cause = self.stopped or "pytest ended before it, and did not say why"
         self.say_deselected(self.plan.selected if self.plan else (), str)
         for name in self.plan.tests if self.plan else ():
-            if name not in self.ended:
-                self.write(TestEnd(name, TestOutcome.NOT_BEGUN, detail=cause))
+            if name not in self.writer.ended:
+                self.writer.write(TestEnd(name, TestOutcome.NOT_BEGUN, detail=cause))
 
     def _finish(self, recorder: Recorder) -> None:
         """Add up, write the footer and render the reports."""
-        for warning in self.corpus_warnings:
-            recorder.write(Notice(warning))
-        own = [self.run.latencies.of] if self.run else []
-        recorder.write_latencies(summed_up([*own, *self.latencies_of_workers]))
+        processes = [self.summary, *self.of_workers]
+        for process in processes:
+            for warning in process.warnings:
+                recorder.write(Notice(warning))
+        recorder.write_latencies(summed_up([process.latencies for process in processes]))
         footer = Footer(
             verdict=RunVerdict.INCOMPLETE,
             exit_code=ExitCode.INCOMPLETE,
@@ -468,15 +419,15 @@ class Session:
             requests=self._requests(recorder),
             seconds=round(time.monotonic() - self._clock, 3),
             detail=self.stopped,
-            drawn=dict(self.drawn + self.drawn_by_workers),
-            network=sum(self.network_of_workers, self.network),
+            drawn=dict(sum((Counter(process.drawn) for process in processes), Counter())),
+            network=sum((process.network for process in processes), NetworkUse()),
             could_not_run=self.could_not_run,
             left=self.left,
             contradicted=self.contradicted,
         )
         self.record, self.result = closed(recorder, footer)
         self.durations.remember(end for end in self.record.tests if end.test not in self.kept)
-        if not self.renders:
+        if not self.mode.renders:
             return
         from conformance.reports import render_all  # noqa: PLC0415 - what renders is for no worker
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import UsageError
 from conformance.results.durations import weight_of
-from conformance.results.record import NetworkUse, Notice
+from conformance.results.record import NetworkUse
 from conformance.results.recorder import encoded
 from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.precautions import ENDING
+from conformance.runner.session import ProcessSummary, Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,9 +39,7 @@ _CASES = "conformance_cases"
 _SELDOM = (50_000, 10, 5)
 #: The name of what a report takes along, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
-_DRAWN = "conformance_drawn"
-_NETWORK = "conformance_network"
-_LATENCIES = "conformance_latencies"
+_SUMMARY = "conformance_summary"
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -76,12 +75,12 @@ def told_to_worker(session: Session, number: int) -> dict[str, Any]:
     order = {"beside": session.options.workers, "seconds": dict(session.durations.known())}
     return {
         _SEED: session.seed,
-        _WORLD: session.world + number,
+        _WORLD: session.share.world + number,
         _RUN: session.name,
         _FOLDER: str(session.folder.absolute()),
         _ORDER: order,
         _KEPT: sorted(session.kept),
-        _CASES: str(session.folder_for_workers()),
+        _CASES: str(session.cases.share()),
     }
 
 
@@ -105,14 +104,15 @@ def go_on(config: pytest.Config) -> None:
 
 def become_worker(session: Session, told: Mapping[str, Any]) -> None:
     """Let a session be that of a worker: it has a world of its own and keeps no record."""
-    session.seed, session.world, session.keeps_record = told[_SEED], told[_WORLD], False
     session.name, session.options = told[_RUN], replace(session.options, out=Path(told[_FOLDER]))
+    session.keeps_record, session.share = False, Share(told[_WORLD], told[_ORDER]["beside"], told[_ORDER]["seconds"])
     # What reaches all processes of a terminal, or of a service, is for the one that keeps the record: it ends them.
     for number in (signal.SIGINT, *ENDING):
         signal.signal(number, signal.SIG_IGN)
-    session.beside, session.seconds_known = told[_ORDER]["beside"], told[_ORDER]["seconds"]
     session.kept = frozenset(told[_KEPT])
-    session.drawn_for_workers = Path(told[_CASES])
+    session.seed = told[_SEED]
+    session.cases.budget = replace(session.cases.budget, seed=session.seed)
+    session.cases.take_from(Path(told[_CASES]))
 
 
 def draw_for_all(session: Session) -> None:
@@ -120,49 +120,45 @@ def draw_for_all(session: Session) -> None:
     if session.plan is not None:
         wanted = session.plan.tests.keys() - session.plan.left_out.keys() - session.kept
         in_turn = sorted(wanted, key=lambda name: (-weight_of(name), name))
-        session.draw_ahead(in_turn, session.folder_for_workers())
+        session.cases.share()
+        session.draw_ahead(in_turn)
 
 
 def hand_over(session: Session, report: pytest.TestReport) -> None:
     """Let the last report of a test take along what the test wrote."""
     said = {
-        "lines": [encoded(line) for line in session.lines],
-        "ended": sorted(session.ended),
-        "requests": session.requests_of_ended,
+        "lines": [encoded(line) for line in session.writer.lines],
+        "ended": sorted(session.writer.ended),
+        "requests": session.writer.requests_of_ended,
         "stopped": session.stopped,
     }
     report.user_properties.append((_SAID, said))
-    session.lines.clear()
-    session.ended.clear()
-    session.requests_of_ended = 0
+    session.writer.lines.clear()
+    session.writer.ended.clear()
+    session.writer.requests_of_ended = 0
 
 
 def take_over(session: Session, report: pytest.TestReport) -> None:
     """Write into the record what came along with a report."""
     said = next((value for name, value in report.user_properties if name == _SAID), None)
-    if session.recorder is None or not isinstance(said, dict):
+    if session.writer.recorder is None or not isinstance(said, dict):
         return
     report.user_properties[:] = [entry for entry in report.user_properties if entry[0] != _SAID]
     for line in said["lines"]:
-        session.recorder.append(line)
-    session.ended.update(said["ended"])
-    session.requests_of_ended += said["requests"]
+        session.writer.recorder.append(line)
+    session.writer.ended.update(said["ended"])
+    session.writer.requests_of_ended += said["requests"]
     session.stopped = session.stopped or said["stopped"]
 
 
 def leave(session: Session, output: dict[str, Any]) -> None:
     """Leave behind what a worker knows of all of its tests together."""
-    output[_DRAWN] = dict(session.drawn)
-    output[_NETWORK] = asdict(session.network)
-    output[_LATENCIES] = session.run.latencies.of if session.run is not None else {}
-    output[_SAID] = list(session.corpus_warnings)
+    output[_SUMMARY] = asdict(session.summary)
     gc.freeze()  # this process ends: there is nothing in it that anybody has to look for
 
 
 def take_leave(session: Session, output: Mapping[str, Any]) -> None:
     """Take what a worker left behind; one that crashed leaves nothing."""
-    session.drawn_by_workers.update(output.get(_DRAWN, {}))
-    session.network_of_workers.append(NetworkUse(**output.get(_NETWORK, {})))
-    session.latencies_of_workers.append(output.get(_LATENCIES, {}))
-    for warning in output.get(_SAID, ()):
-        session.write(Notice(warning))
+    if _SUMMARY in output:
+        told = output[_SUMMARY]
+        session.of_workers.append(ProcessSummary(**{**told, "network": NetworkUse(**told["network"])}))

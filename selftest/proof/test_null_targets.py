@@ -21,7 +21,7 @@ from conformance.results.verdicts import Verdict, add_up
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import Options
 from conformance.runner.plugin import SESSION
-from conformance.runner.session import Session
+from conformance.runner.session import Mode, Session
 from conformance.target.embedded import prepared_service
 from selftest.conftest import VERSION
 
@@ -35,7 +35,7 @@ class Hasty:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        config.stash[SESSION].confirms = config.stash[SESSION].renders = False
+        config.stash[SESSION].mode = Mode(confirms=False, renders=False)
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, b"{}"), (200, b"[]"), (204, b""), (500, b"{}")], ids=str)
