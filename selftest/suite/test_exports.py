@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.suite.arrange.group_relations_export import of_group
+from conformance.suite.arrange.exports import of_group
 from conformance.suite.expectations import Caller
 from conformance.target import load_profile
 from selftest.conftest import in_a_test

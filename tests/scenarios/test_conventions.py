@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suite.arrange.group_relations_export import of_group
+from conformance.suite.arrange.exports import of_group
 from conformance.suite.arrange.integrations import (
     borrowed,
     given_disabled,

@@ -17,7 +17,7 @@ import pytest
 
 from conformance.suite import Reason
 from conformance.suite.arrange import UNUSED_ID
-from conformance.suite.arrange.group_relations_export import (
+from conformance.suite.arrange.exports import (
     FAILED,
     STARTED,
     Export,

@@ -1,0 +1,349 @@
+"""
+The export of a group as one caller schedules, follows and downloads it.
+
+What is accepted begins when the service likes, and nothing shows it until then. As relations end, their entries in the
+status take the place of those of the export before, one by one. Only their marks tell an entry of a new export from one
+of an older: when it was updated, and in which form. So marks are read while no export is under way, and what comes
+later is held against them. Only times that the target tells are compared with each other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from conformance.results.record import Reason
+from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
+from conformance.suite.expectations.words import settles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from conformance.target import Fixture
+
+STARTED, FINISHED, FAILED = 0, 1, -1
+
+_MOST_RESTARTS = 3
+#: How long at least is waited, in seconds, until what was scheduled shows: times may be told in whole seconds.
+_SOON_SECONDS = 1.2
+
+Entry = dict[str, Any]
+#: By relation, its `updated_at` and `batched`.
+Marks = dict[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """The status of a group as it was read while none of its exports was under way."""
+
+    entries: tuple[Entry, ...] = ()
+    read_at: float = 0.0
+    """In seconds of the monotonic clock."""
+    age: int | None = None
+    """That of the reads which the run knew then: as long as it stays, nothing was sent but reads."""
+
+
+@dataclass
+class _Seen:
+    """What a run has seen of the exports of one group."""
+
+    has_accepted: bool = False
+    """Whether one was ever accepted."""
+    idle: _Idle = field(default_factory=_Idle)
+    longest_delay: float = 0.0
+    """The longest that it took an accepted export to show, in seconds."""
+    shortest_export: float | None = None
+    """The shortest that one took to end, in seconds; to look earlier is in vain."""
+    in_vain: set[str] = field(default_factory=set)
+    """What was waited for until the deadline, and never came."""
+
+
+#: By the path of a group's exports.
+_SEEN: WeakKeyDictionary[Run, dict[str, _Seen]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Export:
+    """
+    The export of one group for one caller, looked at by one relation that holds objects.
+
+    Specification: Endpoints > Group relations export.
+    """
+
+    caller: Caller
+    path: Path
+    relation: str
+
+    @property
+    def _seen(self) -> _Seen:
+        return _SEEN.setdefault(current_run(), {}).setdefault(self.path, _Seen())
+
+    # -- what is sent --------------------------------------------------------------------------------------------------
+
+    def schedule(self, *, bare: bool = False, **body: Any) -> Answer:
+        """Schedule an export with these parameters; `bare` sends no body at all."""
+        return self.caller.post(self.path) if bare else self.caller.post(self.path, body)
+
+    def accepted(self, **body: Any) -> Answer:
+        """
+        Schedule an export, again while that is refused: the one that was scheduled before may be running, unseen.
+
+        Where none was accepted before, a refusal is the answer.
+        """
+        answer = self.schedule(**body)
+        if answer.exchange.is_refusal and self._seen.has_accepted:
+            answers = [answer]
+
+            def is_accepted() -> bool:
+                answers.append(self.schedule(**body))
+                return not answers[-1].exchange.is_refusal
+
+            with suppress(Unmet):
+                self._wait(is_accepted, "the acceptance of an export", sort=f"takes {body}")
+            answer = answers[-1]
+        self._seen.has_accepted |= answer.is_served
+        return answer
+
+    # -- what is shown -------------------------------------------------------------------------------------------------
+
+    def entries(self, *, after_scheduling: bool = False) -> list[Entry]:
+        """
+        Return the entries of the status; inconclusive when they cannot be read.
+
+        Before the first export of a group has begun there may be none, or none that has a state, or the status may be
+        refused.
+        """
+        answer = self.caller.get(self.path / "status")  # never from memory: an export goes on by itself
+        if answer.exchange.is_refusal:
+            return []
+        body = parsed(answer)
+        given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
+        found = [entry for entry in body if isinstance(entry, dict) and whole_number(entry.get("status")) is not None]
+        readable = len(found) in (0, len(body)) or not after_scheduling
+        given(readable, f"GET {self.path}/status has entries without a status")
+        return found
+
+    def own(self, shown: list[Entry] | None = None) -> Entry:
+        """Return the entry of the relation, of those that were just shown or are read; an empty one when none is."""
+        entries = self.entries() if shown is None else shown
+        return next((entry for entry in entries if entry.get("relation") == self.relation), {})
+
+    # -- waiting -------------------------------------------------------------------------------------------------------
+
+    def marks(self) -> Marks:
+        """Wait until no export is running or yet to begin; return by relation what a new one will make different."""
+        return marks_in(self.quiet())
+
+    def quiet(self) -> list[Entry]:
+        """
+        Wait until no export is running or yet to begin, and return all entries.
+
+        What was accepted gets as long to begin as any ever took, and as long to end as the shortest took.
+        """
+        run, seen = current_run(), self._seen
+        if seen.idle.age == run.known_reads.age and not run.profile.limits.settle_seconds:
+            return list(seen.idle.entries)
+        accepted = [at for at in run.served_writes.get(("POST", self.path), ()) if at > seen.idle.read_at]
+        due = 0.0
+        if accepted:
+            due = accepted[-1] + max(self._delay_after(accepted[0]), seen.shortest_export or 0.0)
+
+        shown: list[Entry] = []
+
+        def is_quiet() -> bool:
+            if time.monotonic() < due:
+                return False
+            shown[:] = self.entries()
+            return all(has_ended(entry) for entry in shown)
+
+        self._wait(is_quiet, "the end of an export")
+        seen.idle = _Idle(tuple(shown), time.monotonic(), run.known_reads.age)
+        return shown
+
+    def shows_anew(self, before: Marks) -> bool:
+        """
+        Wait until the status shows something of an export scheduled after `before`; tell whether it ever did.
+
+        That older entries have gone is nothing of it yet.
+        """
+
+        def is_shown() -> bool:
+            now = marks_in(self.entries(after_scheduling=True))
+            return bool(now) and now != before
+
+        try:
+            self._wait(is_shown, "an entry of the export")
+        except Unmet:
+            return False
+        return True
+
+    def settled(self, before: Marks, *, batched: bool) -> list[Entry]:
+        """Wait for the end of the export that was scheduled after `before`, and return all entries."""
+        seen, begun = self._seen, time.monotonic()
+
+        shown: list[Entry] = []
+
+        def is_settled() -> bool:
+            if seen.shortest_export is not None and time.monotonic() - begun < seen.shortest_export:
+                return False
+            shown[:] = self.entries(after_scheduling=True)
+            return self._is_settled(shown, before, batched)
+
+        self._wait(is_settled, "the end of the scheduled export")
+        seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
+        return shown
+
+    def _is_settled(self, entries: list[Entry], before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
+        new = {name for name, mark in marks_in(entries).items() if before.get(name) != mark}
+        ended = {str(entry.get("relation")) for entry in entries if has_ended(entry)} & new
+        own = [entry for entry in entries if entry.get("relation") == self.relation]
+        as_wanted = any(entry.get("batched") is batched for entry in own)
+        return self.relation in ended and (as_wanted or len(ended) == len(marks_in(entries)))
+
+    def _delay_after(self, accepted: float) -> float:
+        """
+        Wait until an export that was accepted some time ago shows; return how long another one may take for that.
+
+        Who looks late, since other tests ran in between, sees only that it took no longer than until now.
+        """
+        seen, before = self._seen, marks_in(self._seen.idle.entries)
+
+        def is_anew() -> bool:
+            now = marks_in(self.entries())
+            return bool(now) and all(now.get(relation) != mark for relation, mark in before.items())
+
+        if is_anew():
+            return max(seen.longest_delay, min(time.monotonic() - accepted, _SOON_SECONDS))
+        if settles(is_anew, max(_SOON_SECONDS, 2 * seen.longest_delay)):
+            seen.longest_delay = max(seen.longest_delay, time.monotonic() - accepted)
+        return seen.longest_delay
+
+    def _wait(self, holds: Callable[[], bool], expected: str, *, sort: str = "") -> None:
+        """
+        Wait until something holds; where that was in vain once in this run, the deadline is not spent again.
+
+        `sort` sets apart what is waited for here from the rest.
+        """
+        in_vain = self._seen.in_vain
+        if sort in in_vain:
+            given(holds(), f"{expected} in {self.path}, which was waited for in vain before")
+            return
+        try:
+            eventually(holds, f"{expected} in {self.path}")
+        except Unmet:
+            in_vain.add(sort)
+            raise
+
+    # -- what tests are made of ----------------------------------------------------------------------------------------
+
+    def begun_anew(self, *, batched: bool) -> tuple[Marks, Answer]:
+        """
+        Schedule an export in this form, and return the marks of the last one and the answer.
+
+        The last one is of the other form, so that its entries cannot be taken for new ones. Where the new one is
+        refused, one in the other form is served right afterwards: nothing else stood in its way.
+        """
+        if self.is_batched() is batched:
+            self.finished(batched=not batched)
+        before = self.marks()
+        answer = self.accepted(batched=batched)
+        if answer.exchange.is_refusal:
+            self.accepted(batched=not batched).given_served()
+        return before, answer
+
+    def ended_anew(self, before: Marks, answer: Answer, *, batched: bool) -> list[Entry]:
+        """
+        Return the entries of an export that was begun anew, once the relation has ended.
+
+        Other relations may end later: what still shows their older export is left out.
+        """
+        answer.given_served()
+        return self.anew(self.settled(before, batched=batched), before)
+
+    def anew(self, entries: list[Entry], before: Marks) -> list[Entry]:
+        """Return those entries that do not come from an older export."""
+        return [entry for entry in entries if marks_in([entry]).items() - before.items()]
+
+    def is_batched(self) -> bool:
+        """Tell whether the last export of the relation came in batches."""
+        return self.own().get("batched") is True
+
+    def finished(self, *, batched: bool) -> Entry:
+        """Return the entry of the relation, finished in this form; an export is scheduled only if there is none."""
+        for _ in range(_MOST_RESTARTS):
+            shown = self.quiet()
+            before = marks_in(shown)
+            if before.get(self.relation, (None, None))[1] is not batched:
+                self.accepted(batched=batched).given_served()
+                shown = self.settled(before, batched=batched)
+            found = self.own(shown)
+            if has_ended(found):
+                break
+        given(found.get("status") == FINISHED, f"{self.relation} did not finish in {self.path}")
+        given(found.get("batched") is batched, f"{self.relation} is {'not ' if batched else ''}exported in batches")
+        return found
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the batches that the relation is exported in."""
+        batches = self.finished(batched=True).get("batches") or ()
+        numbers = [whole_number(batch.get("batch_number")) for batch in batches if isinstance(batch, dict)]
+        return [number for number in numbers if number is not None]
+
+    def in_one_piece(self) -> Answer:
+        """Export the relation in one piece, unless it is, and return its file as a step of a story."""
+        return self.file_of(self.finished(batched=False)).given_served()
+
+    def file_of(self, entry: Entry, **query: Any) -> Answer:
+        """Download what an entry says is finished; once more where the relation turns out to be exported anew."""
+        answer = self.download(**query)
+        for _ in range(_MOST_RESTARTS):
+            if not answer.exchange.is_refusal or marks_in([self.own()]) == marks_in([entry]):
+                break
+            entry = self.finished(batched=entry.get("batched") is True)
+            answer = self.download(**query)
+        return answer
+
+    def others(self) -> list[str]:
+        """Return the other relations that are finished in one piece, once all are, or as many as ever will be."""
+
+        def are_in_one_piece() -> bool:
+            return all(has_ended(entry) and entry.get("batched") is False for entry in self.entries())
+
+        with suppress(Unmet):
+            self._wait(are_in_one_piece, "the end of all relations", sort="others")
+        finished = [entry for entry in self.entries() if entry.get("status") == FINISHED]
+        return sorted(
+            {str(entry.get("relation")) for entry in finished if entry.get("batched") is False} - {self.relation}
+        )
+
+    def download(self, **query: Any) -> Answer:
+        """Download the file of the relation, or another with `relation`; the bytes are those that were sent."""
+        return self.caller.download(self.path / "download", **{"relation": self.relation, **query})
+
+
+def of_group(caller: Caller, group: Fixture, relation: str) -> Export:
+    """Return the export of a group."""
+    return Export(caller, group_path(group) / "export_relations", relation)
+
+
+def parsed(answer: Answer) -> Any:
+    """Return the JSON that an answer was served with; inconclusive when it was not, or is none."""
+    try:
+        return json.loads(answer.given_served().exchange.body)
+    except (ValueError, RecursionError):
+        raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.path} did not answer JSON") from None
+
+
+def has_ended(entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry of the status is of a relation that is exported, or whose export failed."""
+    return entry.get("status") in (FINISHED, FAILED)
+
+
+def marks_in(entries: Iterable[Entry]) -> Marks:
+    """Return by relation what a new export would make different."""
+    return {str(entry.get("relation")): (entry.get("updated_at"), entry.get("batched")) for entry in entries}
