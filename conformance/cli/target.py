@@ -100,7 +100,7 @@ def _discover(file: Path) -> int:
     if discovery.perhaps:
         click.echo("# These show no rules. Move below `fixtures:` what nobody has ever given a rule or changed:")
         click.echo("\n".join(f"# {line}" for name, value in discovery.perhaps.items() for line in as_yaml(name, value)))
-    click.echo(f"{len(found)} found out: {', '.join(each.place for each in found) or 'nothing'}.", err=True)
+    click.echo(f"{len(found)} found out: {', '.join(found) or 'nothing'}.", err=True)
     lacking = [row.name for row in TABLE["fixtures"] if row.is_core and row.name not in data["fixtures"]]
     if lacking:
         click.echo(

@@ -7,50 +7,40 @@ Nothing is made or changed, but for integrations where the operator lets them be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from conformance.target.names import PLURALS
 from conformance.target.provisioning import inquiry
 from conformance.target.provisioning.calls import RefusedError, segment
+from conformance.target.provisioning.draft import PATHS, Data, ProfileDraft, as_fixture, kind_of
+from conformance.target.provisioning.sight import Sight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.target.provisioning.calls import Calls, Entry
 
-Data = dict[str, Any]
-
-_OWNER, _MAINTAINER = 50, 40
 #: The level that each actor needs in `project` and `group`.
 _LEVELS = {"owner": 50, "maintainer": 40, "developer": 30, "approver": 30, "second_approver": 30, "author": 30} | {
     "reporter": 20,
     "guest": 10,
     "outsider": 0,
 }
+#: Any level at all.
+_MEMBER = 10
 _LISTED = 5
 #: How many places are asked for what any of them may have.
 _MOST_ASKED = 20
 _MERGE_REQUESTS = ("merge_request", "second_merge_request", "reset_merge_request")
 _PROTECTED = ("protected_branch", "second_protected_branch")
-_PATHS = {"group": "full_path", "project": "path_with_namespace"}
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Something that was found out, and where it goes in the profile."""
-
-    place: str
-    value: Any
 
 
 @dataclass
 class Discovery:
     """
-    Looks at a target with the tokens of a profile.
+    Looks at a target with the tokens of a profile, and fills the profile.
 
-    What the profile says already stays as it is. Places are chosen among those only of which `owner` or `maintainer` is
-    a member: give these users nothing that anybody else works on.
+    Places are chosen among those only of which `owner` or `maintainer` is a member: give these users nothing that
+    anybody else works on.
     """
 
     calls: Calls
@@ -61,296 +51,251 @@ class Discovery:
     base_url: str = ""
     may_write: bool = False
     """Whether integrations may be tried on the project that is set aside."""
-    found: list[Found] = field(default_factory=list)
     perhaps: Data = field(default_factory=dict)
     """Fixtures that look unchanged. Whether they are cannot be seen, so they are not filled in."""
 
-    def fill(self) -> Sequence[Found]:
-        """Fill what can be found out, and return it. Raise RefusedError when no actor is known to the target."""
-        self._actors()
-        if not self._ids:
+    def __post_init__(self) -> None:
+        """Begin with nothing seen and nothing filled."""
+        self._sight = Sight(self.calls, self.tokens)
+        self._draft = ProfileDraft(self.data)
+
+    def fill(self) -> Sequence[str]:
+        """Fill what can be found out, and return the places. Raise RefusedError when the target knows no actor."""
+        self._fill_actors()
+        if not self._sight.ids:
             raise RefusedError("GET /user is served to none of the actors: check base_url and the tokens")
-        self._main_places()
-        self._labels()
-        self._other_places()
-        self._complete_entries()
-        self._merge_requests()
-        self._protected_branches()
-        self._special_merge_requests()
-        self._untouched()
-        self._ask()
-        return self.found
+        self._choose_project_and_group()
+        self._choose_group_to_export()
+        self._choose_other_places()
+        for name in list(self._draft.fixtures):
+            self._complete(name)
+        self._choose_merge_requests()
+        self._choose_protected_branches()
+        self._choose_special_merge_requests()
+        self._look_for_untouched()
+        self._ask_the_service()
+        self._declare_features()
+        self._try_integrations()
+        return self._draft.filled
 
-    # -- who -----------------------------------------------------------------------------------------------------------
+    # -- actors, projects and groups -----------------------------------------------------------------------------------
 
-    @cached_property
-    def _ids(self) -> dict[str, int]:
-        users = {name: self.calls.get(token, "/user").entry for name, token in self.tokens.items()}
-        return {name: int(user["id"]) for name, user in users.items() if "id" in user}
-
-    def _actors(self) -> None:
-        for name, token in self.tokens.items():
-            user = self.calls.get(token, "/user").entry
+    def _fill_actors(self) -> None:
+        for name, user in self._sight.users.items():
             for key in ("id", "username"):
-                if key in user and key not in self.data["actors"][name]:
-                    self._keep(f"actors.{name}.{key}", self.data["actors"][name], key, user[key])
+                if key in user:
+                    self._draft.fill(f"actors.{name}.{key}", self.data["actors"][name], key, user[key])
 
-    def _keep(self, place: str, where: Data, key: str, value: Any) -> None:
-        where[key] = value
-        self.found.append(Found(place, value))
-
-    def _name(self, name: str, entry: Any) -> None:
-        if entry and name not in self._fixtures:
-            self._keep(f"fixtures.{name}", self._fixtures, name, entry)
-
-    @property
-    def _fixtures(self) -> Data:
-        fixtures: Data = self.data.setdefault("fixtures", {})
-        return fixtures
-
-    # -- where ---------------------------------------------------------------------------------------------------------
-
-    def _as(self, *names: str) -> str:
-        """Return the token of the first actor of a list that there is."""
-        return next((self.tokens[name] for name in names if name in self._ids), next(iter(self.tokens.values())))
-
-    def _listed(self, token: str, path: str, **query: Any) -> list[Entry]:
-        try:
-            return list(self.calls.walk(token, path, **query))
-        except RefusedError:
-            return []
-
-    @cached_property
-    def _levels(self) -> Callable[[str, Entry], dict[int, int]]:
-        known: dict[tuple[str, int], dict[int, int]] = {}
-
-        def levels(kind: str, entry: Entry) -> dict[int, int]:
-            key = kind, int(entry["id"])
-            if key not in known:
-                path = f"/{kind}s/{entry['id']}/members/all"
-                members = self._listed(self._as("owner", "maintainer"), path)
-                known[key] = {member["id"]: member.get("access_level", 0) for member in members if "id" in member}
-            return known[key]
-
-        return levels
-
-    def _has(self, kind: str, entry: Entry, name: str, least: int) -> bool:
-        return self._levels(kind, entry).get(self._ids.get(name, -1), 0) >= least
-
-    @cached_property
-    def _groups(self) -> list[Entry]:
-        listed = self._listed(self._as("owner"), "/groups", min_access_level=_OWNER)
-        return [group for group in listed if self._has("group", group, "owner", _OWNER)]
-
-    @cached_property
-    def _projects(self) -> list[Entry]:
-        listed = self._listed(self._as("maintainer"), "/projects", membership=True, min_access_level=_MAINTAINER)
-        return [project for project in listed if self._has("project", project, "maintainer", _MAINTAINER)]
-
-    def _main_places(self) -> None:
+    def _choose_project_and_group(self) -> None:
         """Choose the group and the project in which most actors have the level that they need."""
+        sight, draft = self._sight, self._draft
 
         def fit(project: Entry) -> int:
-            levels = self._levels("project", project)
-            fitting = sum(levels.get(self._ids[name], 0) == _LEVELS[name] for name in _LEVELS if name in self._ids)
-            fitting += self._ids.get("project_bot") in levels
+            levels = sight.levels("project", project)
+            fitting = sum(levels.get(sight.ids[name], 0) == _LEVELS[name] for name in _LEVELS if name in sight.ids)
+            fitting += sight.ids.get("project_bot") in levels
             return fitting + (project.get("visibility") == "private") + bool(project.get("default_branch"))
 
         def work(project: Entry) -> tuple[int, int]:
-            return len(self._opened(project["id"])), len(self._protected(project["id"]))
+            return len(sight.opened(project["id"])), len(sight.protected(project["id"]))
 
-        tops = {group["full_path"] for group in self._groups if "/" not in str(group["full_path"])}
-        inside = [p for p in self._projects if str(p["path_with_namespace"]).rpartition("/")[0] in tops]
-        if "project" not in self._fixtures and inside:
+        tops = {group["full_path"] for group in sight.groups if _is_top(group)}
+        inside = [project for project in sight.projects if _parent(project) in tops]
+        if "project" not in draft.fixtures and inside:
             # Of several alike the one with the most merge requests under way, which are what is hardest to come by.
             best = max(fit(project) for project in inside)
-            self._name("project", _place("project", max((p for p in inside if fit(p) == best), key=work)))
+            chosen = max((project for project in inside if fit(project) == best), key=work)
+            draft.name_first("project", "project", [chosen])
         self._complete("project")
-        path = str(self._fixtures.get("project", {}).get("path", "")).partition("/")[0]
-        around = (group for group in self._groups if group["full_path"] == path)
-        self._name("group", next((_place("group", group) for group in around), None))
+        path = str(draft.fixtures.get("project", {}).get("path", "")).partition("/")[0]
+        draft.name_first("group", "group", (group for group in sight.groups if group["full_path"] == path))
 
-    def _other_places(self) -> None:
-        own = str(self._fixtures.get("group", {}).get("path", ""))
-        used = {entry.get("id") for name, entry in self._entries("project")}
-        projects = [p for p in self._projects if p["id"] not in used]
-        inside = [p for p in projects if str(p["path_with_namespace"]).startswith(f"{own}/")]
-        outside = [p for p in projects if p not in inside and p.get("default_branch")]
-        below = [g for g in self._groups if str(g["full_path"]).startswith(f"{own}/")]
-        tops = [g for g in self._groups if "/" not in str(g["full_path"]) and g["full_path"] != own]
-        private = [g for g in tops if g.get("visibility") == "private"]
-        self._name("subgroup", next((_place("group", g) for g in below), None))
-        deep = [p for p in inside if str(p["path_with_namespace"]).count("/") > 1]
-        self._name("subgroup_project", next((_place("project", p) for p in deep), None))
-        public = [p for p in outside if p.get("visibility") == "public"]
-        self._name("public_project", next((_place("project", p) for p in public), None))
-        private_ones = [p for p in outside if p.get("visibility") == "private"]
-        pairs = self._pairs(private_ones, private)
-        for kind, what in (("sibling", next(pairs, None)), ("fuzz", next(pairs, None))):
-            if what is not None:
-                self._name(f"{kind}_project", _place("project", what[0]))
-                self._name(f"{kind}_group", _place("group", what[1]))
-        taken = {entry.get("id") for _, entry in self._entries("project")}
-        self._list("project", [p for p in private_ones if p["id"] not in taken])
-        taken = {entry.get("id") for _, entry in self._entries("group")}
-        mine = [g for g in private if g["id"] not in taken and self._has("group", g, "maintainer", 10)]
-        self._list("group", mine)
-        open_ones = [g for g in tops if g.get("visibility") == "public" and g.get("description")]
-        approvers = [g for g in open_ones if self._has("group", g, "approver", 10)]
-        for name, group in zip(("approver_group", "second_approver_group"), approvers, strict=False):
-            self._name(name, _place("group", group))
-        hidden = [g for g in private if not self._has("group", g, "maintainer", 10)]
-        self._name("hidden_group", next((_place("group", g) for g in hidden), None))
+    def _choose_group_to_export(self) -> None:
+        """Choose a group that has labels or milestones, whose titles show in its export."""
+        taken = self._draft.ids("group")
+        for group in self._sight.groups:
+            if "export_group" in self._draft.fixtures:
+                return
+            if not _is_top(group) or group["id"] in taken:
+                continue
+            for relation, key in (("labels", "name"), ("milestones", "title")):
+                listed = self._sight.listed(self._sight.owner, f"/groups/{group['id']}/{relation}")
+                if listed:
+                    objects = {"relation": relation, "objects": [entry[key] for entry in listed]}
+                    self._draft.name("export_group", {**as_fixture("group", group), **objects})
+                    break
 
-    def _pairs(self, projects: Iterable[Entry], groups: Iterable[Entry]) -> Iterator[tuple[Entry, Entry]]:
-        """Yield projects of different top-level groups, each with its group."""
-        by_path = {str(group["full_path"]): group for group in groups}
-        for project in projects:
-            group = by_path.pop(str(project["path_with_namespace"]).rpartition("/")[0], None)
-            if group is not None:
-                yield project, group
+    def _choose_other_places(self) -> None:
+        sight, draft = self._sight, self._draft
+        own = str(draft.fixtures.get("group", {}).get("path", ""))
+        used = draft.ids("project")
+        projects = [project for project in sight.projects if project["id"] not in used]
+        inside = [project for project in projects if _lies_in(own, project["path_with_namespace"])]
+        draft.name_first("subgroup", "group", (group for group in sight.groups if _lies_in(own, group["full_path"])))
+        deep = (project for project in inside if str(project["path_with_namespace"]).count("/") > 1)
+        draft.name_first("subgroup_project", "project", deep)
 
-    def _list(self, kind: str, entries: Sequence[Entry]) -> None:
+        outside = [project for project in projects if project not in inside and project.get("default_branch")]
+        tops = [group for group in sight.groups if _is_top(group) and group["full_path"] != own]
+        draft.name_first("public_project", "project", _visible("public", outside))
+        private_projects, private_groups = _visible("private", outside), _visible("private", tops)
+        pairs = _pairs(private_projects, private_groups)
+        for name in ("sibling", "fuzz"):
+            project, group = next(pairs, (None, None))
+            if project is not None and group is not None:
+                draft.name_first(f"{name}_project", "project", [project])
+                draft.name_first(f"{name}_group", "group", [group])
+
+        taken = draft.ids("project")
+        self._choose_list("project", [project for project in private_projects if project["id"] not in taken])
+        taken = draft.ids("group")
+        shared = [group for group in private_groups if sight.has("group", group, "maintainer", _MEMBER)]
+        self._choose_list("group", [group for group in shared if group["id"] not in taken])
+        open_ones = [group for group in _visible("public", tops) if group.get("description")]
+        approvers = [group for group in open_ones if sight.has("group", group, "approver", _MEMBER)]
+        draft.name_first("approver_group", "group", approvers)
+        draft.name_first("second_approver_group", "group", approvers[1:])
+        draft.name_first("hidden_group", "group", (group for group in private_groups if group not in shared))
+
+    def _choose_list(self, kind: str, entries: Sequence[Entry]) -> None:
         if len(entries) >= 3:  # noqa: PLR2004 - what PLURALS asks for
-            self._name(f"allowlist_{kind}s", [_place(kind, entry) for entry in entries[:_LISTED]])
-
-    def _entries(self, kind: str) -> Iterator[tuple[str, Data]]:
-        """Yield what the profile names of projects or groups."""
-        for name, value in self._fixtures.items():
-            if PLURALS.get(name, name).rpartition("_")[2] == kind:
-                for entry in value if isinstance(value, list) else [value]:
-                    yield name, entry
-
-    # -- what lies there -----------------------------------------------------------------------------------------------
-
-    def _complete_entries(self) -> None:
-        for name in list(self._fixtures):
-            self._complete(name)
+            self._draft.name(f"allowlist_{kind}s", [as_fixture(kind, entry) for entry in entries[:_LISTED]])
 
     def _complete(self, name: str) -> None:
-        """Add the id or path that an entry of the profile lacks."""
-        kind = PLURALS.get(name, name).rpartition("_")[2]
-        if kind not in _PATHS or name not in self._fixtures:
+        """Add the id or path that a project or group of the profile lacks."""
+        kind = kind_of(name)
+        if kind not in PATHS or name not in self._draft.fixtures:
             return
-        value = self._fixtures[name]
+        value = self._draft.fixtures[name]
         for entry in value if isinstance(value, list) else [value]:
             known = entry.get("id") or entry.get("path")
             if known is None or {"id", "path"} <= entry.keys():
                 continue
-            shown = self.calls.find(self._as("owner", "maintainer"), f"/{kind}s/{segment(known)}") or {}
-            for key, there in (("id", "id"), ("path", _PATHS[kind]), ("name", "name")):
-                if key not in entry and there in shown:
-                    self._keep(f"fixtures.{name}.{key}", entry, key, shown[there])
+            shown = self.calls.find(self._sight.keeper, f"/{kind}s/{segment(known)}") or {}
+            for key, there in (("id", "id"), ("path", PATHS[kind]), ("name", "name")):
+                if there in shown:
+                    self._draft.fill(f"fixtures.{name}.{key}", entry, key, shown[there])
 
-    def _opened(self, project: int) -> list[Entry]:
-        path = f"/projects/{project}/merge_requests"
-        return [entry for entry in self._listed(self._as("maintainer"), path, state="opened") if _is_open(entry)]
+    # -- what lies in them ---------------------------------------------------------------------------------------------
 
-    def _protected(self, project: int) -> list[Entry]:
-        return self._listed(self._as("maintainer"), f"/projects/{project}/protected_branches")
-
-    def _merge_requests(self) -> None:
-        author = self._ids.get("author")
+    def _choose_merge_requests(self) -> None:
+        fixtures, author = self._draft.fixtures, self._sight.ids.get("author")
         for place, names in (("project", _MERGE_REQUESTS), ("fuzz_project", ("fuzz_merge_request",))):
-            project = self._fixtures.get(place)
+            project = fixtures.get(place)
             if not isinstance(project, dict) or "id" not in project:
                 continue
-            opened = [entry for entry in self._opened(project["id"]) if entry.get("description") and entry.get("sha")]
-            opened = [entry for entry in opened if author in {None, (entry.get("author") or {}).get("id")}]
-            given = {self._fixtures[name].get("iid") for name in names if name in self._fixtures}
-            free = [entry for entry in opened if entry["iid"] not in given]
-            for name, entry in zip([name for name in names if name not in self._fixtures], free, strict=False):
-                self._name(name, {key: entry[key] for key in ("iid", "id", "sha", "title", "description")})
-            by_iid = {entry["iid"]: entry for entry in opened}
+            opened = {
+                entry["iid"]: entry
+                for entry in self._sight.opened(project["id"])
+                if entry.get("description") and entry.get("sha")
+                if author in {None, (entry.get("author") or {}).get("id")}
+            }
+            given = {fixtures[name].get("iid") for name in names if name in fixtures}
+            free = [entry for iid, entry in opened.items() if iid not in given]
+            for name, entry in zip([name for name in names if name not in fixtures], free, strict=False):
+                self._draft.name(name, {key: entry[key] for key in ("iid", "id", "sha", "title", "description")})
             for name in names:
-                known = self._fixtures.get(name, {})
-                for key in ("id", "sha", "title", "description"):
-                    if key not in known and known.get("iid") in by_iid:
-                        self._keep(f"fixtures.{name}.{key}", known, key, by_iid[known["iid"]][key])
+                known = fixtures.get(name, {})
+                shown = opened.get(known.get("iid"), {})
+                for key in ("id", "sha", "title", "description") if shown else ():
+                    self._draft.fill(f"fixtures.{name}.{key}", known, key, shown[key])
 
-    def _protected_branches(self) -> None:
-        project = self._fixtures.get("project", {})
+    def _choose_protected_branches(self) -> None:
+        project = self._draft.fixtures.get("project", {})
         if "id" in project:
-            for name, branch in zip(_PROTECTED, self._protected(project["id"]), strict=False):
-                self._name(name, {"id": branch["id"], "name": branch["name"]})
+            for name, branch in zip(_PROTECTED, self._sight.protected(project["id"]), strict=False):
+                self._draft.name(name, {"id": branch["id"], "name": branch["name"]})
 
-    def _special_merge_requests(self) -> None:
+    def _choose_special_merge_requests(self) -> None:
         """Name merge requests that the rules of code owners, a password, or no rule of their own sets apart."""
-        token, project = self._as("maintainer"), self._fixtures.get("project", {}).get("id")
-        taken = {entry.get("iid") for name, entry in self._fixtures.items() if name in _MERGE_REQUESTS}
-        for entry in self._opened(project) if project else ():
+        sight, draft = self._sight, self._draft
+        project = draft.fixtures.get("project", {}).get("id")
+        taken = {entry.get("iid") for name, entry in draft.fixtures.items() if name in _MERGE_REQUESTS}
+        for entry in sight.opened(project) if project else ():
             if entry["iid"] in taken:
                 continue
-            state = self.calls.get(token, f"/projects/{project}/merge_requests/{entry['iid']}/approval_state").entry
+            path = f"/projects/{project}/merge_requests/{entry['iid']}/approval_state"
+            state = self.calls.get(sight.maintainer, path).entry
             named = {key: entry[key] for key in ("iid", "id", "sha") if key in entry}
             if "code_owner" in {rule.get("rule_type") for rule in state.get("rules") or () if isinstance(rule, dict)}:
-                self._name("code_owner_merge_request", named)
+                draft.name("code_owner_merge_request", named)
             elif state.get("approval_rules_overwritten") is False:
                 self.perhaps.setdefault("untouched_merge_request", named)
-        for other in self._projects if "password_merge_request" not in self._fixtures else ():
-            opened = self._opened(other["id"]) if other["id"] != project else []
-            if opened and inquiry.asks_for_password(self.calls, token, other["id"]):
-                self._name("password_merge_request", {"iid": opened[0]["iid"], "project_id": other["id"]})
-                self._declare("password_approval", value=True)
+        for other in sight.projects if "password_merge_request" not in draft.fixtures else ():
+            opened = sight.opened(other["id"]) if other["id"] != project else []
+            if opened and inquiry.asks_for_password(self.calls, sight.maintainer, other["id"]):
+                draft.name("password_merge_request", {"iid": opened[0]["iid"], "project_id": other["id"]})
+                draft.declare("password_approval", value=True)
                 break
 
-    def _rules(self, kind: str, entry: Entry, who: str) -> list[Any] | None:
-        """Return the approval rules of a project or group; None where they are not shown."""
-        answer = self.calls.get(self._as(who), f"/{kind}s/{entry['id']}/approval_rules")
-        return answer.body if answer.is_served and isinstance(answer.body, list) else None
+    def _look_for_untouched(self) -> None:
+        """Find a project and a group that nothing was done with which lists show, and a group whose rules do."""
+        for kind, entries in (("project", self._sight.projects), ("group", self._sight.groups)):
+            taken = self._draft.ids(kind)
+            # What has rules that list branches is only read, so that it may be something else as well.
+            for entry in [entry for entry in entries if kind == "group" or entry["id"] not in taken][:_MOST_ASKED]:
+                rules = self._sight.rules(kind, entry)
+                if kind == "group" and any(_lists_branches(rule) for rule in rules or ()):
+                    self._draft.name_first("branch_rule_group", kind, [entry])
+                elif entry["id"] not in taken and rules is not None and all(_is_default(rule) for rule in rules):
+                    self.perhaps.setdefault(f"fresh_{kind}", as_fixture(kind, entry))
+        self.perhaps = {name: value for name, value in self.perhaps.items() if name not in self._draft.fixtures}
 
-    def _ask(self) -> None:
-        """Ask for what shows itself by other calls, and try integrations where that is allowed."""
-        owner, maintainer, fixtures = self._as("owner"), self._as("maintainer"), self._fixtures
+    # -- the service ---------------------------------------------------------------------------------------------------
+
+    def _ask_the_service(self) -> None:
+        """Ask for what shows itself by other calls than those of this API."""
+        owner = self._sight.owner
         for name, value in inquiry.of_service(self.calls, owner, self.base_url):
             if name.startswith("fixtures."):
-                self._name(name.partition(".")[2], value)
-            elif name not in self.data:
-                self._keep(name, self.data, name, value)
-        for name, value in inquiry.completions(self.calls, owner, self._projects).items():
-            self._name(name, value)
-        has_rules = "group" in fixtures and self._rules("group", fixtures["group"], "owner") is not None
-        self._declare("group_approval_rules", value=has_rules)
-        self._declare("hidden_groups", value="hidden_group" in fixtures)
-        self._declare("code_completion", value="enabled_project" in fixtures)
+                self._draft.name(name.partition(".")[2], value)
+            else:
+                self._draft.fill(name, self.data, name, value)
+        for name, value in inquiry.completions(self.calls, owner, self._sight.projects).items():
+            self._draft.name(name, value)
+
+    def _declare_features(self) -> None:
+        fixtures = self._draft.fixtures
+        has_rules = "group" in fixtures and self._sight.rules("group", fixtures["group"]) is not None
+        self._draft.declare("group_approval_rules", value=has_rules)
+        self._draft.declare("hidden_groups", value="hidden_group" in fixtures)
+        self._draft.declare("code_completion", value="enabled_project" in fixtures)
+
+    def _try_integrations(self) -> None:
+        fixtures = self._draft.fixtures
         if self.may_write and "integrations" not in fixtures and "fuzz_project" in fixtures:
             place = fixtures["fuzz_project"]
             number = (place[0] if isinstance(place, list) else place)["id"]
-            found, features = inquiry.integrations(self.calls, maintainer, number)
+            found, features = inquiry.integrations(self.calls, self._sight.maintainer, number)
             for name, value in found.items():
-                self._name(name, value)
+                self._draft.name(name, value)
             for name, there in features.items():
-                self._declare(name, value=there)
+                self._draft.declare(name, value=there)
 
-    def _declare(self, feature: str, *, value: bool) -> None:
-        features = self.data.setdefault("features", {})
-        if feature not in features and (value or feature.endswith(("_integration", "_events"))):
-            self._keep(f"features.{feature}", features, feature, value)
 
-    def _untouched(self) -> None:
-        """Find a project and a group that nothing was done with which lists show, and a group whose rules do."""
-        for kind, who, entries in (("project", "maintainer", self._projects), ("group", "owner", self._groups)):
-            taken = {entry.get("id") for _, entry in self._entries(kind)}
-            # What has rules that list branches is only read, so that it may be something else as well.
-            for entry in [entry for entry in entries if kind == "group" or entry["id"] not in taken][:_MOST_ASKED]:
-                rules = self._rules(kind, entry, who)
-                if kind == "group" and any(_lists_branches(rule) for rule in rules or ()):
-                    self._name("branch_rule_group", _place(kind, entry))
-                elif entry["id"] not in taken and rules is not None and all(_is_default(rule) for rule in rules):
-                    self.perhaps.setdefault(f"fresh_{kind}", _place(kind, entry))
-        self.perhaps = {name: value for name, value in self.perhaps.items() if name not in self._fixtures}
+def _is_top(group: Entry) -> bool:
+    return "/" not in str(group["full_path"])
 
-    def _labels(self) -> None:
-        """Find a group that has labels, whose titles show in its export."""
-        taken = {entry.get("id") for _, entry in self._entries("group")}
-        for group in (group for group in self._groups if "/" not in str(group["full_path"])):
-            if "export_group" in self._fixtures or group["id"] in taken:
-                continue
-            for relation, key in (("labels", "name"), ("milestones", "title")):
-                titles = [entry[key] for entry in self._listed(self._as("owner"), f"/groups/{group['id']}/{relation}")]
-                if titles:
-                    self._name("export_group", {**_place("group", group), "relation": relation, "objects": titles})
-                    break
+
+def _parent(project: Entry) -> str:
+    return str(project["path_with_namespace"]).rpartition("/")[0]
+
+
+def _lies_in(group: str, path: object) -> bool:
+    return str(path).startswith(f"{group}/")
+
+
+def _visible(visibility: str, entries: Iterable[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.get("visibility") == visibility]
+
+
+def _pairs(projects: Iterable[Entry], groups: Iterable[Entry]) -> Iterator[tuple[Entry, Entry]]:
+    """Yield projects of different top-level groups, each with its group."""
+    by_path = {str(group["full_path"]): group for group in groups}
+    for project in projects:
+        group = by_path.pop(_parent(project), None)
+        if group is not None:
+            yield project, group
 
 
 def _is_default(rule: Any) -> bool:
@@ -359,11 +304,3 @@ def _is_default(rule: Any) -> bool:
 
 def _lists_branches(rule: Any) -> bool:
     return isinstance(rule, dict) and bool(rule.get("protected_branches"))
-
-
-def _is_open(entry: Entry) -> bool:
-    return entry.get("state") == "opened" and "iid" in entry
-
-
-def _place(kind: str, entry: Entry) -> Data:
-    return {"id": entry["id"], "path": entry[_PATHS[kind]], "name": entry["name"]}

@@ -1,0 +1,101 @@
+"""What the actors of a profile see of a target: who they are, and what is theirs alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from conformance.target.provisioning.calls import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.target.provisioning.calls import Calls, Entry
+
+_OWNER, _MAINTAINER = 50, 40
+
+
+@dataclass
+class Sight:
+    """Reads of a target with the tokens of a profile. What is refused is as if it were not there."""
+
+    calls: Calls
+    tokens: Mapping[str, str]
+    """By actor."""
+    _levels: dict[tuple[str, int], dict[int, int]] = field(default_factory=dict)
+
+    @cached_property
+    def users(self) -> dict[str, Entry]:
+        """Who the target says that each actor is."""
+        return {name: self.calls.get(token, "/user").entry for name, token in self.tokens.items()}
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The number of each actor whom the target knows."""
+        return {name: int(user["id"]) for name, user in self.users.items() if "id" in user}
+
+    @cached_property
+    def owner(self) -> str:
+        """The token of who sees most of groups."""
+        return self._first("owner")
+
+    @cached_property
+    def maintainer(self) -> str:
+        """The token of who sees most of projects."""
+        return self._first("maintainer")
+
+    @cached_property
+    def keeper(self) -> str:
+        """The token of who sees the members of groups and projects."""
+        return self._first("owner", "maintainer")
+
+    def _first(self, *names: str) -> str:
+        """Return the token of the first of these actors whom the target knows; that of any where it knows none."""
+        return next((self.tokens[name] for name in names if name in self.ids), next(iter(self.tokens.values())))
+
+    def listed(self, token: str, path: str, **query: Any) -> list[Entry]:
+        """Return the entries of a list."""
+        try:
+            return list(self.calls.walk(token, path, **query))
+        except RefusedError:
+            return []
+
+    @cached_property
+    def groups(self) -> list[Entry]:
+        """The groups that `owner` owns."""
+        listed = self.listed(self.owner, "/groups", min_access_level=_OWNER)
+        return [group for group in listed if self.has("group", group, "owner", _OWNER)]
+
+    @cached_property
+    def projects(self) -> list[Entry]:
+        """The projects that `maintainer` maintains."""
+        listed = self.listed(self.maintainer, "/projects", membership=True, min_access_level=_MAINTAINER)
+        return [project for project in listed if self.has("project", project, "maintainer", _MAINTAINER)]
+
+    def levels(self, kind: str, entry: Entry) -> dict[int, int]:
+        """Return the level of each member of a project or group."""
+        key = kind, int(entry["id"])
+        if key not in self._levels:
+            members = self.listed(self.keeper, f"/{kind}s/{entry['id']}/members/all")
+            self._levels[key] = {member["id"]: member.get("access_level", 0) for member in members if "id" in member}
+        return self._levels[key]
+
+    def has(self, kind: str, entry: Entry, actor: str, least: int) -> bool:
+        """Tell whether an actor has at least some level in a project or group."""
+        return self.levels(kind, entry).get(self.ids.get(actor, -1), 0) >= least
+
+    def opened(self, project: int) -> list[Entry]:
+        """Return the open merge requests of a project."""
+        listed = self.listed(self.maintainer, f"/projects/{project}/merge_requests", state="opened")
+        return [entry for entry in listed if entry.get("state") == "opened" and "iid" in entry]
+
+    def protected(self, project: int) -> list[Entry]:
+        """Return the protected branches of a project."""
+        return self.listed(self.maintainer, f"/projects/{project}/protected_branches")
+
+    def rules(self, kind: str, entry: Entry) -> list[Any] | None:
+        """Return the approval rules of a project or group; None where they are not shown."""
+        token = self.owner if kind == "group" else self.maintainer
+        answer = self.calls.get(token, f"/{kind}s/{entry['id']}/approval_rules")
+        return answer.body if answer.is_served and isinstance(answer.body, list) else None
