@@ -23,12 +23,14 @@ from conformance.suite.collector import CheckCollector
 from conformance.suite.deletions import Deletions
 from conformance.suite.evidence import evidence_of
 from conformance.suite.exceptions import MisuseError, NotTested, Unmet, Violation
+from conformance.suite.first_exports import FirstExports
 from conformance.suite.history import CallHistory
 from conformance.suite.known_reads import KnownReads
 from conformance.suite.latencies import Latencies
 from conformance.suite.origins import Origins
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
+from conformance.suite.writes import Writes
 from conformance.target.ownership import Ownership
 from conformance.target.stand_ins import Elsewhere, stand_ins
 
@@ -74,39 +76,46 @@ class Run:
         settings = settings or profile.client_settings()
         self.contract = contract
         self.profile = self._own = profile
-        self.write = write
-        self.before_tests: Callable[[], None] = lambda: None
-        """Sees to it that what the run made for itself is there."""
         self.elsewhere = Elsewhere(stand_ins(profile))
         """The fixtures with which a test is tried that cannot be brought to what it verifies."""
+        self.before_tests: Callable[[], None] = lambda: None
+        """Sees to it that what the run made for itself is there."""
         self.only_reads = settings.only_reads
+        self.write = write
+        self.client = Client(settings)
         self.validator = ResponseValidator.of(contract, profile.version)
         self._areas = {operation.area for operation in self.validator.operations}
-        self.client = Client(settings)
+
+        # What looks at every exchange.
         self.ownership = Ownership(profile, self.validator.operation_of)
-        self.known_reads = KnownReads(self.validator.operation_of, keeps=not profile.limits.settle_seconds)
+        """What lies on the target and is not the run's own."""
+        self.writes = Writes()
+        self.known_reads = KnownReads(self.validator.operation_of, self.writes, keeps=not profile.limits.settle_seconds)
         """What the running test need not read again."""
-        self.tells_totals: dict[str, bool] = {}
-        """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
-        self.exported: set[str] = set()
-        """Where exports are scheduled whose status has shown a state: from then on each entry has one."""
-        self.held_back = 0
-        """How many drawn calls were not sent, for they may have reached what is not the run's own."""
-        self.served_writes: dict[tuple[str, str], list[float]] = {}
-        """By method and path: when the target served it, in seconds of the monotonic clock."""
         self.latencies = Latencies(self.validator.operation_of)
         """How long the target took to answer."""
+        self.absences = Absences(profile, self.validator, self.client)
+        """Which operations the target does not have."""
+        self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
+        """What shows how old the target may be; None where its version is known."""
+
+        # What an answer may contradict.
         self.deletions = Deletions(self.validator, profile.limits.settle_seconds)
+        """What was deleted, and must not be listed again."""
         self.shown = ShownRecords(profile, self.validator, contract.records)
         """What the running test was shown of each record."""
         self.arrivals = Arrivals(profile, self.validator)
         """Who asked to approve what."""
-        self.traces = VersionTraces(contract, profile, self.validator, self._ask) if profile.version is None else None
-        """What shows how old the target may be; None where its version is known."""
+        self.first_exports = FirstExports(self.writes, profile.limits.deadline_seconds)
+        """Which exports need not have begun."""
+
+        # What tests learn for each other.
         self.origins = Origins()
         """Says which values of the profile stand behind a failure."""
-        self.absences = Absences(profile, self.validator, self.client)
-        """Which operations the target does not have."""
+        self.tells_totals: dict[str, bool] = {}
+        """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
+        self.held_back = 0
+        """How many drawn calls were not sent, for they may have reached what is not the run's own."""
         self.made_for_good: dict[tuple[str, str, str], Exchange] = {}
         """By operation, path and actor, a served call of those whose product no operation takes away."""
         self._listen(writes_anywhere=writes_anywhere)
@@ -117,7 +126,8 @@ class Run:
             self.client.before_write(self.ownership.check)
         self.client.before_write(self._expect)
         self.client.tell_apart(self.validator.place)
-        for see in (self.ownership.learn, self.known_reads.see, _see, self.latencies.see, self.absences.see):
+        learning = (self.ownership.learn, self.writes.see, self.known_reads.see)
+        for see in (*learning, _see, self.latencies.see, self.absences.see):
             self.client.on_exchange(see)
         if self.traces is not None:
             self.client.on_exchange(self.traces.see)
@@ -296,16 +306,14 @@ class TestContext:
 
     def see(self, exchange: Exchange) -> None:
         """Remember an exchange of this test, and hold its answer against the contract."""
-        undone, call = self.run.deletions.contradicted_by(exchange), exchange.call
+        undone = self.run.deletions.contradicted_by(exchange)
         with self._lock:
             is_unjudged = self.is_unjudged or _ASIDE.get()
             was_answered = self.history.unanswered is None
-            if exchange.is_success and call.method != "GET":
-                self.run.served_writes.setdefault((call.method, call.path), []).append(time.monotonic())
             self.history.add(exchange, keep=not is_unjudged)
             if was_answered and self.history.unanswered is not None:
                 self.failed_before_silence = self.results.failures > 0
-            if is_unjudged or _tells_of_no_export(exchange, self.run):
+            if is_unjudged or self.run.first_exports.may_be_yet_to_begin(exchange):
                 return
             seen = self.run.validator.seen(exchange)
             if seen.unrecognisable:
@@ -313,20 +321,21 @@ class TestContext:
         self.note_findings(exchange, seen.findings)
         for deletion, name in undone:
             violation = Violation("what was deleted to be gone", f"{name} is listed", deletion.exchange, exchange)
-            self.failed(deletion.requirement, violation)
-            self.fail_softly(f"{deletion.requirement}: {violation}")
+            self._failed_in_passing(deletion.requirement, violation)
         for number in self.run.arrivals.contradicted_by(exchange):
             expected = "no approval by who has not asked to approve"
             violation = Violation(expected, f"user {number} in approved_by", *self.history.suspects, exchange)
-            self.failed(SEPARATE, violation)
-            self.fail_softly(f"{SEPARATE}: {violation}")
+            self._failed_in_passing(SEPARATE, violation)
         # Of calls that are under way side by side nobody knows which one saw what the other did.
         if threading.get_ident() == self._thread:
             for found in self.run.shown.contradicted_by(exchange, self.run.known_reads.age):
-                self.failed(found.requirement, Violation(found.expected, found.actual, *found.exchanges))
-                self.fail_softly(f"{found.requirement}: {found.expected}, and {found.actual}")
+                self._failed_in_passing(found.requirement, Violation(found.expected, found.actual, *found.exchanges))
         for form in seen.tolerated:
             self.results.tolerated(form.requirement, form.what)
+
+    def _failed_in_passing(self, requirement: str, violation: Violation) -> None:
+        self.failed(requirement, violation)
+        self.fail_softly(f"{requirement}: {violation}")
 
     def unmet_by(self, error: BaseException) -> Unmet | None:
         """Return what kept a test from going on where that is the target's doing; None where the suite is to blame."""
@@ -386,25 +395,6 @@ class TestContext:
             detail = traces.excuse(self.run.contract.requirements[name], ())
             if detail is not None:
                 self.results.open_question(name, Outcome.INCONCLUSIVE, Reason.VERSION, detail)
-
-
-def _tells_of_no_export(exchange: Exchange, run: Run) -> bool:
-    """
-    Tell whether a status lists relations without a state, of a group whose first export need not have begun yet.
-
-    What was accepted may begin later; after as long as anything of the target may take, it has.
-    """
-    owner, _, last = exchange.call.path.rpartition("/")
-    first = next(iter(run.served_writes.get(("POST", owner), ())), None)
-    is_due = first is not None and time.monotonic() > first + run.profile.limits.deadline_seconds
-    if last != "status" or not exchange.is_success or is_due:
-        return False
-    entries = exchange.served_json
-    is_list = isinstance(entries, list) and bool(entries)
-    has_none = is_list and all(isinstance(entry, dict) and entry.get("status") is None for entry in entries)
-    if is_list and not has_none:
-        run.exported.add(owner)
-    return has_none and owner not in run.exported
 
 
 def _reads_answers(error: BaseException) -> bool:

@@ -8,27 +8,28 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from conformance.contract import Contract
-from conformance.http.exchange import TOO_MANY_REQUESTS
+from conformance.suite.writes import READING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from conformance.contract import Operation
     from conformance.http.exchange import Exchange
+    from conformance.suite.writes import Writes
 
-_READING = ("GET", "HEAD")
-_NO_ANSWER = (None, TOO_MANY_REQUESTS)
 _Key = tuple[object, ...]
+"""Who reads what: the name of the actor, the path and the query."""
 
 
 @dataclass(eq=False)
 class _Look:
-    """What is read before anything is changed."""
+    """What a test reads to see how things stand, before it changes them and puts them back."""
 
     unanswered: int
-    """How many writes had stayed without an answer by then."""
+    """How many writes had stayed without an answer when it began."""
     reads: dict[_Key, Exchange] = field(default_factory=dict)
     is_open: bool = True
+    """Whether nothing was written since."""
 
 
 class KnownReads:
@@ -41,22 +42,18 @@ class KnownReads:
     several threads.
     """
 
-    def __init__(self, operation_of: Callable[[str, str], Operation | None], *, keeps: bool) -> None:
+    def __init__(self, operation_of: Callable[[str, str], Operation | None], writes: Writes, *, keeps: bool) -> None:
         """Begin with nothing; without `keeps` it stays so. `operation_of` tells what is called by a method and path."""
         self._keeps = keeps
         self._operation_of = operation_of
-        self._known: dict[_Key, Exchange] = {}
-        self._resting: dict[_Key, tuple[Exchange, frozenset[str]]] = {}
+        self._writes = writes
+        self._of_test: dict[_Key, Exchange] = {}
+        """What the running test has read."""
+        self._put_back: dict[_Key, tuple[Exchange, frozenset[str]]] = {}
         """What was read before something was changed that has been put back, each with the parts of the world in it."""
         self._looks: list[_Look] = []
         """Those under way, the innermost last."""
         self._age = 0
-        self.writes = 0
-        """How many calls that may have changed something were sent."""
-        self.not_refused = 0
-        """How many of them were answered with anything but a refusal, or not at all."""
-        self._unanswered = 0
-        """How many of them the service did not answer: nobody knows what they did, nor whether they undid something."""
         self._lock = threading.Lock()
 
     @property
@@ -68,16 +65,13 @@ class KnownReads:
         """Forget what the running test has read, for something may be another by now."""
         with self._lock:
             self._age += 1
-            self._known.clear()
+            self._of_test.clear()
 
     def see(self, exchange: Exchange) -> None:
         """Forget all that a call may have changed, whatever it was answered."""
         call = exchange.call
-        if call.method in _READING:
+        if call.method in READING:
             return
-        self.writes += 1
-        self.not_refused += not exchange.is_refusal
-        self._unanswered += exchange.status in _NO_ANSWER
         self.forget()
         operation = self._operation_of(call.method, call.path)
         moves = Contract.load().side_effects.moves
@@ -85,10 +79,10 @@ class KnownReads:
             for look in self._looks:
                 look.is_open = False
             if operation is None:
-                self._resting.clear()
+                self._put_back.clear()
                 return
             moved = {name for move in moves if operation.id in move.scope.operations for name in move.scope.parts}
-            self._resting = {key: read for key, read in self._resting.items() if not moved & read[1]}
+            self._put_back = {key: read for key, read in self._put_back.items() if not moved & read[1]}
 
     def keep(self, exchange: Exchange, age: int) -> None:
         """Keep a served read that began at an age."""
@@ -97,15 +91,15 @@ class KnownReads:
             return
         with self._lock:
             if age == self._age:
-                self._known[_key(call.actor, call.path, call.query)] = exchange
+                self._of_test[_key(call.actor, call.path, call.query)] = exchange
 
     def of(self, actor: object, path: str, query: Mapping[str, object]) -> Exchange | None:
         """Return what an actor was answered; None where it has to be asked for."""
         key = _key(actor, path, query)
         with self._lock:
-            if key not in self._known and key in self._resting and any(look.is_open for look in self._looks):
-                return self._resting[key][0]
-            return self._known.get(key)
+            if key not in self._of_test and key in self._put_back and any(look.is_open for look in self._looks):
+                return self._put_back[key][0]
+            return self._of_test.get(key)
 
     def looked(self, exchange: Exchange) -> None:
         """Take note of what is read by who looks how things stand."""
@@ -122,23 +116,24 @@ class KnownReads:
 
         Yields what is to be called when all has been put back, for then what was read holds again.
         """
-        look = _Look(self._unanswered)
+        look = _Look(self._writes.unanswered)
         self._looks.append(look)
         try:
-            yield lambda: self._rest(look)
+            yield lambda: self._holds_again(look)
         finally:
             self._looks.remove(look)
 
-    def _rest(self, look: _Look) -> None:
-        if not self._keeps or look.unanswered != self._unanswered:
+    def _holds_again(self, look: _Look) -> None:
+        """Keep what was read in a look for later tests, unless a call without an answer may have put nothing back."""
+        if not self._keeps or look.unanswered != self._writes.unanswered:
             return
+        table = Contract.load().side_effects.parts.values()
         for key, exchange in look.reads.items():
             operation = self._operation_of("GET", exchange.call.path)
-            table = Contract.load().side_effects.parts.values()
             parts = frozenset(part.name for part in table if operation is not None and part.operation == operation.id)
             with self._lock:
                 if parts:
-                    self._resting[key] = exchange, parts
+                    self._put_back[key] = exchange, parts
 
 
 def _key(actor: object, path: str, query: Mapping[str, object]) -> _Key:

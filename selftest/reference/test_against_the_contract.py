@@ -186,7 +186,7 @@ class Ledger:
     def begin_anew(self) -> None:
         """Forget what was done, on both sides: the run would wait for exports that the service knows nothing of."""
         self.service.reset()
-        self.run.served_writes.clear()
+        self.run.writes.served.clear()
         self.run.known_reads.forget()
 
     def answered(self, operation: Operation, answer: Answer) -> None:

@@ -25,7 +25,7 @@ def test_an_export_of_long_ago_says_nothing_of_how_long_the_next_one_takes(
         export = of_group(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
         export.accepted(batched=False).given_served()
         # A worker runs tests of other areas in between, and only then looks.
-        test.run.served_writes["POST", export.path][0] -= 3600
+        test.run.writes.served["POST", export.path][0] -= 3600
         before = export.marks()
         export.accepted(batched=True).given_served()
         assert export.marks().keys() == before.keys()

@@ -18,6 +18,7 @@ from conformance.suite.expectations import Caller, unchanged
 from conformance.suite.expectations import Path as ApiPath
 from conformance.suite.expectations.words import settles
 from conformance.suite.known_reads import KnownReads
+from conformance.suite.writes import Writes
 from conformance.target import Actor
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import profile_from
@@ -98,11 +99,14 @@ def test_of_a_target_that_takes_time_nothing_is_kept(sent: Callable[..., int], b
 
 @pytest.mark.parametrize(("status", "holds"), [(204, True), (403, True), (429, False), (None, False)])
 def test_what_was_put_back_is_known_only_where_each_write_was_answered(status: int | None, holds: bool) -> None:  # noqa: FBT001 - a value
-    known = KnownReads(ResponseValidator.of(Contract.load(), None).operation_of, keeps=True)
+    writes = Writes()
+    known = KnownReads(ResponseValidator.of(Contract.load(), None).operation_of, writes, keeps=True)
     maintainer, path = Actor("maintainer", "a"), "/projects/1/job_token_scope"
     with known.before_changes() as holds_again:
         known.looked(Exchange(Call(maintainer, "GET", path), 200, {}, b"{}", 0))
-    known.see(Exchange(Call(maintainer, "PATCH", path), status, {}, b"", 0))
+    patched = Exchange(Call(maintainer, "PATCH", path), status, {}, b"", 0)
+    writes.see(patched)
+    known.see(patched)
     holds_again()
     with known.before_changes():
         assert (known.of(maintainer, path, {}) is not None) == holds

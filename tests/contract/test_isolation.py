@@ -94,7 +94,7 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
         # What makes the call right are calls of the same kind, which reach no further either.
         whole = WorldSnapshot.taken(afresh=afresh, area=operation.area)
         given(not whole.is_empty, "nothing of the world can be read")
-        written = current_run().served_writes
+        written = current_run().writes.served
         earlier = {what: len(times) for what, times in written.items()}
         prepared = stack.enter_context(arranged(operation))
         caller, call = served_caller(operation), of_a_copy(prepared)

@@ -135,7 +135,7 @@ class Arranged:
 
     def sent(self, call: Prepared, caller: Caller) -> Answer:
         """Send a form of the call by an actor, and give what is done in the background its time."""
-        seconds, taken = self.request_example.takes_seconds, current_run().known_reads.not_refused
+        seconds, taken = self.request_example.takes_seconds, current_run().writes.not_refused
         if seconds and (self._stood is None or self._stood[0] != taken):
             with suppress(Unmet, NotTested):
                 self._stood = taken, self.state()
@@ -191,7 +191,7 @@ class Arranged:
 
     def again(self) -> None:
         """Undo what was called so far and make the call right once more; after calls that only read, it still is."""
-        if self.operation.is_read or current_run().known_reads.writes == self._right_at:
+        if self.operation.is_read or current_run().writes.sent == self._right_at:
             return
         if self._remembered is not ABSENT:
             undo = self.request_example.undo or self._area.undo or self._area.put_back
@@ -202,22 +202,21 @@ class Arranged:
         """Make the call right, on what is as it was remembered."""
         known = self.request_example.before(self.keeper, self.place)
         self.call = prepare(self.operation, self.request_example, self.place, known)
-        self._right_at = current_run().known_reads.writes
+        self._right_at = current_run().writes.sent
 
     def put_back(self) -> None:
         """Undo what was called so far."""
         if self._remembered is ABSENT:
             return
-        if current_run().known_reads.writes != self._untouched_at:
+        if current_run().writes.sent != self._untouched_at:
             self._area.put_back(self.keeper, self.place, self._remembered)
         self._holds_again()
 
     def remember(self) -> None:
         """Read what is there, before the first change."""
         if self._remembered is ABSENT:
-            known = current_run().known_reads
-            self._untouched_at = known.writes
-            with known.before_changes() as self._holds_again:
+            self._untouched_at = current_run().writes.sent
+            with current_run().known_reads.before_changes() as self._holds_again:
                 self._remembered = self._area.remember(self.keeper, self.place)
 
 

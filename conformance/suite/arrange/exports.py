@@ -148,7 +148,7 @@ class Export:
         run, seen = current_run(), self._seen
         if seen.idle.age == run.known_reads.age and not run.profile.limits.settle_seconds:
             return list(seen.idle.entries)
-        accepted = [at for at in run.served_writes.get(("POST", self.path), ()) if at > seen.idle.read_at]
+        accepted = [at for at in run.writes.served.get(("POST", self.path), ()) if at > seen.idle.read_at]
         due = 0.0
         if accepted:
             due = accepted[-1] + max(self._delay_after(accepted[0]), seen.shortest_export or 0.0)

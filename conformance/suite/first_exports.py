@@ -1,0 +1,40 @@
+"""Tells when the status of an export need not show anything yet."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conformance.http.exchange import Exchange
+    from conformance.suite.writes import Writes
+
+
+class FirstExports:
+    """
+    The groups whose first export need not have begun.
+
+    What was accepted may begin later. Until then a status may list relations without a state. Once it has shown one, or
+    after as long as anything of the target may take, each relation has a state.
+    """
+
+    def __init__(self, writes: Writes, deadline_seconds: float) -> None:
+        self._writes = writes
+        self._deadline_seconds = deadline_seconds
+        self._begun: set[str] = set()
+        """The paths of the exports whose status has shown a state."""
+
+    def may_be_yet_to_begin(self, exchange: Exchange) -> bool:
+        """Tell whether an answer is the status of an export that need not have begun."""
+        owner, _, last = exchange.call.path.rpartition("/")
+        first = next(iter(self._writes.served.get(("POST", owner), ())), None)
+        is_due = first is not None and time.monotonic() > first + self._deadline_seconds
+        if last != "status" or not exchange.is_success or is_due:
+            return False
+        entries = exchange.served_json
+        if not isinstance(entries, list) or not entries:
+            return False
+        if all(isinstance(entry, dict) and entry.get("status") is None for entry in entries):
+            return owner not in self._begun
+        self._begun.add(owner)
+        return False
