@@ -94,6 +94,13 @@ class Operation:
         return self.method == "GET"
 
     @property
+    def is_second_name(self) -> bool:
+        """Whether it is another operation by its older name, and the version has both names."""
+        items = self.document["paths"].values()
+        known = {item[method]["operationId"] for item in items for method in METHODS if method in item}
+        return self.alias_of is not None and self.alias_of in known
+
+    @property
     def path_parameters(self) -> tuple[Parameter, ...]:
         """The parameters in its path."""
         return tuple(parameter for parameter in self.parameters if parameter.place == "path")

@@ -12,7 +12,6 @@ from conformance.fuzzing.read_back import must_be_stored
 from conformance.fuzzing.running import Failure, Tally, run_cases
 from conformance.suite.context import current_run
 from conformance.suite.session import SuiteSession
-from conformance.suite.world import is_second_name
 
 if TYPE_CHECKING:
     from conformance.contract import Operation
@@ -71,7 +70,7 @@ def drawn_for(suite: DrawingSession, operation: Operation) -> list[DrawnCase]:
     if operation.has_gateway:
         # A gateway behind the service may answer these: it has a rate, and may have a price. Specification: Limits.
         found = found.rationed(_RATION)
-    elif is_second_name(operation):
+    elif operation.is_second_name:
         # What the schema always gives is the same for both names, and all of it is sent by the newer one.
         found = replace(found, coverage=found.coverage[::_SAMPLE])
     corpus.count(found)

@@ -15,20 +15,15 @@ from conformance.suite.context import NotTested, Unmet, Violation, current_run, 
 from conformance.suite.derived import caller_named, held_against, is_known, served_caller, standing_in, takes_part
 from conformance.suite.expectations import Caller, Path, given, must, was_not_tested
 from conformance.suite.expectations.words import settles
-from conformance.suite.world import (
-    Difference,
-    Permission,
-    Thing,
-    WorldSnapshot,
-    is_second_name,
-    requirements_that_something_stays,
-)
+from conformance.suite.permissions import Permission, requirements_that_something_stays
+from conformance.suite.world import WorldSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.suite import Operation
     from conformance.suite.arrange import Prepared
+    from conformance.suite.world_parts import Difference, WorldPart
 
 pytestmark = pytest.mark.together
 
@@ -62,7 +57,7 @@ def surroundings() -> Iterator[Surroundings]:
 
 def is_write(operation: Operation) -> bool:
     """Tell whether an operation writes; what has two names does so by one of them, the newer where there are both."""
-    return takes_part(operation) and not (operation.is_read or operation.id in ASKING or is_second_name(operation))
+    return takes_part(operation) and not (operation.is_read or operation.id in ASKING or operation.is_second_name)
 
 
 @pytest.mark.every_operation(
@@ -101,7 +96,7 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
         stack.enter_context(a_namesake(prepared, call))
         before = whole.renewed(about=call)
         call.sent_by(caller).given_served()
-        permission = Permission(current_run().profile, call, caller, before)
+        permission = Permission(current_run().profile, call, caller, before.readings)
         others, by_path = once_more(call), by_the_path(prepared, call)
         # What was handed on to a neighbour earlier may be what is sent last: its like is looked at in between.
         if any(other.body != call.body for other in others):
@@ -201,16 +196,16 @@ def a_namesake(prepared: Arranged, call: Prepared) -> Iterator[None]:
 def look(before: WorldSnapshot, permission: Permission, *, afresh: bool) -> bool:
     """Hold every thing against the requirement that says of it that it stays; see `write`."""
     declared = current_test().declared
-    for thing, found in before.changes(permission):
+    for part, found in before.changes(permission):
         if found and not afresh:
             return False
-        with held_against([permission.requirement(thing, declared)], go_on=True):
-            must_stay(thing, found, permission.call.operation.id)
+        with held_against([permission.requirement(part, declared)], go_on=True):
+            must_stay(part, found, permission.call.operation.id)
     return True
 
 
-def must_stay(thing: Thing, found: list[Difference], what: str) -> None:
-    must(not found, f"the {thing} as before {what}", "; ".join(str(change) for change in found[:3]))
+def must_stay(part: WorldPart, found: list[Difference], what: str) -> None:
+    must(not found, f"the {part} as before {what}", "; ".join(str(change) for change in found[:3]))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -249,15 +244,15 @@ def read(stays: str, surroundings: Surroundings, *, afresh: bool) -> bool:
         changes = changes_by(reads, afresh=afresh)
         if not afresh and any(found for _, found in changes):
             return False
-        if {thing.part.name for thing, found in changes if found} == {"approvals"}:
+        if {part.kind.name for part, found in changes if found} == {"approvals"}:
             # A reset of approvals that an earlier write set off may only have come now.
             for prepared in reads:
                 prepared.make_right()
             settles(lambda: False, A_WHILE)
             changes = changes_by(reads, afresh=True)
-        for thing, found in changes:
+        for part, found in changes:
             with held_against([stays], go_on=True):
-                must_stay(thing, found, f"the reads of {area}")
+                must_stay(part, found, f"the reads of {area}")
         look_alike(STAYING[stays], reads, compared)
     if not current_test().soft_failures:
         known.holds_again()
@@ -274,7 +269,7 @@ def look_alike(alike: tuple[str, ...], reads: list[Arranged], compared: Mapping[
             was_not_tested(name, "the profile gives no path, by which the same could be read a second time")
 
 
-def changes_by(reads: list[Arranged], *, afresh: bool) -> list[tuple[Thing, list[Difference]]]:
+def changes_by(reads: list[Arranged], *, afresh: bool) -> list[tuple[WorldPart, list[Difference]]]:
     """Let everything be read by several, by number and by path; return what of the world is not as before."""
     before = WorldSnapshot.taken(afresh=afresh)
     given(not before.is_empty, "nothing of the world can be read")

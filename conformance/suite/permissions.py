@@ -1,0 +1,84 @@
+"""What a call may change of the world, by the table of the contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.contract import Contract
+from conformance.target.spots import Spot, where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from conformance.contract import Operation
+    from conformance.contract.side_effects import Where
+    from conformance.suite.arrange.request_examples import Prepared
+    from conformance.suite.expectations import Caller
+    from conformance.suite.world_parts import Difference, Reading, WorldPart
+    from conformance.target import Profile
+
+_OURS = "conformance-"
+
+
+def spot_in(call: Prepared) -> Spot | None:
+    """Return what a call is about; None where it names no project or group."""
+    values = call.path_values
+    level = {"projects": "project", "groups": "group"}.get(call.operation.path.split("/")[1])
+    if level is None or "id" not in values:
+        return None
+    iid = values.get("merge_request_iid")
+    return Spot(level, values["id"]) if iid is None else Spot("merge request", values["id"], iid)
+
+
+def requirements_that_something_stays(operation: Operation) -> frozenset[str]:
+    """Return all requirements that something stays as it was when an operation is called."""
+    return Contract.load().side_effects.requirements(operation.id, operation.area)
+
+
+@dataclass(frozen=True)
+class Permission:
+    """What a call may change of a world, by the table of the contract."""
+
+    profile: Profile
+    call: Prepared
+    caller: Caller
+    before: Mapping[WorldPart, Reading]
+    """The world before the call."""
+
+    def where(self, part: WorldPart) -> Where:
+        """Tell how a part lies to what the call is about."""
+        return where(self.profile, part.spot, spot_in(self.call))
+
+    def requirement(self, part: WorldPart, declared: frozenset[str]) -> str:
+        """Return the requirement that a part stays; the one for all else where a test does not declare it."""
+        operation, table = self.call.operation, Contract.load().side_effects
+        found = table.requirement(operation.id, operation.area, part.kind.name, self.where(part))
+        return found if found in declared else table.rest[operation.area]
+
+    def __call__(self, part: WorldPart, change: Difference) -> bool:
+        """Tell whether the call may change a part so."""
+        table = Contract.load().side_effects
+        moves = table.may_move(self.call.operation.id, part.kind.name, self.where(part))
+        return any(not move.entries or any(self._names(name, part, change) for name in move.entries) for move in moves)
+
+    def _names(self, name: str, part: WorldPart, change: Difference) -> bool:
+        """Tell whether an entry is one that is called so in the table."""
+        said = change.before or change.after or {}
+        body = self.call.body if isinstance(self.call.body, dict) else {}
+        number = self.caller.actor.id if self.caller.actor else None
+        named: dict[str, Callable[[], bool]] = {
+            "new": lambda: change.before is None,
+            "itself": lambda: bool(change.entry == part.spot.number),
+            "caller": lambda: number is None or change.entry == number,
+            "any_approver": lambda: "any_approver" in ((change.before or {}).get("rule_type"), said.get("rule_type")),
+            "inherited": lambda: not str(said.get("name")).startswith(_OURS) or said.get("name") in self._inherited(),
+        }
+        if name in named:
+            return named[name]()
+        return bool(change.entry == self.call.path_values.get(name, body.get(name)))
+
+    def _inherited(self) -> set[Any]:
+        """Return the names of the rules of projects."""
+        lists = [reading for part, reading in self.before.items() if part.kind.name == "project-rules"]
+        return {rule.get("name") for reading in lists for rule in reading.entries.values()}

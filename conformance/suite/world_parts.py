@@ -1,0 +1,261 @@
+"""The parts of the world as they can be read: what is kept of each, and what differs between two readings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from conformance.contract import Contract
+from conformance.suite.arrange.request_examples import Prepared
+from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.expectations import PAGE_LENGTH, Caller, parsed
+from conformance.suite.shown_records import values_under
+from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.contract import Operation
+    from conformance.contract.side_effects import Part
+    from conformance.http.exchange import Exchange
+    from conformance.target import Fixture, Profile
+
+_ABSENT: Any = object()
+
+#: What is kept of an answer, by what identifies an entry of a list or a field of a record.
+Entries = dict[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WorldPart:
+    """A part of one project, group or merge request, such as its rules or its settings."""
+
+    kind: Part
+    """What the table of the contract says of all such parts."""
+    spot: Spot
+    slug: str | None = None
+    """Of one integration."""
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"{self.kind.name} of {self.spot}" + (f", {self.slug}" if self.slug else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of a part, reduced to what identifies it and what must stay."""
+
+    entries: Entries
+    length: int | None
+    """How many entries were on the page; None of what has no pages."""
+    reader: Caller
+    operation: Operation
+    path: str
+
+    @property
+    def may_hide_more(self) -> bool:
+        """Whether there may be entries behind those that were read."""
+        return self.length is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What became of one entry of a part."""
+
+    entry: Any
+    before: Any
+    """What was kept of it; None when it was not there."""
+    after: Any
+
+    def __str__(self) -> str:
+        """Say it with the fields that differ."""
+        if self.before is None or self.after is None:
+            return f"{self.entry!r} has {'come' if self.before is None else 'gone'}"
+        if not isinstance(self.before, dict):
+            return f"{self.entry!r} is {json.dumps(self.after)} after {json.dumps(self.before)}"
+        names = [name for name, value in self.before.items() if self.after.get(name) != value]
+        told = (f"{name} = {json.dumps(self.after.get(name))} after {json.dumps(self.before[name])}" for name in names)
+        return f"{self.entry!r}: {', '.join(told)}"
+
+
+def differences_between(before: Reading, after: Reading) -> list[Difference]:
+    """
+    Return what differs, entry by entry, whatever the order.
+
+    What is only in the later reading counts if the earlier one cannot have hidden it: the page held fewer then.
+    """
+    gone_or_changed = [
+        Difference(entry, value, after.entries.get(entry))
+        for entry, value in before.entries.items()
+        if after.entries.get(entry, _ABSENT) != value
+    ]
+    was_whole = before.length is None or before.length < min(after.length or 0, PAGE_LENGTH)
+    come = [
+        Difference(entry, None, value)
+        for entry, value in after.entries.items()
+        if was_whole and entry not in before.entries
+    ]
+    return gone_or_changed + come
+
+
+# -- how they are read -------------------------------------------------------------------------------------------------
+
+
+def world_parts(kind: Part, profile: Profile, readings: Mapping[WorldPart, Reading], area: str) -> Iterator[WorldPart]:
+    """Yield the parts of a kind that the profile names; those of an area also near what is named for it."""
+    is_own = any(operation.area == area for operation in operations_reading(kind))
+    for name in (*kind.of, *(kind.near if is_own else ())):
+        spot = spot_of(profile, name)
+        if spot is None or spot.number is None:
+            continue
+        if kind.each_of is None:
+            yield WorldPart(kind, spot)
+            continue
+        listed = [reading for part, reading in readings.items() if (part.kind.name, part.spot) == (kind.each_of, spot)]
+        for slug in (entry for reading in listed for entry in reading.entries):
+            if _named_by_profile(profile, slug):
+                yield WorldPart(kind, spot, slug)
+
+
+def first_reading(part: WorldPart) -> Reading | None:
+    """Read a part as the first actor who is served, by its operation or an older name of that."""
+    run = current_run()
+    readers = [Caller(run, run.profile.actors[name]) for name in part.kind.readers if name in run.profile.actors]
+    for operation in operations_reading(part.kind):
+        if operation.feature is not None and not run.profile.declares(operation.feature):
+            continue
+        values = {"id": part.spot.number, "merge_request_iid": part.spot.iid, "integration_slug": part.slug}
+        named = {parameter.name: values[parameter.name] for parameter in operation.path_parameters}
+        path = Prepared(operation, named).path
+        for reader in readers:
+            found = _read(part, reader, operation, path)
+            if found is not None:
+                return found
+    return None
+
+
+def operations_reading(kind: Part) -> Sequence[Operation]:
+    """Return the operations that read parts of a kind: the one of the table, then those that are older names of it."""
+    known = current_run().validator.operations
+    return [one for name in ("id", "alias_of") for one in known if getattr(one, name) == kind.operation]
+
+
+def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> Reading | None:
+    is_list = part.kind.by is not None and part.kind.within is None
+    # A list without stated pages may be paged all the same.
+    answer = reader.get(path, page=1, per_page=PAGE_LENGTH) if is_list else reader.get(path)
+    if not answer.is_served:
+        return None
+    try:
+        body = parsed(answer.exchange.body)
+    except (ValueError, RecursionError):
+        return None
+    entries = _entries(part, body)
+    if entries is None:
+        return None
+    found = Reading(entries, len(body) if is_list else None, reader, operation, path)
+    LastReadings.of(current_run()).readings[part] = found
+    return found
+
+
+def read_again(part: WorldPart, before: Reading) -> Reading | None:
+    """Read a part as it was read before."""
+    return _read(part, before.reader, before.operation, before.path)
+
+
+def read_whole(part: WorldPart, before: Reading) -> Reading | None:
+    """Read a part once more, a list with all of its pages."""
+    page = read_again(part, before)
+    if page is None or not page.may_hide_more:
+        return page
+    try:
+        entries = _entries(part, before.reader.list(before.path).entries)
+    except Unmet:
+        return None
+    return None if entries is None else Reading(entries, page.length, page.reader, page.operation, page.path)
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+def _entries(part: WorldPart, body: Any) -> Entries | None:
+    """Return what is kept of an answer; None where it is not what is documented, which is for other tests to find."""
+    kind = part.kind
+    if part.slug is not None:
+        names = _named_by_profile(current_run().profile, part.slug)
+        shown = {name: ordered(values_under(name, body)) for name in names}
+        return {part.slug: {name: values for name, values in shown.items() if values}}
+    if kind.within is not None:
+        body = body.get(kind.within) if isinstance(body, dict) else None
+    if kind.by is None:
+        fields = {name: value_at(body, name) for name in kind.keeps} if isinstance(body, dict) else {}
+        return {name: value for name, value in fields.items() if value is not None} or None
+    if not isinstance(body, list):
+        return None
+    found = {
+        _hashable(value_at(entry, kind.by)): {name: value_at(entry, name) for name in kind.keeps} for entry in body
+    }
+    return None if None in found else found
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) else None
+
+
+def _named_by_profile(profile: Profile, slug: Any) -> list[str]:
+    """Return the settings and events of an integration that the profile knows, and that are shown again."""
+    entries = (entry for entries in profile.fixtures.values() for entry in entries if entry.get("slug") == slug)
+    known: Fixture | None = next(entries, None)
+    if known is None:
+        return []
+    hidden = set(known.get("never_shown") or ())
+    optional = known.get("distinctive_name")
+    names = [*(known.get("settings") or ()), *(known.get("events") or ()), *([optional] if optional else [])]
+    return [name for name in dict.fromkeys(names) if name not in hidden]
+
+
+# -- what need not be read again --------------------------------------------------------------------------------------
+
+
+class LastReadings:
+    """
+    What was read of the world last, as far as no call since may have moved it by the table of the contract.
+
+    Unlike the reads that a test need not repeat (KnownReads), these last from test to test, and a write takes away only
+    what it may move.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.readings: dict[WorldPart, Reading] = {}
+        self._profile, self._spots = run.profile, Spots(run.profile)
+        self._operation_of = run.validator.operation_of
+        run.client.on_exchange(self._see)
+
+    @classmethod
+    def of(cls, run: Run) -> LastReadings:
+        """Return that of a run; nothing of it counts for other fixtures, or where time changes what is read."""
+        found = _LAST_READINGS.get(run)
+        if found is None:
+            found = _LAST_READINGS[run] = cls(run)
+        if found._profile is not run.profile or run.profile.limits.settle_seconds:
+            found._profile, found._spots = run.profile, Spots(run.profile)
+            found.readings.clear()
+        return found
+
+    def _see(self, exchange: Exchange) -> None:
+        call, table = exchange.call, Contract.load().side_effects
+        if call.method in ("GET", "HEAD"):
+            return
+        operation = self._operation_of(call.method, call.path)
+        about = self._spots.called(call.path)
+        if operation is None or about is None or exchange.status is None:
+            self.readings.clear()
+            return
+        for part in list(self.readings):
+            if table.may_move(operation.id, part.kind.name, where(self._profile, part.spot, about)):
+                self.readings.pop(part, None)  # another call that is under way may have moved it as well
+
+
+_LAST_READINGS: WeakKeyDictionary[Run, LastReadings] = WeakKeyDictionary()
