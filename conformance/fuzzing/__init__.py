@@ -16,7 +16,6 @@ from conformance.suite.session import SuiteSession
 if TYPE_CHECKING:
     from conformance.contract import Operation
     from conformance.fuzzing.session_cases import SessionCases
-    from conformance.suite.arrange import Place
     from conformance.suite.context import Run
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "Failure",
     "Mutation",
     "Tally",
-    "draw",
     "drawn_for",
     "keep_failed",
     "must_be_stored",
@@ -82,16 +80,3 @@ def keep_failed(suite: DrawingSession, operation: Operation, tally: Tally) -> No
     """Let later runs of any seed send again what failed; what a proof made to fail on purpose is not kept."""
     if tally.failing and suite.run is not None:
         suite.cases.corpus(current_run().profile.version).keep_failed(operation, tally.failing)
-
-
-def draw(operation: Operation, phase: str, *, corpus: Corpus, place: Place, budget: Budget) -> list[DrawnCase]:
-    """
-    Draw cases and let the fixtures of a place flow in; nothing is sent.
-
-    Raise NotTested when the profile lacks a fixture that every call needs.
-    """
-    cases = corpus.cases(operation, phase, budget)
-    values = {
-        parameter.name: place.value(parameter.fixture) for parameter in operation.path_parameters if parameter.fixture
-    }
-    return CaseAdapter(operation).fitted(cases, place, values)

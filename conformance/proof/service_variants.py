@@ -27,7 +27,6 @@ _LATER_SECONDS = 0.15
 #: Shorter, for hundreds of calls are waited for.
 _ACCEPTED_SECONDS = 0.02
 _ABOVE_ALL_IDS = 50_000_000
-_MOST_EXPORTS_A_MINUTE = 6
 _EXPORTS = tuple(
     f"{method} /groups/:id/export_relations{rest}"
     for method, rest in (("POST", ""), ("GET", "/status"), ("GET", "/download"))

@@ -248,19 +248,15 @@ class ItemUnderTest:
 
 
 @contextmanager
-def left_open(*, in_any_case: bool) -> Iterator[None]:
-    """
-    Let what calls are arranged for settle nothing that the running test still has to look at, or to say why not.
-
-    `in_any_case` for a step before the test looks; otherwise only where it does not come to look.
-    """
+def left_open() -> Iterator[None]:
+    """Let what calls are arranged for settle nothing where the running test does not come to look, and says why."""
     looks = False
     with current_test().results.settling_nothing(unless=lambda: looks):
         try:
             yield
-            looks = not in_any_case
+            looks = True
         except Violation:
-            looks = not in_any_case
+            looks = True
             raise
 
 

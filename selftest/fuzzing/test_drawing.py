@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture.provider_conformance import run_conformance_test
 
 from conformance.contract import Contract, Operation, Version
-from conformance.fuzzing import Budget, Corpus, DrawnCase, draw
+from conformance.fuzzing import Budget, CaseAdapter, Corpus, DrawnCase
 from conformance.fuzzing.choices import SeededChoices
 from conformance.suite.arrange import ABSENT, Place
 from conformance.target.profile import Profile, profile_from
@@ -107,13 +107,18 @@ def test_no_drawn_path_leads_to_another_operation(drawn: Any, phase: str) -> Non
             assert all(value.strip() and value not in {".", ".."} and "/" not in value for value in values), case
 
 
+def fitted(corpus: Corpus, operation: Operation, phase: str, place: Place) -> list[DrawnCase]:
+    named = {each.name: place.value(each.fixture) for each in operation.path_parameters if each.fixture}
+    return CaseAdapter(operation).fitted(corpus.cases(operation, phase, BUDGET), place, named)
+
+
 @pytest.mark.parametrize("phase", ["coverage", "fuzz"])
 def test_ids_of_the_target_flow_in_where_nothing_is_wrong_on_purpose(
     corpus: Corpus, contract: Contract, profile: Profile, phase: str
 ) -> None:
     place = Place(profile, is_aside=True)
     operation = operation_named(contract, "addProjectToJobTokenAllowlist")
-    cases = draw(operation, phase, corpus=corpus, place=place, budget=BUDGET)
+    cases = fitted(corpus, operation, phase, place)
     assert {dict(case.path_values)["id"] for case in cases} == {"1002"}
     right = [case for case in cases if case.is_positive]
     assert right
@@ -126,7 +131,7 @@ def test_ids_of_the_target_flow_in_where_nothing_is_wrong_on_purpose(
 
 def test_a_wrong_path_value_stays_wrong(corpus: Corpus, contract: Contract, profile: Profile) -> None:
     operation = operation_named(contract, "removeProjectFromJobTokenAllowlist")
-    cases = draw(operation, "coverage", corpus=corpus, place=Place(profile), budget=BUDGET)
+    cases = fitted(corpus, operation, "coverage", Place(profile))
     targets = {dict(case.path_values)["target_project_id"] for case in cases if not case.is_positive}
     assert targets
     assert "1011" not in targets
@@ -135,7 +140,7 @@ def test_a_wrong_path_value_stays_wrong(corpus: Corpus, contract: Contract, prof
 
 def test_each_call_is_drawn_once(corpus: Corpus, contract: Contract, profile: Profile) -> None:
     operation = operation_named(contract, "getJobTokenScope")
-    cases = draw(operation, "coverage", corpus=corpus, place=Place(profile), budget=BUDGET)
+    cases = fitted(corpus, operation, "coverage", Place(profile))
     assert [case.path for case in cases] == ["/projects/1001/job_token_scope"]
 
 

@@ -148,7 +148,7 @@ def test_a_parameter_that_was_introduced_is_taken(change: Change, place: str, it
 def test_what_replaces_a_deprecated_item_works(change: Change, replaced: ReplacedBy, item: ItemUnderTest) -> None:
     """What the two have to do with each other is open, so that whether they tell the same is recorded."""
     operation = item.operation(replaced.operation)
-    with left_open(in_any_case=False), arranged(operation) as prepared:
+    with left_open(), arranged(operation) as prepared:
         answer = prepared.sent_by(served_caller(operation))
         wanted = prepared.call.body[replaced.parameter]
         with verifies(replaced.requirement):
