@@ -48,6 +48,8 @@ _KEPT_DRAWS = 20
 _KEPT_SHAPES = 3
 _SIGN = "corpus.txt"
 _SIGN_SAYS = "Drawn cases that `conformance run` keeps and sends again. The folder may be removed when no run is on.\n"
+#: For how many cases that are drawn anew one of other seeds is sent again.
+_OF_EARLIER_DRAWS = 4
 _DRAW = re.compile(r"fuzz-.+-.+-.+")
 _OURS = re.compile(r"\w+-[0-9a-f]{16}(\.json)?")
 _PROSE = frozenset({"description", "summary", "title", "tags", "operationId", "deprecated"})
@@ -187,7 +189,8 @@ class Corpus:
         """
         Return the random cases of an operation for one run: those of its seed, and `with_earlier` those to replay.
 
-        To replay are all cases that failed before, and of what other seeds drew at most `max_examples`, the newest.
+        To replay are all cases that failed before, and of what other seeds drew the newest, a quarter as many as are
+        drawn anew: what held before is sent again to see what has changed, and costs the target calls.
         """
         fresh = self.cases(operation, "fuzz", budget)
         if not with_earlier:
@@ -256,7 +259,7 @@ class Corpus:
             return
         if self._draws is None:
             self._draws = _draws_in(file.parent.parent)
-        number = budget.max_examples
+        number = budget.max_examples // _OF_EARLIER_DRAWS
         for folder in self._draws:
             if number <= 0:
                 return
