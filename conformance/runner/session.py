@@ -99,6 +99,7 @@ class Session:
     `open` brings target and record up, `close` adds up, writes the footer and renders the reports.
     """
 
+    # What is asked.
     options: Options
     contract: Contract
     profile: Profile | None
@@ -112,41 +113,47 @@ class Session:
     """The interrupted run that this one goes on with."""
     kept: frozenset[str] = frozenset()
     """Its tests that came to a result."""
-    keeps_record: bool = True
-    """Whether this process keeps the record; others hand their lines over."""
+
+    # What this process does of it.
     share: Share = field(default_factory=Share)
     mode: Mode = field(default_factory=Mode)
+    keeps_record: bool = True
+    """Whether this process keeps the record; others hand their lines over."""
+
+    # The run.
+    name: str = ""
+    """What tells this run from all others."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    begun_anew: int = 0
-    """How often a test began anew because the network had spoiled it."""
     target: Profile | None = None
     """The profile of the target as this run has it; None before the plan is made."""
+    plan: Plan | None = None
     run: Run | None = None
     writer: RecordWriter = field(default_factory=RecordWriter)
     cases: SessionCases = field(init=False)
+    precautions: Precautions | None = None
+    """The ledgers of what this run changes; None where nothing is put back."""
+    begun_anew: int = 0
+    """How often a test began anew because the network had spoiled it."""
     of_workers: list[ProcessSummary] = field(default_factory=list)
     """What the processes knew that ran tests for this one."""
-    plan: Plan | None = None
+
+    # How it ended.
     stopped: str | None = None
-    """Why the run ended early."""
-    contradicted: tuple[str, ...] = ()
-    """What of the profile the target contradicts, where the run was forced all the same."""
+    """Why it ended early."""
     could_not_run: bool = False
     """Whether it ended before its first test, for the target could not be tested."""
-    name: str = ""
-    """What tells this run from all others."""
     interrupted: bool = False
     """Whether somebody interrupted it, or what pytest calls so."""
     terminated: bool = False
     """Whether SIGTERM ended it."""
-    precautions: Precautions | None = None
-    """The ledgers of what this run changes; None where nothing is put back."""
+    contradicted: tuple[str, ...] = ()
+    """What of the profile the target contradicts, where the run was forced all the same."""
+    left: tuple[str, ...] = ()
+    """What it changed and could not put back."""
     result: RunResult | None = None
     record: RunRecord | None = None
     reports_problem: str | None = None
     """Why not all reports could be written."""
-    left: tuple[str, ...] = ()
-    """What this run changed and could not put back."""
     _clock: float = field(default_factory=time.monotonic)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -160,22 +167,9 @@ class Session:
     def prepare(cls, options: Options) -> Session:
         """Check the options as far as that goes without a request; raise UsageError when they are wrong."""
         contract = Contract.load()
-        for area in options.areas:
-            if area not in contract.areas:
-                raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(contract.areas)}.")
-        for requirement in options.requirements:
-            contract.requirement(requirement)
-        _ = options.selection  # which raises where the earlier run cannot be read
-        require_unread(options.out, [options.failed] if options.failed else [])
-        if options.as_of is not None:
-            Version.parse_known(options.as_of, "--as-of")
+        _require_possible(options, contract)
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
-        corpus_folder(options.corpus)  # which raises where it is no folder
         known = load_baseline(options.baseline, contract, datetime.now(UTC).date()) if options.baseline else {}
-        if options.fail_on == "new" and options.baseline is None:
-            raise UsageError("--fail-on new needs a --baseline that says what is not new.")
-        if options.shard is not None and options.seed is None:
-            raise UsageError("--shard needs --seed N, with the same number for all shards of a run.")
         profile, warnings = profile_of(options)
         first = (options.shard.number - 1) * options.workers if options.shard is not None else 0
         if profile is not None:
@@ -226,8 +220,6 @@ class Session:
     def is_open(self) -> bool:
         """Whether the run has begun and not ended."""
         return self.run is not None and self.result is None
-
-    # -- what tests ask for --------------------------------------------------------------------------------------------
 
     @property
     def summary(self) -> ProcessSummary:
@@ -449,3 +441,20 @@ class Session:
             return None
         code = self.result.exit_code
         return ExitCode.SUITE_BROKE if code is ExitCode.CONFORMANT and self.reports_problem else code
+
+
+def _require_possible(options: Options, contract: Contract) -> None:
+    """Raise UsageError when options name what is not there, or do not go together."""
+    for area in options.areas:
+        if area not in contract.areas:
+            raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(contract.areas)}.")
+    for requirement in options.requirements:
+        contract.requirement(requirement)
+    _ = options.selection  # which raises where the earlier run cannot be read
+    require_unread(options.out, [options.failed] if options.failed else [])
+    if options.as_of is not None:
+        Version.parse_known(options.as_of, "--as-of")
+    if options.fail_on == "new" and options.baseline is None:
+        raise UsageError("--fail-on new needs a --baseline that says what is not new.")
+    if options.shard is not None and options.seed is None:
+        raise UsageError("--shard needs --seed N, with the same number for all shards of a run.")
