@@ -152,16 +152,7 @@ class Export:
         due = 0.0
         if accepted:
             due = accepted[-1] + max(self._delay_after(accepted[0]), seen.shortest_export or 0.0)
-
-        shown: list[Entry] = []
-
-        def is_quiet() -> bool:
-            if time.monotonic() < due:
-                return False
-            shown[:] = self.entries()
-            return all(has_ended(entry) for entry in shown)
-
-        self._wait(is_quiet, "the end of an export")
+        shown = self._entries_when(lambda shown: all(map(has_ended, shown)), "the end of an export", not_before=due)
         seen.idle = _Idle(tuple(shown), time.monotonic(), run.known_reads.age)
         return shown
 
@@ -171,31 +162,43 @@ class Export:
 
         That older entries have gone is nothing of it yet.
         """
-
-        def is_shown() -> bool:
-            now = marks_in(self.entries(after_scheduling=True))
-            return bool(now) and now != before
-
-        try:
-            self._wait(is_shown, "an entry of the export")
-        except Unmet:
-            return False
-        return True
+        with suppress(Unmet):
+            self._entries_when(
+                lambda shown: marks_in(shown) not in ({}, before), "an entry of the export", after_scheduling=True
+            )
+            return True
+        return False
 
     def settled(self, before: Marks, *, batched: bool) -> list[Entry]:
         """Wait for the end of the export that was scheduled after `before`, and return all entries."""
         seen, begun = self._seen, time.monotonic()
+        shown = self._entries_when(
+            lambda shown: self._is_settled(shown, before, batched),
+            "the end of the scheduled export",
+            not_before=begun + (seen.shortest_export or 0.0),
+            after_scheduling=True,
+        )
+        seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
+        return shown
 
+    def _entries_when(
+        self,
+        are_wanted: Callable[[list[Entry]], bool],
+        expected: str,
+        *,
+        not_before: float = 0.0,
+        after_scheduling: bool = False,
+    ) -> list[Entry]:
+        """Wait until all entries are as wanted, and return them; nothing is read before a time."""
         shown: list[Entry] = []
 
-        def is_settled() -> bool:
-            if seen.shortest_export is not None and time.monotonic() - begun < seen.shortest_export:
+        def holds() -> bool:
+            if time.monotonic() < not_before:
                 return False
-            shown[:] = self.entries(after_scheduling=True)
-            return self._is_settled(shown, before, batched)
+            shown[:] = self.entries(after_scheduling=after_scheduling)
+            return are_wanted(shown)
 
-        self._wait(is_settled, "the end of the scheduled export")
-        seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
+        self._wait(holds, expected)
         return shown
 
     def _is_settled(self, entries: list[Entry], before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
