@@ -409,27 +409,13 @@ def _running(item: pytest.Item) -> Running | None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Turn what keeps a test from starting into a reason."""
-    running = _running(item)
-    if running is None:
-        return (yield)
-    session = item.config.stash[SESSION]
-    try:
-        return (yield from outcomes.setup_phase(running, session))
-    finally:
-        _stop_when_told(item, session)
+    return (yield from _phase(item, outcomes.setup_phase))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Turn what a test comes to into checks."""
-    running = _running(item)
-    if running is None:
-        return (yield)
-    session = item.config.stash[SESSION]
-    try:
-        return (yield from outcomes.call_phase(running, session))
-    finally:
-        _stop_when_told(item, session)
+    return (yield from _phase(item, outcomes.call_phase))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -439,10 +425,18 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     return (yield) if running is None else (yield from outcomes.teardown_phase(running))
 
 
-def _stop_when_told(item: pytest.Item, session: Session) -> None:
-    """Let pytest stop when no further test is begun, and say why; by area the summary says it."""
-    if session.is_over and _BRIEF not in item.config.stash:
-        item.session.shouldstop = str(session.stopped)
+def _phase(
+    item: pytest.Item, phase: Callable[[Running, Session], Generator[None, object, object]]
+) -> Generator[None, object, object]:
+    """Let a test of the suite go through a phase; let pytest stop when no further test is begun, and say why."""
+    running, session = _running(item), item.config.stash[SESSION]
+    if running is None:
+        return (yield)
+    try:
+        return (yield from phase(running, session))
+    finally:
+        if session.is_over and _BRIEF not in item.config.stash:  # by area the summary says it
+            item.session.shouldstop = str(session.stopped)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
