@@ -245,8 +245,22 @@ class _Listed:
         """Bring the list back and leave the limit on, without which an entry may be neither added nor removed."""
         self.allowlist.bring_back(caller, place.fixture("project"), before["list"])
 
-    def read_back(self) -> ReadBack:
-        return ReadBack(requirement=lambda _: self.allowlist.present, lists={self.allowlist.parameter: "id"})
+    def area(self, listing: str, adding: str, removing: str, *, unknown_target: str) -> Area:
+        """Return the request examples of the list; `unknown_target` is the requirement that none is added."""
+        present, parameter = self.allowlist.present, self.allowlist.parameter
+        added = ReadBack(requirement=lambda _: present, lists={parameter: "id"})
+        return Area(
+            keeper="maintainer",
+            remember=self.remember,
+            put_back=self.put_back,
+            undo=self.undo,
+            unknown={"id": "job-token-scope.unknown-project", f"{adding}.{parameter}": unknown_target},
+            request_examples={
+                listing: RequestExample(before=self.with_entry, fill=self.fill),
+                adding: RequestExample(before=self.without_entry, state=self.state, read_back=added),
+                removing: RequestExample(before=self.with_entry, state=self.state),
+            },
+        )
 
 
 def _settings(caller: Caller, place: Place) -> dict[str, Any]:
@@ -277,8 +291,6 @@ def _switch_shows(sent: Mapping[str, Any]) -> str:
     return "job-token-scope.switch.on" if sent.get("enabled") else "job-token-scope.switch.off"
 
 
-_IN_PROJECTS, _IN_GROUPS = _Listed(PROJECTS), _Listed(GROUPS)
-
 # Three areas, so that a service that has but one of them can be told about it.
 SETTINGS = Area(
     keeper="maintainer",
@@ -296,38 +308,16 @@ SETTINGS = Area(
     },
 )
 
-PROJECT_LIST = Area(
-    keeper="maintainer",
-    remember=_IN_PROJECTS.remember,
-    put_back=_IN_PROJECTS.put_back,
-    undo=_IN_PROJECTS.undo,
-    unknown={
-        "id": "job-token-scope.unknown-project",
-        "addProjectToJobTokenAllowlist.target_project_id": "job-token-scope.allowlist.add.unknown-target",
-    },
-    request_examples={
-        "listJobTokenAllowlist": RequestExample(before=_IN_PROJECTS.with_entry, fill=_IN_PROJECTS.fill),
-        "addProjectToJobTokenAllowlist": RequestExample(
-            before=_IN_PROJECTS.without_entry, state=_IN_PROJECTS.state, read_back=_IN_PROJECTS.read_back()
-        ),
-        "removeProjectFromJobTokenAllowlist": RequestExample(before=_IN_PROJECTS.with_entry, state=_IN_PROJECTS.state),
-    },
+PROJECT_LIST = _Listed(PROJECTS).area(
+    "listJobTokenAllowlist",
+    "addProjectToJobTokenAllowlist",
+    "removeProjectFromJobTokenAllowlist",
+    unknown_target="job-token-scope.allowlist.add.unknown-target",
 )
 
-GROUP_LIST = Area(
-    keeper="maintainer",
-    remember=_IN_GROUPS.remember,
-    put_back=_IN_GROUPS.put_back,
-    undo=_IN_GROUPS.undo,
-    unknown={
-        "id": "job-token-scope.unknown-project",
-        "addGroupToJobTokenAllowlist.target_group_id": "job-token-scope.groups-allowlist.add.unknown-target",
-    },
-    request_examples={
-        "listJobTokenGroupsAllowlist": RequestExample(before=_IN_GROUPS.with_entry, fill=_IN_GROUPS.fill),
-        "addGroupToJobTokenAllowlist": RequestExample(
-            before=_IN_GROUPS.without_entry, state=_IN_GROUPS.state, read_back=_IN_GROUPS.read_back()
-        ),
-        "removeGroupFromJobTokenAllowlist": RequestExample(before=_IN_GROUPS.with_entry, state=_IN_GROUPS.state),
-    },
+GROUP_LIST = _Listed(GROUPS).area(
+    "listJobTokenGroupsAllowlist",
+    "addGroupToJobTokenAllowlist",
+    "removeGroupFromJobTokenAllowlist",
+    unknown_target="job-token-scope.groups-allowlist.add.unknown-target",
 )
