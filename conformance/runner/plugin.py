@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from conformance.runner.collection import (
 )
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
-from conformance.runner.progress import TRIED_AGAIN, ByArea, FewWords
+from conformance.runner.progress import TRIED_AGAIN, ByArea, FewWords, before_tests
 from conformance.runner.reruns import Reruns
 from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
@@ -51,6 +51,8 @@ _RUNNING = pytest.StashKey[Running]()
 _RERUNS = pytest.StashKey[Reruns]()
 _BRIEF = pytest.StashKey[bool]()
 """Where the command shows a run: whether in as few words as there are."""
+_SHOWS = pytest.StashKey[bool]()
+"""Whether the command shows what goes on, also before the first test."""
 _EXIT = pytest.StashKey[ExitCode]()
 
 
@@ -97,6 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _show_by_area(config: pytest.Config) -> None:
     """Show progress by area where that was asked for; more words (-v) are pytest's own, and -q means none."""
     option = config.option
+    config.stash[_SHOWS] = option.by_area and option.verbose >= 0
     if not option.by_area or option.verbose > 0 or option.usepdb:
         option.tbstyle = "short" if option.tbstyle == "auto" else option.tbstyle
         return
@@ -250,7 +253,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         if workers.has_workers(config):
             state.make_plan(_everything(state))
             _KEEPING.append(state)
-        state.open()
+        with before_tests(state, config) if config.stash.get(_SHOWS, False) else nullcontext():
+            state.open()
     except ConformanceError as error:
         return _give_up(session, error)
     _leave_failures_to_the_verdict(config)

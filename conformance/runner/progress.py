@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 import pytest
 from rich.console import Console
@@ -69,6 +69,11 @@ class State:
     rest: str
     """Failures, time gone and time left, in words."""
 
+    @property
+    def words(self) -> str:
+        """All that stands behind the area; before the first test nothing is counted."""
+        return f"{self.done}/{self.total} in all  {self.rest}" if self.total else self.rest
+
 
 class Screen(Protocol):
     """Where progress is shown."""
@@ -97,10 +102,8 @@ class Live:
 
     def status(self, state: State) -> None:
         """Let the line that moves say something else."""
-        rest = f"{state.done}/{state.total} in all  {state.rest}"
-        self.display.update(
-            self._task, description=state.area, completed=state.done, total=state.total, rest=rest, visible=True
-        )
+        counted: dict[str, Any] = {"completed": state.done, "total": state.total or None}
+        self.display.update(self._task, description=state.area, rest=state.words, visible=True, **counted)
 
 
 @dataclass
@@ -119,7 +122,7 @@ class Log:
     def status(self, state: State) -> None:
         """Write a line when nothing was written for a while."""
         if self.clock() - self._at >= SILENCE_SECONDS:
-            self.say(f"{state.area}  {state.done}/{state.total} in all  {state.rest}")
+            self.say(f"{state.area}  {state.words}")
 
 
 class Progress:
@@ -346,6 +349,23 @@ class FewWords:
         except KeyboardInterrupt:
             self._session.interrupted = True
             return True
+
+
+@contextmanager
+def before_tests(session: Session, config: pytest.Config) -> Iterator[None]:
+    """Show that a run looks at its target as long as the context lasts: minutes, where it may call it seldom."""
+    started = time.monotonic()
+
+    def tick() -> None:
+        if session.run is not None:
+            seldom = session.run.profile.limits.requests_per_second
+            pace = f", at most {seldom:g} a second" if seldom is not None else ""
+            calls = f"{plural(session.run.client.requests, 'call')}{pace}"
+            rest = f"{calls}  {_minutes(time.monotonic() - started)}"
+            screen.status(State("before the first test: target and profile", 0, 0, rest))
+
+    with _screen(config) as screen, _ticking(tick):
+        yield
 
 
 @contextmanager

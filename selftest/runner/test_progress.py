@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.runner import progress as progress_module
 from conformance.runner.progress import SILENCE_SECONDS, Live, Log, Progress, State, screen_on
 from conformance.runner.time_left import Work
 
@@ -243,6 +244,23 @@ def test_a_quiet_run_says_only_what_it_came_to(conformance: Callable[..., Any]) 
     outcome = conformance("run", "-q", *ONE_TEST)
     assert "SELECTION HOLDS" in outcome.out, outcome.text
     assert not any(said in outcome.out for said in ("1 test of 1 area", "in all", "[100%]"))
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)], ids=["as usual", "quiet"])
+def test_a_run_that_may_call_seldom_shows_that_it_looks_at_the_profile(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    quiet: tuple[str, ...],
+) -> None:
+    write_profile(*reference)
+    monkeypatch.setattr(progress_module, "SILENCE_SECONDS", 0.3)
+    options = ("--target", "target.yaml", "--requirement", "job-token-scope.settings.read", "--max-rps", "80")
+    outcome = conformance("run", *quiet, *options, "--workers", "1", "--out", "out")
+    lines = [line for line in outcome.out.splitlines() if line.startswith("before the first test: target and profile")]
+    assert (len(lines) > 0) is not bool(quiet), outcome.text
+    assert all("at most 80 a second" in line for line in lines)
 
 
 def test_more_words_from_pytest_are_its_own(conformance: Callable[..., Any]) -> None:
