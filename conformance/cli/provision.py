@@ -7,7 +7,7 @@ import shlex
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
@@ -105,7 +105,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
         closing(MadeFile(out.parent / "made.jsonl", order.base_url)) as made,
         Client(how) as client,
     ):
-        calls = Calls(by_http(client), made)
+        calls = Calls(by_http(client), made, settle_seconds=_settle_seconds(known))
         try:
             done = provision(order, calls, secrets, progress())
         except NotOursError as error:
@@ -121,6 +121,12 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
             raise
         data = profile_data(order, done, version="auto", secrets=secrets_file.name)
         data = with_additions(data, known)
+        if calls.settle_seconds > _settle_seconds(data):
+            data["limits"] = {**data.get("limits", {}), "settle_seconds": calls.settle_seconds}
+            click.echo(
+                f"Reads lag behind writes here: each read after a write waited for {calls.settle_seconds:g} s, and "
+                "will in a run (limits.settle_seconds of the profile)."
+            )
     write_profile(out, data, secrets_file.name)
     worlds = order.worlds
     click.echo(
@@ -129,6 +135,13 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     _say_what_is_left(by_hand(data), done.refused)
     click.echo(f"\nTest it with: conformance run --target {out}" + (f" --workers {worlds}" if worlds > 1 else ""))
     return ExitCode.INCOMPLETE if done.refused else ExitCode.CONFORMANT
+
+
+def _settle_seconds(profile: Any) -> float:
+    """Return for how long a profile, as its file holds it, says that reads may lag behind writes."""
+    limits = profile.get("limits") if isinstance(profile, dict) else None
+    said = limits.get("settle_seconds") if isinstance(limits, dict) else None
+    return said if isinstance(said, int | float) else 0
 
 
 def _words(program: str) -> list[str]:

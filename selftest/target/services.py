@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -78,6 +79,39 @@ def lagging(kind: str, calls: int) -> Callable[..., Answer]:
             if seen[place] <= calls:
                 return refused(404)
         return way(token, method, path, query, body)
+
+    return change
+
+
+def reads_behind(seconds: float) -> Callable[..., Answer]:
+    """Reads come from a copy that is so much behind: what is new does not show, and what was changed is as before."""
+    hidden: list[tuple[float, str, Mapping[str, Any]]] = []
+    before: dict[str, tuple[float, Answer]] = {}
+
+    def write(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        old = way(token, "GET", path, {}, None) if method != "POST" else None
+        answer = way(token, method, path, query, body)
+        until = time.monotonic() + seconds
+        if old is not None:
+            before[path] = until, old
+        elif answer.is_served and "id" in answer.entry:
+            hidden.append((until, path, answer.entry))
+        return answer
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if method != "GET":
+            return write(way, token, method, path, query, body)
+        answer, now, bare = way(token, method, path, query, body), time.monotonic(), path.partition("?")[0]
+        if now < before.get(bare, (now, None))[0]:
+            return before[bare][1]
+        for place, entry in [(place, entry) for until, place, entry in hidden if now < until]:
+            if bare == place and isinstance(answer.body, list):
+                answer = replace(answer, body=[one for one in answer.body if one.get("id") != entry["id"]])
+            names = {str(entry.get(key)) for key in ("id", "iid", "full_path", "path_with_namespace", "name")}
+            first = bare.removeprefix(f"{place}/").partition("/")[0].replace("%2F", "/")
+            if bare.startswith(f"{place}/") and first in names:
+                return refused(404)
+        return answer
 
     return change
 

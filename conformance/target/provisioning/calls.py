@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ _MOST_PAGES = 500
 #: How often more a call is sent that may be done twice, where no answer comes.
 _AGAIN = 4
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+#: How far reads may lag behind writes, and how much longer than was seen each of them is waited for.
+_LONGEST_LAG, _MARGIN = 10.0, 1.5
+_SHORT_PAUSE = 0.02
 #: How long a name is tried that is refused although nothing is shown to have it.
 _FOR_A_NAME = 5.0
 #: What a target answers for a moment only: a repository or a path that is not ready yet, or no longer.
@@ -102,11 +106,41 @@ class Wanted:
 class Calls:
     """Sends calls by some way, and makes what does not exist yet."""
 
-    def __init__(self, way: Way, made: Made, patience_seconds: float = 20) -> None:
-        """Remember the way, the list of what was made, and how long to try what may be refused for a moment."""
+    def __init__(self, way: Way, made: Made, patience_seconds: float = 20, settle_seconds: float = 0) -> None:
+        """
+        Remember the way, the list of what was made, and how long to try what may be refused for a moment.
+
+        Each read after a write waits for `settle_seconds`, as in a run; `see_lag` finds out how long that must be.
+        """
         self._way = way
         self._made = made
         self._patience = patience_seconds
+        self.settle_seconds = settle_seconds
+        self._written_at = -math.inf
+        self._shows_what_is_made = True
+
+    def see_lag(self, look: Callable[[], Entry | None]) -> None:
+        """
+        Find out from what was made just now how far reads lag behind writes, and wait for that long from now on.
+
+        What does not show for long says nothing of that: then nobody looks again.
+        """
+        began, found = time.monotonic(), self._shows_what_is_made and look()
+        if found or not self._shows_what_is_made:
+            return
+        while not found and time.monotonic() < began + min(self._patience, _LONGEST_LAG):
+            time.sleep(_SHORT_PAUSE)
+            found = look()
+        if found:
+            needed = _MARGIN * (time.monotonic() - began)
+            self.settle_seconds = max(self.settle_seconds, math.ceil(100 * needed) / 100)
+        self._shows_what_is_made = bool(found)
+
+    def _settled(self) -> None:
+        """Wait until what was written may be expected to show."""
+        left = self._written_at + self.settle_seconds - time.monotonic()
+        if left > 0:
+            time.sleep(left)
 
     def get(self, token: str, path: str, **query: Any) -> Answer:
         """Read something: it is sent again where no answer comes, so that nothing that exists is made once more."""
@@ -126,21 +160,28 @@ class Calls:
         return self._answered(token, "PUT", path, {}, body)
 
     def _answered(self, token: str, method: str, path: str, query: Body, body: Body | None = None) -> Answer:
+        if method == "GET":
+            self._settled()
         answer = self._way(token, method, path, query, body)
         for _ in range(_AGAIN):
             if answer.status is not None:
                 break
             answer = self._way(token, method, path, query, body)
+        if method != "GET":
+            self._written_at = time.monotonic()
         return answer
 
     def send(self, token: str, method: str, path: str, body: Body | None = None) -> Answer:
         """Change something."""
-        return self._way(token, method, path, {}, body)
+        answer = self._way(token, method, path, {}, body)
+        self._written_at = time.monotonic()
+        return answer
 
     def ask(self, token: str, path: str, body: Body) -> Answer:
         """Send a POST that changes nothing: it is sent once more where no answer comes."""
-        answer = self.send(token, "POST", path, body)
-        return answer if answer.status is not None else self.send(token, "POST", path, body)
+        self._settled()
+        answer = self._way(token, "POST", path, {}, body)
+        return answer if answer.status is not None else self._way(token, "POST", path, {}, body)
 
     def walk(self, token: str, path: str, **query: Any) -> Iterator[Entry]:
         """

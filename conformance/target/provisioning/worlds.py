@@ -163,7 +163,9 @@ class World:
         if place.within not in self._new and (found := wanted.look_up()) is not None:
             return found
         self._new.add(place.name)
-        return self.calls.make(wanted)
+        made = self.calls.make(wanted)
+        self.calls.see_lag(wanted.look_up)
+        return made
 
     def _group(self, place: Place) -> None:
         more = {"parent_id": self.groups[place.within]["id"]} if place.within else {}
