@@ -201,7 +201,12 @@ def withholds_the_check_of_completions(service: Service) -> None:
 
 
 def sends_strangers_to_a_login(service: Service) -> None:
-    """Name the page to which callers without a token are redirected; goes with a status of 302 for them."""
+    """Redirect callers without a valid token to a page that is served to everybody; goes with a status of 302."""
+
+    def page(_: Request) -> Response:
+        return Response(raw=b"<html><body>Who are you?</body></html>", media_type="text/html")
+
+    service.routes.put(Route("GET", "/users/sign_in", page, anonymous=True, prefixed=False))
 
     def change(_: Route, __: Request, answer: Response) -> None:
         if answer.status == service.choices.anonymous_code:

@@ -103,6 +103,18 @@ def begins_exports_later(service: Service) -> None:
     exports.schedule = accept  # type: ignore[method-assign] # see above
 
 
+def tries_exports_again(service: Service) -> None:
+    """Let the export of each relation fail at first, and begin once more by itself."""
+    exports = service.group_relations_export
+    status_of, seconds = exports.status_of, service.clock.seconds
+
+    def at_the_second_try(export: RelationExport) -> Status:
+        tries = (seconds() - export.started) / _LATE_SECONDS
+        return Status.FAILED if tries < 1 else Status.STARTED if tries < 2 else status_of(export)  # noqa: PLR2004 - two tries
+
+    exports.status_of = at_the_second_try  # type: ignore[method-assign] # see above
+
+
 def lists_batches_as_they_come(service: Service) -> None:
     """Show the first batch only, and count one, as long as an export is running."""
     exports = service.group_relations_export

@@ -197,6 +197,18 @@ VARIANTS = (
         basis="A19, L3",
     ),
     Variant(
+        "moments-by-machine",
+        "A moment is written in another zone, with other digits, each time it is read.",
+        alterations=(wire_alterations.writes_moments_by_machine,),
+        basis="A19",
+    ),
+    Variant(
+        "exports-tried-again",
+        "An export fails at first, begins once more by itself, and then finishes.",
+        alterations=(area_alterations.tries_exports_again,),
+        basis="I2",
+    ),
+    Variant(
         "capitals-on-the-wire",
         "Header names, media types and content codings are in capitals; nothing is said to be long.",
         alterations=(wire_alterations.writes_headers_in_capitals, wire_alterations.says_how_long_nothing_is),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
+from datetime import timedelta, timezone
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,17 @@ def writes_other_iso_dates(service: Service) -> None:
         return f"{moment.strftime(forms[moment.second % 2])}.{milliseconds:03d}Z"
 
     service.present.timestamp = written  # type: ignore[method-assign] # a service is altered by putting methods in place
+
+
+def writes_moments_by_machine(service: Service) -> None:
+    """Let machines in different zones answer in turn, each of which writes as many digits of a moment as it likes."""
+    hours = itertools.cycle((0, -3, 9))
+    digits = itertools.cycle(("milliseconds", "microseconds", "seconds", "microseconds"))
+
+    def written(moment: datetime) -> str:
+        return moment.astimezone(timezone(timedelta(hours=next(hours)))).isoformat(timespec=next(digits))
+
+    service.present.timestamp = written  # type: ignore[method-assign] # see above
 
 
 def shows_relative_pictures(service: Service) -> None:

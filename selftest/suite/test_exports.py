@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from conformance.proof import alterations, area_alterations
+from conformance.reference.choices import Choices
 from conformance.suite.arrange.exports import of_group
+from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller
+from conformance.suite.expectations.callers import NOBODY
 from conformance.target import load_profile
 from selftest.conftest import in_a_test
 
@@ -30,3 +36,41 @@ def test_an_export_of_long_ago_says_nothing_of_how_long_the_next_one_takes(
         export.accepted(batched=True).given_served()
         assert export.marks().keys() == before.keys()
         assert export.marks() != before
+
+
+def test_an_export_that_fails_at_first_is_waited_for(
+    reference: tuple[Service, str], write_profile: Callable[..., Path]
+) -> None:
+    area_alterations.tries_exports_again(reference[0])
+    profile: Any = load_profile(write_profile(*reference))
+    with in_a_test(profile) as test:
+        export = of_group(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
+        assert export.in_one_piece().is_served
+
+
+def test_an_export_that_stays_failed_is_waited_for_once(
+    reference: tuple[Service, str], write_profile: Callable[..., Path]
+) -> None:
+    reference[0].choices = Choices(failing_export_relations=("labels",))
+    profile: Any = load_profile(write_profile(*reference))
+    with in_a_test(profile) as test:
+        export = of_group(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
+        for _ in range(3):
+            with pytest.raises(Unmet, match="did not finish"):
+                export.finished(batched=False)
+
+
+def test_who_has_no_valid_token_is_not_led_to_where_one_is_asked_for(
+    reference: tuple[Service, str], write_profile: Callable[..., Path]
+) -> None:
+    """The page is served to everybody, which would look like the file."""
+    reference[0].choices = Choices(anonymous_code=302)
+    alterations.sends_strangers_to_a_login(reference[0])
+    profile: Any = load_profile(write_profile(*reference))
+    with in_a_test(profile) as test:
+        for stranger in (None, NOBODY):
+            caller = Caller(test.run, stranger)
+            export = of_group(caller, profile.fixtures["export_group"][0], "labels")
+            answer = export.download()
+            assert answer.status == 302
+            assert caller.follow(answer).status == 302

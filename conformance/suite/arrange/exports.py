@@ -20,6 +20,7 @@ from conformance.results.record import Reason
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
 from conformance.suite.expectations.words import settles
+from conformance.suite.moments import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -285,11 +286,25 @@ class Export:
                 self.accepted(batched=batched).given_served()
                 shown = self.settled(before, batched=batched)
             found = self.own(shown)
-            if has_ended(found):
+            if has_ended(found) and not self._goes_on(found):
                 break
         given(found.get("status") == FINISHED, f"{self.relation} did not finish in {self.path}")
         given(found.get("batched") is batched, f"{self.relation} is {'not ' if batched else ''}exported in batches")
         return found
+
+    def _goes_on(self, entry: Entry) -> bool:
+        """
+        Tell whether an export that is shown as failed is tried again by itself: nothing says which state is the last.
+
+        Where that was waited for in vain once in this run, it is not waited for again.
+        """
+        in_vain, sort = self._seen.in_vain, "another try"
+        if entry.get("status") != FAILED or sort in in_vain:
+            return False
+        goes_on = settles(lambda: self.own().get("status") != FAILED, _SOON_SECONDS)
+        if not goes_on:
+            in_vain.add(sort)
+        return goes_on
 
     def numbers(self) -> list[int]:
         """Return the numbers of the batches that the relation is exported in."""
@@ -349,4 +364,10 @@ def has_ended(entry: Mapping[str, Any]) -> bool:
 
 def marks_in(entries: Iterable[Entry]) -> Marks:
     """Return by relation what a new export would make different."""
-    return {str(entry.get("relation")): (entry.get("updated_at"), entry.get("batched")) for entry in entries}
+    return {str(entry.get("relation")): (_moment(entry), entry.get("batched")) for entry in entries}
+
+
+def _moment(entry: Entry) -> Any:
+    """Return when an entry says that it was updated, so that it equals what says the same in another way."""
+    found = entry.get("updated_at")
+    return Moment(found) if isinstance(found, str) else found

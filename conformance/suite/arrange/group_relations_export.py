@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.results.record import Reason
 from conformance.suite.absences import OperationAbsent
-from conformance.suite.arrange.exports import Export, has_ended, of_group
+from conformance.suite.arrange.exports import FINISHED, Export, has_ended, of_group
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Caller
@@ -56,17 +56,17 @@ def _downloadable(caller: Caller, place: Place) -> Values:
     except OperationAbsent:
         raise  # what nobody can export need not be there to be downloaded
     except Unmet:
-        if _is_under_way(export):
-            raise  # whatever is answered meanwhile shows nothing
+        if _is_unfinished(export):
+            raise  # whatever is answered as long as it is shows nothing
         _require_known(export)
     return {}
 
 
-def _is_under_way(export: Export) -> bool:
-    """Tell whether the status shows the relation, and that its export has not ended."""
+def _is_unfinished(export: Export) -> bool:
+    """Tell whether the status shows the relation, and that its export is under way or has failed."""
     with suppress(Unmet):
         entry = export.own()
-        return bool(entry) and not has_ended(entry)
+        return bool(entry) and entry.get("status") != FINISHED
     return False
 
 

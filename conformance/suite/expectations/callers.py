@@ -148,12 +148,17 @@ class Caller:
 
     def download(self, path: str, **query: str | int | bool | None) -> Answer:
         """Fetch a file with its bytes as they were sent, by way of redirects; no other host sees the token."""
-        client = self._run.client
         self._run.absences.require("GET", path)
-        return Answer(client.follow(client.send(self.actor, "GET", path, query=query, raw=True)))
+        return self.follow(Answer(self._run.client.send(self.actor, "GET", path, query=query, raw=True)))
 
     def follow(self, answer: Answer) -> Answer:
-        """Return what a redirect leads to, by the same method; what is no redirect is returned as it is."""
+        """
+        Return what a redirect leads to, by the same method; what is no redirect is returned as it is.
+
+        Whoever has no valid token is led to where one is asked for: that is a refusal, and the page there no answer.
+        """
+        if self.actor not in self._run.profile.actors.values():
+            return answer
         return Answer(self._run.client.follow(answer.exchange))
 
     def list(self, path: str) -> Listing:

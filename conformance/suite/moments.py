@@ -1,0 +1,66 @@
+"""Moments as a target writes them: the same one may be written in several ways."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_SECONDS: Final = re.compile(r"T\d{2}:?\d{2}:?\d{2}")
+_FRACTION: Final = re.compile(r"[.,](\d+)")
+_DIGITS_KEPT = 6  # a datetime knows no more
+_MINUTE: Final = timedelta(minutes=1)
+
+
+class Moment(str):
+    """
+    A timestamp that equals another one of the same instant, whatever its zone and however many digits it has.
+
+    Several machines may answer for one target, each in its own zone. Two timestamps are compared as finely as the
+    coarser of them is written; a text that is no moment equals only itself.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both are one moment, as far as both tell it."""
+        if not isinstance(other, str):
+            return NotImplemented
+        ours, theirs = _read(self), _read(other)
+        if ours is None or theirs is None:
+            return str(self) == str(other)
+        step = max(_step(self), _step(other))
+        return _cut(ours, step) == _cut(theirs, step)
+
+    def __ne__(self, other: object) -> bool:
+        """Tell whether they are two; a text would compare its letters."""
+        return not self == other
+
+    def __hash__(self) -> int:
+        """Return the same for whatever may be one moment: none is written more coarsely than by minutes."""
+        read = _read(self)
+        return hash(str(self) if read is None else _cut(read, _MINUTE))
+
+
+def _read(text: str) -> datetime | None:
+    """Return the instant that a text names; None when it names none, or not in which zone."""
+    try:
+        found = datetime.fromisoformat(text)
+        return None if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _step(text: str) -> timedelta:
+    """Return how far apart two moments are at least that are written as finely as this one."""
+    if not _SECONDS.search(text):
+        return _MINUTE
+    fraction = _FRACTION.search(text)
+    digits = min(len(fraction[1]), _DIGITS_KEPT) if fraction else 0
+    return timedelta(microseconds=10 ** (_DIGITS_KEPT - digits))
+
+
+def _cut(moment: datetime, step: timedelta) -> timedelta:
+    """Return a moment without what is finer than a step."""
+    since = moment - datetime.min.replace(tzinfo=UTC)
+    return since - since % step
