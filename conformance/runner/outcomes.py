@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance import suite
+from conformance.contract.folders import HOME
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.runner.session import TimeIsUpError
 from conformance.suite.evidence import evidence_of
-from conformance.suite.exceptions import NotTested, Violation
+from conformance.suite.exceptions import NotTested, Unmet, Violation
 from conformance.target import MissingFieldError
 
 if TYPE_CHECKING:
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from conformance.runner.session import Session
     from conformance.suite.context import TestContext
 
+#: What tests share, below the engine.
+_SHARED = Path(suite.__file__).parent
 _NOT_CALLED = "pytest did not call it: --setup-only, --setup-plan, a mark or a plugin kept it from running"
 
 
@@ -104,7 +110,7 @@ def _each(error: Exception) -> Iterator[Exception]:
 
 def _is_of_target(running: Running, error: Exception) -> bool:
     is_known = isinstance(error, NotTested | MissingFieldError | Violation | TargetGoneError | RequestsSpentError)
-    return is_known or running.test.unmet_by(error) is not None
+    return is_known or _unmet_by(error, running.test) is not None
 
 
 def _judged(running: Running, session: Session, phase: str) -> Generator[None, object, object]:
@@ -130,7 +136,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         test.results.leave_open(Reason.PRECONDITION, f"an earlier step of the same test failed: {violation}")
         raise running.failure(_in_words(test, violation)) from None
     except BaseException as error:  # noqa: BLE001 - told apart below, and raised again
-        unmet = test.unmet_by(error)
+        unmet = _unmet_by(error, test)
         if unmet is None:
             running.broke(phase, error)
             raise running.tell(error) from None
@@ -157,3 +163,29 @@ def _in_words(test: TestContext, violation: Violation) -> str:
     lines = [f"expected: {violation.expected}", f"actual:   {violation.actual}"]
     shown = test.history.evidence_for(violation.exchanges)[-max(1, len(violation.exchanges)) :]
     return "\n".join([*lines, *(evidence_of(exchange, test.run.client).curl for exchange in shown)])
+
+
+def _unmet_by(error: BaseException, test: TestContext) -> Unmet | None:
+    """Return what kept a test from going on where that is the target's doing; None where the suite is to blame."""
+    if isinstance(error, Unmet):
+        return error
+    if isinstance(error, RecursionError):
+        return Unmet(Reason.PRECONDITION, "an answer is nested too deeply to be looked at")
+    odd = test.results.distrusted or next(iter(test.soft_failures), None)
+    if not odd or not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
+        return None
+    if not _reads_answers(error):
+        return None
+    return Unmet(Reason.PRECONDITION, f"the test cannot go on after an odd answer ({odd}): {error!r}")
+
+
+def _reads_answers(error: BaseException) -> bool:
+    """
+    Tell whether an exception comes from where answers are read: a test, or what tests share.
+
+    The engine below it takes answers as they come, so that what breaks there is a fault of the suite, whatever the
+    target answered.
+    """
+    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    own = [file for file in files if file.is_relative_to(HOME)]
+    return not own or own[-1].is_relative_to(_SHARED) or not own[-1].is_relative_to(_SHARED.parent)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextvars
 import threading
 import time
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.contract.folders import HOME
 from conformance.http.client import Client
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
@@ -51,8 +48,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _MOST_SOFT_FAILURES = 25
-#: What tests share, below the engine.
-_SHARED = Path(__file__).parent
 
 
 class Run:
@@ -337,19 +332,6 @@ class TestContext:
         self.failed(requirement, violation)
         self.fail_softly(f"{requirement}: {violation}")
 
-    def unmet_by(self, error: BaseException) -> Unmet | None:
-        """Return what kept a test from going on where that is the target's doing; None where the suite is to blame."""
-        if isinstance(error, Unmet):
-            return error
-        if isinstance(error, RecursionError):
-            return Unmet(Reason.PRECONDITION, "an answer is nested too deeply to be looked at")
-        odd = self.results.distrusted or next(iter(self.soft_failures), None)
-        if not odd or not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
-            return None
-        if not _reads_answers(error):
-            return None
-        return Unmet(Reason.PRECONDITION, f"the test cannot go on after an odd answer ({odd}): {error!r}")
-
     @contextmanager
     def shrinking(self) -> Iterator[None]:
         """While an example is made smaller, keep only the last failure of each requirement: the smallest one."""
@@ -395,18 +377,6 @@ class TestContext:
             detail = traces.excuse(self.run.contract.requirements[name], ())
             if detail is not None:
                 self.results.open_question(name, Outcome.INCONCLUSIVE, Reason.VERSION, detail)
-
-
-def _reads_answers(error: BaseException) -> bool:
-    """
-    Tell whether an exception comes from where answers are read: a test, or what tests share.
-
-    The engine below it takes answers as they come, so that what breaks there is a fault of the suite, whatever the
-    target answered.
-    """
-    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
-    own = [file for file in files if file.is_relative_to(HOME)]
-    return not own or own[-1].is_relative_to(_SHARED) or not own[-1].is_relative_to(_SHARED.parent)
 
 
 _CURRENT: contextvars.ContextVar[TestContext | None] = contextvars.ContextVar("test", default=None)
