@@ -36,8 +36,8 @@ _REQUESTS = {
     "test_group_relations_export.py": 14,
 }
 _OTHERS = 8
-#: The file of the tests that need most to be made for them, and the same as those beside them.
-_SHARING = "test_isolation.py"
+#: The files of tests that need much to be made for them, and the same as those beside them.
+_SHARING = ("test_isolation.py", "test_levels.py")
 
 
 def weight_of(test: str) -> float:
@@ -74,12 +74,15 @@ def weights_of(tests: Sequence[str], known: Mapping[str, float]) -> Mapping[str,
     """
     Return about how much work each test is: the seconds that it took last, or what others of its size took.
 
-    Those that share what is made for them are all as long as they are on average, so that they can follow each other.
+    Those of a file that share what is made for them are all as long as they are on average, so that they can follow
+    each other.
     """
     per_request = _seconds_per_request(tests, known)
     weights = {test: known.get(test, weight_of(test) * per_request) for test in tests}
-    sharing = [test for test in tests if test.partition("::")[0].endswith(_SHARING)]
-    return weights | dict.fromkeys(sharing, sum(weights[test] for test in sharing) / max(1, len(sharing)))
+    for file in _SHARING:
+        sharing = [test for test in tests if test.partition("::")[0].endswith(file)]
+        weights |= dict.fromkeys(sharing, sum(weights[test] for test in sharing) / max(1, len(sharing)))
+    return weights
 
 
 def in_order(tests: Sequence[str], known: Mapping[str, float], workers: int) -> list[str]:
