@@ -156,11 +156,22 @@ def reads_of_a_project() -> list[str]:
 
     What the target does not have is left out.
     """
-    start, run = "/projects/{id}", current_run()
+    return _reads_below("/projects/{id}")
+
+
+def reads_of_a_merge_request() -> list[str]:
+    """Return the same below the path of a merge request."""
+    return _reads_below("/projects/{id}/merge_requests/{merge_request_iid}")
+
+
+def _reads_below(start: str) -> list[str]:
+    run = current_run()
     return [
         operation.path.removeprefix(start)
         for operation in run.validator.operations
-        if operation.is_read and operation.path.startswith(f"{start}/") and operation.path.count("{") == 1
+        if operation.is_read
+        and operation.path.startswith(f"{start}/")
+        and operation.path.count("{") == start.count("{")
         if takes_part(operation) and not operation.feature and not operation.alias_of
         if operation.id not in run.absences.found
     ]

@@ -19,6 +19,7 @@ from selftest.reference.fresh_chapters import more_slips
 from selftest.reference.fresh_forms_chapters import slips_of_forms
 from selftest.reference.fresh_neighbours_chapters import neighbours
 from selftest.reference.fresh_places_chapters import slips_of_places
+from selftest.reference.fresh_reviews_chapters import slips_of_reviews
 from selftest.reference.tired_chapters import slips
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class Story:
         slips(self)
         more_slips(self)
         slips_of_places(self)
+        slips_of_reviews(self)
         slips_of_forms(self)
         slips_beside_options(self)
         self._at_once()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conformance.suite.derived import reads_of_a_project, token_in, with_token
+from conformance.suite.derived import reads_of_a_merge_request, reads_of_a_project, token_in, with_token
 from conformance.suite.expectations import Caller, Path, given, observe, project_path, verifies
 
 if TYPE_CHECKING:
@@ -89,6 +89,13 @@ def test_without_a_token_even_a_public_project_is_closed(
         for form in forms:
             with verifies("authentication.anonymous-on-public-project", go_on=True):
                 anonymous.get(path.replace(number, form, 1)).must_be_refused(beside=control)
+    # Most projects that have any merge request have one of this number.
+    for below in reads_of_a_merge_request():
+        path = Path(f"{number}/merge_requests/1{below}")
+        control = maintainer.get(path)
+        if control.is_served:
+            with verifies("authentication.anonymous-on-public-project", go_on=True):
+                anonymous.get(path).must_be_refused(beside=control)
 
 
 def test_whether_bearer_tokens_open_other_operations_is_noted(maintainer: Caller, project: Fixture) -> None:

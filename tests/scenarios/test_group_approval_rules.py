@@ -35,6 +35,7 @@ from conformance.suite.arrange.reviews import (
     created,
     fresh_name,
     must_be_created_unless_it_is_the_second,
+    name_of_digits,
     naming,
     rule_in,
     user_id,
@@ -153,7 +154,7 @@ def test_a_rule_shows_the_name_that_a_change_sends_alone(
     admin_of_group: Caller, group_rules: Path, group_rule: Rule
 ) -> None:
     """What becomes of what a change of a group's rule does not send is open."""
-    change = {"name": fresh_name()}
+    change = {"name": name_of_digits()}
     with verifies("group-approval-rules.update.answers-with-rule", go_on=True):
         answer = admin_of_group.put(group_rules / group_rule["id"], change)
         answer.must_be(200, 201).must_hold(id=group_rule["id"])

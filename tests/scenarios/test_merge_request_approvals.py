@@ -19,12 +19,13 @@ from conformance.suite.arrange.reviews import (
     must_become,
     open_rules,
     rule_in_state,
+    settled,
     state_of,
     status_of,
     user_id,
 )
 from conformance.suite.context import current_run
-from conformance.suite.derived import administrators
+from conformance.suite.derived import administrators, caller_named, is_known
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -147,12 +148,36 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
         "merge-request-approvals.state.rule.approved-follows-approvals",
         f"approved is {approved} once as many of the rule's approvers approved as it requires",
     )
+    shown, wanted = approved_beyond(maintainer, review, rule["id"], me)
+    left_to_others("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller")
+    if wanted:
+        with verifies("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller"):
+            must(shown >= wanted, f"users {sorted(wanted)} in approved_by, needed or not", str(sorted(shown)))
     status = status_of(maintainer, review)
     within = approvals_left(status) <= int(status.get("approvals_required") or 0)
     observe(
         "merge-request-approvals.status.left-within-required",
         f"approvals_left {'stays within' if within else 'exceeds'} approvals_required",
     )
+
+
+def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> tuple[set[int], set[int]]:
+    """
+    Let one more approve than has to, and return who has approved then, and who of these is to be shown.
+
+    Whether more may approve than have to is open: where it is refused, or nobody else is known, nobody is to be shown.
+    """
+    if not is_known("second_approver"):
+        return set(), set()
+    other = caller_named("second_approver")
+    change = {"approvals_required": 1, "user_ids": [first, user_id(other)], "group_ids": []}
+    with approvals_put_back(reader, review, other):
+        reader.put(review / "approval_rules" / rule, change).given_served()
+        kept = set(approvers_of(reader, review))
+        if not other.post(review / "approve").is_served:
+            return set(), set()
+        wanted = {*kept, user_id(other)}
+        return set(settled(lambda: approvers_of(reader, review), sorted(wanted))), wanted
 
 
 def counted(reader: Caller, path: Path, number: int) -> list[int]:
@@ -256,7 +281,7 @@ def test_a_conflict_about_the_commit_changes_nothing(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    second_approver.post(joint_review / "approve").given_served()
+    first = second_approver.post(joint_review / "approve").given_served()
     # That the approver may approve beside the other one is seen first: a conflict is no refusal of somebody.
     approver.post(joint_review / "approve").given_served()
     approver.post(joint_review / "unapprove").given_served()
@@ -275,12 +300,14 @@ def test_a_conflict_about_the_commit_changes_nothing(
         unchanged(approvals, "approved_by and approvals_left"),
     ):
         # Who approved before keeps that as well, whatever a second approval is answered with.
-        second_approver.post(joint_review / "approve", {"sha": OTHER_SHA})
+        again = second_approver.post(joint_review / "approve", {"sha": OTHER_SHA})
         conflicts.append(approver.post(joint_review / "approve", {"sha": OTHER_SHA}))
         given(conflicts[0].status == 409, "the other commit is no conflict")
     with verifies("merge-request-approvals.approve.other-sha-conflicts"):
         for conflict in conflicts:
             conflict.must_be(409)
+        # Who has approved already may be refused for that; served nobody is who reviewed another commit.
+        again.must_be_refused(beside=first)
 
 
 def test_an_approval_keeps_those_who_approved_before(

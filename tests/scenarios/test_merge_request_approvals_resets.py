@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.suite import Fixture
+    from conformance.suite.expectations import Answer
 
 
 @pytest.fixture
@@ -67,21 +68,27 @@ def test_a_project_bot_clears_all_approvals(
     reset_merge_request: Fixture,
 ) -> None:
     path = merge_request_path(project, reset_merge_request)
-    with under_review(maintainer, path, approver, second_approver):
+    more = [caller_named("developer")] if is_known("developer") else []
+    with under_review(maintainer, path, approver, second_approver), approvals_put_back(maintainer, path, *more):
         for caller in (approver, second_approver):
             caller.post(path / "approve").given_served()
+        for caller in more:
+            caller.post(path / "approve")  # no rule names this one, who may be refused
         given(len(approvers_of(maintainer, path)) >= 2, "the approvals do not show, so none can be reset")
         answer = project_bot.put(path / "reset_approvals")
         with verifies("merge-request-approvals.reset.answer"):
             answer.must_be_served()
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
-        approver.post(path / "approve").given_served()
+        with verifies("merge-request-approvals.approve.answer"):
+            approver.post(path / "approve").must_be(200, 201)
         with verifies("merge-request-approvals.approve.keeps-others", go_on=True):
             must_be_approved_by(maintainer, path, user_id(approver))
         given_reset(project_bot, maintainer, path)
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
+        with verifies("merge-request-approvals.reset.others-get-401"):
+            approver.put(path / "reset_approvals").must_be(401)  # that there is nothing to clear makes no difference
 
 
 def test_nobody_else_resets_approvals(
@@ -247,12 +254,20 @@ def guarded(maintainer: Caller, approver: Caller, password_merge_request: Fixtur
     path = Path(f"/projects/{number}/merge_requests") / password_merge_request["iid"]
     given_open(maintainer, path)
     if user_id(approver) in approvers_of(maintainer, path):
-        approver.post(path / "unapprove").given_served()
+        taken_back(path, approver)
     with rules_put_back(maintainer, path / "approval_rules"):
         created(maintainer, path / "approval_rules", approvals_required=1, user_ids=[user_id(approver)])
         yield path
         if user_id(approver) in approvers_of(maintainer, path):
-            approver.post(path / "unapprove")
+            taken_back(path, approver)
+
+
+def taken_back(path: Path, approver: Caller) -> Answer:
+    """Take an approval back and return the answer; a service that wrongly asks for a password for it is given it."""
+    answer = approver.post(path / "unapprove")
+    if not answer.is_served:
+        approver.post(path / "unapprove", {"approval_password": password_of(approver)})
+    return answer
 
 
 def test_where_a_password_is_required_only_the_right_one_approves(
@@ -274,6 +289,15 @@ def test_where_a_password_is_required_only_the_right_one_approves(
         wrong.append((answer, approvers_of(maintainer, guarded)))
         # Whoever sends several wrong passwords in a row may be locked out: each is followed by the right one.
         right = approver.post(guarded / "approve", {"approval_password": password})
+        undone = taken_back(guarded, approver)
+        left_to_others("merge-request-approvals.unapprove.answer")  # unless there is something to take back
+        if right.is_served:
+            with verifies("merge-request-approvals.unapprove.answer", go_on=True):
+                undone.must_be_served()  # a password belongs to approving alone
+    # Whoever has shown the password before shows it anew.
+    answer = approver.post(guarded / "approve")
+    missing.append((answer, approvers_of(maintainer, guarded)))
+    if answer.is_served:
         approver.post(guarded / "unapprove")
     right = approver.post(guarded / "approve", {"approval_password": password})
     with verifies("merge-request-approvals.password.right", go_on=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,11 +24,12 @@ from conformance.suite.arrange.reviews import (
     under_review,
     user_id,
 )
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
     given,
+    left_to_others,
     must,
     observe,
     parsed,
@@ -91,7 +93,12 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must(copied["approvals_required"] == 4, "approvals_required = 4", str(copied["approvals_required"]))
     change = {"name": fresh_name(), "approvals_required": 5, "user_ids": [user_id(second_approver)], "group_ids": []}
-    maintainer.put(merge_request_rules / copy["id"], change).given_served()
+    changed = maintainer.put(merge_request_rules / copy["id"], change).given_served()
+    # A copy is changed like any other rule.
+    with verifies("merge-request-approvals.rules.update.name", go_on=True):
+        changed.must_hold(name=change["name"])
+    with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
+        changed.must_hold(approvals_required=change["approvals_required"])
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule"):
         now = essence(maintainer.read(source))
         must(now == original, f"the project rule as before: {original}", str(now))
@@ -168,6 +175,16 @@ def test_no_rule_but_one_of_the_project_is_copied(
                 made = essence(rule_in(answer)) if answer.is_served else {"name": None, "users": []}
                 is_copy = made["name"] == rule["name"] or user_id(approver) in made["users"]
                 must(not is_copy, "no copy of what is no rule of the project", str(made), answer.exchange)
+        left_to_others("project-approval-rules.projects-are-separate")  # unless the profile knows one beside it
+        beside = current_run().profile.first("password_merge_request")
+        number = beside.get("project_id") if beside is not None else None
+        if number is not None and number not in {sibling_project.id, project.id}:
+            # It lies in the group of the sibling, whose rules are no more its own than those of any other project.
+            with suppress(Unmet), verifies("project-approval-rules.projects-are-separate"):
+                names = [rule["name"] for rule in foreign]
+                shown = maintainer.list(Path(f"/projects/{number}") / "approval_rules")
+                found = [rule.get("name") for rule in shown.entries if isinstance(rule, dict)]
+                must(not set(names) & set(found), f"none of the rules {names}", str(found))
 
 
 # -- what keeps apart --------------------------------------------------------------------------------------------------

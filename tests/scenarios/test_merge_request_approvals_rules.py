@@ -14,6 +14,7 @@ from conformance.suite.arrange.reviews import (
     merge_request_path,
     must_be_created_unless_it_is_the_second,
     must_become,
+    name_of_digits,
     rule_in,
     state_of,
     user_id,
@@ -197,7 +198,7 @@ def test_an_update_changes_what_it_sends_and_keeps_the_other_value(
     maintainer: Caller,
     approver: Caller,
 ) -> None:
-    rule, name = created(maintainer, merge_request_rules, user_ids=[user_id(approver)]), fresh_name()
+    rule, name = created(maintainer, merge_request_rules, user_ids=[user_id(approver)]), name_of_digits()
     renamed = maintainer.put(merge_request_rules / rule["id"], {"name": name})
     counted = maintainer.put(merge_request_rules / rule["id"], {"approvals_required": 6})
     with verifies("merge-request-approvals.rules.update.needs-no-parameter", go_on=True):
@@ -265,15 +266,17 @@ def test_an_update_takes_approvers_by_username(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
-    rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
+    rule = created(maintainer, merge_request_rules)
     change = {"user_ids": [user_id(approver)], "usernames": [username(second_approver)], "group_ids": []}
+
+    def users() -> list[int]:
+        return approvers_named(maintainer.read(merge_request_rules / rule["id"]))[0]
+
     with verifies("merge-request-approvals.rules.update.usernames"):
         maintainer.put(merge_request_rules / rule["id"], change).given_served()
-        must_become(
-            lambda: approvers_named(maintainer.read(merge_request_rules / rule["id"]))[0],
-            lambda found: user_id(second_approver) in found,
-            f"user {user_id(second_approver)} in the rule",
-        )
+        must_become(users, lambda found: user_id(second_approver) in found, f"user {user_id(second_approver)} in it")
+        wanted = sorted([user_id(approver), user_id(second_approver)])
+        must(users() == wanted, f"the users {wanted}, and nobody who was there before", str(users()))
 
 
 def test_what_becomes_of_approvers_that_an_update_does_not_name(
@@ -400,3 +403,7 @@ def test_a_rule_that_does_not_exist_is_neither_read_nor_updated(
         "merge-request-approvals.rules.delete.absent-answer",
         f"deleting a rule that the merge request does not have answers {answer.status}",
     )
+    # A number that was somebody's is nobody's afterwards.
+    maintainer.delete(merge_request_rules / rule["id"]).given_served()
+    with verifies("merge-request-approvals.rules.update.unknown-rule"):
+        maintainer.put(merge_request_rules / rule["id"], change).must_be_refused(beside=control)

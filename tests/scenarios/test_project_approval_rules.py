@@ -29,6 +29,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
     username,
 )
+from conformance.suite.context import current_run
 from conformance.suite.expectations import Caller, Path, must, observe, verifies
 
 if TYPE_CHECKING:
@@ -121,6 +122,10 @@ def test_all_protected_branches_outweigh_single_ones(
         changed = maintainer.put(project_rules / rule["id"], change).must_be_served()
         in_answer(changed).must_hold(**{FLAG: True})
         by_id(maintainer, project_rules, rule["id"]).must_hold(**{FLAG: True})
+    with verifies("project-approval-rules.update.applies-to-all-protected-branches"):
+        # What a rule held for before has no say in what it is to hold for now.
+        maintainer.put(project_rules / rule["id"], {**change, FLAG: False}).must_be_served()
+        by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
 
 
 def test_a_rule_holds_for_the_branches_it_was_created_with(
@@ -178,9 +183,19 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
     with verifies("project-approval-rules.create.group-ids", go_on=True):
         in_answer(answer).must_name(groups=groups)
         stored.must_name(groups=groups)
-    with verifies("project-approval-rules.create.rule-type"):
+    with verifies("project-approval-rules.create.rule-type", go_on=True):
         in_answer(answer).must_hold(rule_type="regular")
         stored.must_hold(rule_type="regular")
+    inner = current_run().profile.first("subgroup")
+    if inner is None or inner.id is None:
+        return
+    # Whether a group inside another one may approve is open; nobody else approves in its place.
+    body = {"name": fresh_name(), "approvals_required": 1, "user_ids": users, "group_ids": [inner.id]}
+    within = maintainer.post(project_rules, body)
+    if within.is_served:
+        with verifies("project-approval-rules.create.group-ids"):
+            named = numbers(rule_in(within), "groups")
+            must(set(named or ()) <= {inner.id}, f"no group but {inner.id}", str(named), within.exchange)
 
 
 @pytest.mark.requirements("project-approval-rules.rule.applies-to-all-protected-branches")

@@ -16,7 +16,7 @@ from conformance.suite.arrange.approval_rules import (
     project_rules_path,
     standings,
 )
-from conformance.suite.arrange.reviews import created, fresh_name, naming_only, rule_in, user_id
+from conformance.suite.arrange.reviews import created, fresh_name, name_of_digits, naming_only, rule_in, user_id
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
@@ -46,7 +46,7 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
         answer.given_served()
         by_id(maintainer, project_rules, number).must_hold(**values)
         in_list(maintainer, project_rules, number).must_hold(**values)
-        again = changed(maintainer)
+        again = {**changed(maintainer), "name": name_of_digits()}
         maintainer.put(project_rules / number, again).given_served()
         by_id(maintainer, project_rules, number).must_hold(**{name: again[name] for name in values})
     with verifies("project-approval-rules.update.leaves-other-rules"):

@@ -22,7 +22,7 @@ from conformance.suite.arrange.approval_rules import (
     standings,
 )
 from conformance.suite.arrange.reviews import UNUSED_ID, Rule, created, fresh_name, naming_only, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, must, observe, unchanged, verifies
+from conformance.suite.expectations import Caller, Path, left_to_others, must, observe, unchanged, verifies
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,14 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
         types = [rule.get("rule_type") for rule in made]
         must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
     observe("project-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
+    left_to_others("project-approval-rules.update.answers-with-rule")  # unless there is such a rule
+    for rule in [rule for rule in made if rule.get("rule_type") == "any_approver"][:1]:
+        # The type is no parameter of a change, so that one which says again what the rule says leaves it.
+        same = {name: rule.get(name) for name in ("name", "approvals_required")}
+        changed = maintainer.put(spare_project_rules / rule["id"], same)
+        if changed.is_served:
+            with verifies("project-approval-rules.update.answers-with-rule", go_on=True):
+                changed.must_hold(rule_type="any_approver")
     with verifies("project-approval-rules.create.report-approver", go_on=True):
         answer, _ = attempt(maintainer, spare_project_rules, rule_type="report_approver")
         answer.must_not_break()
@@ -266,6 +274,10 @@ def test_a_rule_that_the_project_does_not_have(maintainer: Caller, project_rules
         "project-approval-rules.delete.unknown-rule-answer",
         f"deleting a rule that the project does not have is answered {unknown.status}",
     )
+    # A number that was somebody's is nobody's afterwards.
+    maintainer.delete(project_rules / number).given_served()
+    with verifies("project-approval-rules.update.unknown-rule"):
+        maintainer.put(project_rules / number, body).must_be_refused(beside=control)
 
 
 def test_every_operation_refuses_a_project_that_does_not_exist(maintainer: Caller, project_rules: Path) -> None:

@@ -145,16 +145,6 @@ def a_password_is_asked_for_once(service: Service) -> None:
             proven.add(key)
 
 
-# A password with a blank more is another password.
-@foreign(_NEIGHBOUR, "Merge request approvals: POST approve, approval_password")
-def passwords_are_trimmed(service: Service) -> None:
-    """Blanks around the password that is sent with an approval are cut off before it is compared."""
-
-    @instead(service.merge_request_approvals, "password_matches")
-    def _(matches: Any, caller: Any, password: Any) -> Any:
-        return matches(caller, password.strip() if password else password)
-
-
 # The password belongs to approving alone.
 @foreign(_AGAIN, "Merge request approvals: POST unapprove")
 def taking_back_asks_for_the_password(service: Service) -> None:

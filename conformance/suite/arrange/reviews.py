@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from secrets import token_hex
+from secrets import randbelow, token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -70,6 +70,11 @@ def username(caller: Caller) -> str:
 def fresh_name() -> str:
     """Return a name for a rule that no other run uses."""
     return f"conformance-{token_hex(4)}"
+
+
+def name_of_digits() -> str:
+    """Return such a name that a careless writer takes for a number."""
+    return str(10**8 + randbelow(10**8))
 
 
 def must_become(
