@@ -76,7 +76,7 @@ class TargetGoneError(Exception):
 
 
 class RequestsSpentError(Exception):
-    """A call was to be sent beyond those that the operator allows."""
+    """A call was to be sent that may not be: beyond those that the operator allows, say."""
 
 
 class Client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -99,6 +100,7 @@ def render(
         raise UsageError(told) from error
     facts = Facts.of(record, unverified_as)
     written, problems, digests = [], [], dict[str, str]()
+    unwritten: dict[str, list[str]] = {}
     for form in FORMATS.values():
         if form.name not in formats:
             continue
@@ -106,37 +108,40 @@ def render(
             files = form.render(facts, digests)
             digests.update(_write(form, files, folder))
             written += [folder / form.file] if files else []
-        except UsageError as error:
-            problems.append(str(error))
+        except OSError as error:
+            unwritten.setdefault(error.strerror or str(error), []).append(form.name)
         except Exception as error:  # noqa: BLE001 - what one renderer stumbles over must not cost the other reports
             problems.append(f"The {form.name} report could not be made: {type(error).__name__}: {error}.")
+    problems += [
+        f"Cannot write to {folder}: {why}. Missing there: {', '.join(names)}. Name a folder you may write to."
+        for why, names in unwritten.items()
+    ]
     if problems:
         raise UsageError("\n".join(problems))
     return tuple(written)
 
 
 def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
-    """Write the files of a format, and return the SHA-256 of each."""
+    """Write the files of a format, and return the SHA-256 of each; raise OSError where one cannot be written whole."""
     digests = {}
-    try:
-        for old in sorted(folder.glob(form.stale)) if form.stale else ():
-            old.unlink()
-        for name, text in texts.items():
-            file = folder / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            digest = hashlib.sha256()
+    for old in sorted(folder.glob(form.stale)) if form.stale else ():
+        old.unlink()
+    for name, text in texts.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        try:
             with file.open("wb") as stream:
                 for piece in (text,) if isinstance(text, str) else text:
                     # Half a surrogate pair, which JSON may hold, has no bytes of its own; its escape has.
                     content = piece.encode("utf-8", "backslashreplace")
                     stream.write(content)
                     digest.update(content)
-            digests[name] = digest.hexdigest()
-    except OSError as error:
-        raise UsageError(
-            f"Cannot write the {form.name} report to {folder}: {error.strerror or error}. "
-            "Name a folder you may write to.",
-        ) from error
+        except OSError:
+            with suppress(OSError):  # a part of a report would be taken for one
+                file.unlink()
+            raise
+        digests[name] = digest.hexdigest()
     return digests
 
 

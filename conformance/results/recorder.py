@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import os
 import tempfile
 import threading
 from contextlib import suppress
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
 Line = Header | Check | TestEnd | ItemSeen | Notice | Footer
 
 
+#: Without so many bytes to write to, a run would only find out later that there is no room for its record.
+_LEAST_ROOM = 1 << 16
+
+
 class Recorder:
     """
     Appends lines to `results.jsonl` and flushes each, so that a killed run leaves what it saw.
@@ -57,10 +63,7 @@ class Recorder:
             with suppress(OSError):  # of what is no file
                 self._stream.truncate(0)
         except OSError as error:
-            raise UsageError(
-                f"Cannot write reports to {file.parent}: {error.strerror or error}. "
-                "Name a folder you may write to with --out.",
-            ) from error
+            raise unwritable(file.parent, error) from error
 
     def write(self, line: Line) -> None:
         """Append one line."""
@@ -133,6 +136,26 @@ class Recorder:
         else:
             self._stream, self.file = stream, folder / "results.jsonl"
             self.moved = f"{old} could not be written ({error.strerror or error}); the record is in {self.file}"
+
+
+def unwritable(folder: Path, error: OSError) -> UsageError:
+    """Return what the operator is told of a folder in which nothing can be written."""
+    why = error.strerror or error
+    return UsageError(f"Cannot write reports to {folder}: {why}. Name a folder you may write to with --out.")
+
+
+def require_writable(folder: Path) -> None:
+    """Raise UsageError when no record can be written to a folder, which need not exist yet; it is not made."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        if not os.access(there, os.W_OK) and there.is_dir():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        with tempfile.TemporaryFile(dir=there) as probe:
+            probe.write(bytes(_LEAST_ROOM))
+        if (folder / "results.jsonl").exists():
+            (folder / "results.jsonl").open("ab").close()
+    except OSError as error:
+        raise unwritable(folder, error) from error
 
 
 def encoded(line: Line) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from conformance.errors import TargetError, UsageError
 from conformance.http.client import Client, TargetGoneError
+from conformance.results.recorder import unwritable
 from conformance.runner.profiles import DEFAULT_PROFILE
 from conformance.target.ledger import Content, Ledger, begun
 from conformance.target.machine import forget_ledgers, open_ledgers, remember_ledgers
@@ -100,8 +101,11 @@ class Precautions:
                 f"What run {next(iter(needed))} changed has not been put back, and only {self.folder} says what it is. "
                 f"Name another folder with --out, or put it back: conformance restore {self.folder}"
             )
-        for number in worlds:
-            begun(self._file(number), {**self.told, "world": number})
+        try:
+            for number in worlds:
+                begun(self._file(number), {**self.told, "world": number})
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
         remember_ledgers(self.profile.base_url, self.told["run"], self.folder)
 
     def _marked(self, world: int) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from conformance.contract import Version
 from conformance.errors import TargetError, UsageError
 from conformance.results.parts import EMBEDDED
+from conformance.results.recorder import require_writable
 from conformance.target import Profile, load_profile
 from conformance.target.check import as_table, check_profile
 from conformance.target.profile import AUTO, base_url_from
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: The profile where only a base URL is given.
 DEFAULT_PROFILE = Path("target.yaml")
+#: Where reports go unless the operator names a folder.
+REPORTS = Path("reports")
 
 
 def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
@@ -33,6 +36,7 @@ def profile_of(options: Options) -> tuple[Profile | None, tuple[str, ...]]:
         return None, ()
     if options.as_of is not None:
         return replace(profile, version=Version.parse_known(options.as_of, "--as-of"), version_source="--as-of"), ()
+    require_writable(options.out or REPORTS)  # before the target is asked for its version, which is the first call
     return resolved(profile)
 
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.contract import Contract, Version
@@ -30,7 +29,7 @@ from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import know_absent, look_for_absent
 from conformance.runner.header import Beginning, header_of
 from conformance.runner.precautions import Precautions, when_terminated
-from conformance.runner.profiles import contradictions, profile_of, reference_target, reference_version
+from conformance.runner.profiles import REPORTS, contradictions, profile_of, reference_target, reference_version
 from conformance.runner.record_writer import RecordWriter
 from conformance.suite.context import Run
 from conformance.suite.latencies import summed_up
@@ -42,6 +41,7 @@ from conformance.target.version import contradiction
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from conformance.results.plan import SuiteTest
     from conformance.results.record import KnownFailure
@@ -207,7 +207,7 @@ class Session:
         if self.options.out is not None:
             return self.options.out
         target = self.profile.title if self.profile else "reference"
-        return Path("reports") / target / self.started.strftime("%Y%m%dT%H%M%SZ")
+        return REPORTS / target / self.started.strftime("%Y%m%dT%H%M%SZ")
 
     @property
     def subject(self) -> str:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import threading
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,15 @@ from typing import TYPE_CHECKING, Any
 from conformance.contract import Contract
 from conformance.errors import UsageError
 from conformance.http.bodies import object_in
+from conformance.http.client import RequestsSpentError
 from conformance.http.redaction import REDACTION, is_short
 from conformance.target.provisioning.own_groups import OwnGroup
 from conformance.target.spots import Spot
 from conformance.target.states import State, States
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from io import FileIO
     from pathlib import Path
     from typing import BinaryIO
 
@@ -42,6 +45,10 @@ _KINDS_OF_HEADER = {"run": str, "base_url": str, "world": int}
 #: What lines say of a project, group or merge request.
 _ABOUT_SPOTS = frozenset({"was", "makes", "made", "gone", "stays"})
 _UNWRITTEN = "a value that holds a secret, encoded or in pieces, and so is not written down,"
+
+
+class UnwrittenError(RequestsSpentError):
+    """What a call would change cannot be written down, so that it is not sent, nor any other that would need it."""
 
 
 class Ledger:
@@ -74,9 +81,14 @@ class Ledger:
         self._path = file
         self._file: BinaryIO | None = None
         self._is_closed = False
+        self._problem: str | None = None
 
     def before(self, call: Call) -> None:
-        """Write down what a call may change or make, unless that stands there already."""
+        """
+        Write down what a call may change or make, unless that stands there already.
+
+        Raise UnwrittenError where that cannot be done: the call must not be sent then.
+        """
         spot = self._states.spots.called(call.path)
         if spot is None:
             return
@@ -115,8 +127,10 @@ class Ledger:
         with self._lock:
             self._is_closed = True
             if self._file is not None:
-                self._sync()
-                self._file.close()
+                with suppress(OSError, UnwrittenError):  # nothing was sent of what is not in it
+                    self._sync()
+                with suppress(OSError):
+                    self._file.close()
                 self._file = None
 
     def _heard(self, exchange: Exchange) -> None:
@@ -131,10 +145,10 @@ class Ledger:
             for thing in self._states.things(spot):
                 found = None if str(thing) in self._written else self._states.read(thing)
                 if found is not None:
-                    self._written.add(str(thing))
                     reader, state = found
                     was = {"was": thing.part.name, **_place(thing.spot), "by": reader}
                     self._write({**was, "state": [[key, self._writable(state[key], thing.spot)] for key in state]})
+                    self._written.add(str(thing))
             self._sync()
             if self._unanswered == before:
                 self._covered.add(spot)
@@ -154,24 +168,45 @@ class Ledger:
         key = json.dumps(line, sort_keys=True, default=str)
         with self._lock:
             if key not in self._written:
-                self._written.add(key)
                 self._write(line, sync=True)
+                self._written.add(key)
 
     def _write(self, line: Mapping[str, Any], *, sync: bool = False) -> None:
         with self._lock:
             if self._is_closed or self._tells([line.get(key) for key in _FOREIGN]):
                 return
-            if self._file is None:  # a worker may be up before the file has been begun; it writes only after that
-                self._file = self._path.open("ab")
-            self._file.write(json.dumps(_without_secrets(line, self._secrets), default=str).encode() + b"\n")
-            self._file.flush()  # what stays in a buffer is gone with a process that is killed
+            text = json.dumps(_without_secrets(line, self._secrets), default=str).encode() + b"\n"
+            with self._written_or_never_again():
+                if self._file is None:  # a worker may be up before the file has been begun; it writes only after that
+                    self._file = self._path.open("ab")
+                self._file.write(text)
+                self._file.flush()  # what stays in a buffer is gone with a process that is killed
             if sync:
                 self._sync()
 
     def _sync(self) -> None:
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        with self._written_or_never_again():
+            if self._file is not None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+    @contextmanager
+    def _written_or_never_again(self) -> Iterator[None]:
+        """Raise UnwrittenError when a line cannot be written, and for each one after it: before it there is a gap."""
+        if self._problem is None:
+            try:
+                yield
+            except OSError as error:
+                self._problem = (
+                    f"{self._path} could not be written ({error.strerror or error}): nothing more is changed"
+                )
+        if self._problem is not None:
+            raise UnwrittenError(self._problem)
+
+
+def _write_whole(file: FileIO, content: bytes) -> None:
+    while content:
+        content = content[file.write(content) :]
 
 
 def begun(file: Path, header: Mapping[str, Any]) -> Path:
@@ -231,11 +266,17 @@ class Content:
         )
 
     def settle(self, left: tuple[str, ...]) -> None:
-        """Write that everything has been dealt with, and what is left."""
-        with self.file.open("ab") as file:
-            line = {"settled": datetime.now(UTC).isoformat(timespec="seconds"), "left": left}
-            file.write(b"\n" + json.dumps(line).encode() + b"\n")
-            file.flush()
+        """Write that everything has been dealt with, and what is left; on a full disk in the place of what it said."""
+        line = {"settled": datetime.now(UTC).isoformat(timespec="seconds"), "left": left}
+        with self.file.open("r+b", buffering=0) as file:
+            beginning = file.readline()
+            try:
+                file.seek(0, os.SEEK_END)
+                _write_whole(file, b"\n" + json.dumps(line).encode() + b"\n")
+            except OSError:
+                file.truncate(len(beginning))
+                file.seek(0, os.SEEK_END)
+                _write_whole(file, json.dumps(line).encode() + b"\n")
             os.fsync(file.fileno())
 
     def state(self, line: Mapping[str, Any]) -> tuple[Spot, State]:

@@ -1,0 +1,140 @@
+"""A folder that cannot be written is told before the first call; a disk that becomes full leaves nothing changed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.errors import ExitCode, UsageError
+from conformance.http.client import Client
+from conformance.results.recorder import require_writable
+from conformance.runner.precautions import Precautions
+from conformance.target import load_profile
+from conformance.target.ledger import Content, UnwrittenError
+from selftest.conftest import in_a_test
+from selftest.runner.test_precautions import everything_read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
+FEW = ("-q", "--workers", "1", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml")
+
+
+@pytest.mark.parametrize("out", ["file", "file/below", "folder"])
+def test_an_out_that_cannot_be_written_is_told_before_the_first_call(
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    out: str,
+) -> None:
+    service, base_url = reference
+    calls: list[str] = []
+
+    def note(route: Route, _: Request, response: Response) -> Response:
+        calls.append(route.key)
+        return response
+
+    service.transformers.append(note)
+    write_profile(service, base_url, version="auto")
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    (tmp_path / "folder" / "results.jsonl").mkdir(parents=True)  # a folder that may not be written hinders no root
+    outcome = conformance("run", *FEW, "--out", out)
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert outcome.err.count("Cannot write reports to") == 1
+    assert calls == []
+
+
+def test_looking_whether_a_folder_can_be_written_leaves_nothing_there(tmp_path: Path) -> None:
+    require_writable(tmp_path / "some" / "where")
+    (tmp_path / "there").mkdir()
+    require_writable(tmp_path / "there")
+    assert [place.name for place in tmp_path.rglob("*")] == ["there"]
+
+
+@contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    """Let every write beyond a size be refused, as a full disk does."""
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+def test_a_disk_without_room_for_a_record_is_told_at_once(tmp_path: Path) -> None:
+    with no_file_longer_than(1000), pytest.raises(UsageError, match="File too large"):
+        require_writable(tmp_path / "out")
+
+
+def test_what_cannot_be_written_down_is_not_sent_and_the_rest_is_put_back(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    profile = load_profile(write_profile(*reference))
+    before, owner = everything_read(profile), profile.actors["owner"]
+    first, second = (f"/projects/{profile.value(name)}/approval_rules" for name in ("project", "sibling_project"))
+    precautions, rule = Precautions.of(profile, None, tmp_path, "run"), {"name": "new", "approvals_required": 1}
+    with in_a_test(profile) as test, Client(profile.client_settings()) as beside:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        assert test.run.client.send(owner, "POST", first, json_body=rule).is_success
+        with no_file_longer_than((tmp_path / "ledger.jsonl").stat().st_size):
+            for _ in range(2):
+                with pytest.raises(UnwrittenError, match="could not be written"):
+                    test.run.client.send(owner, "POST", second, json_body=rule)
+            assert len(json.loads(beside.send(owner, "GET", first).body)) > 0
+            assert precautions.put_back() == ()
+        precautions.release()
+    assert Content.read(tmp_path / "ledger.jsonl").is_settled
+    assert everything_read(profile) == before
+
+
+def test_a_disk_that_becomes_full_ends_a_run_in_one_sentence_with_everything_put_back(
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profile = load_profile(write_profile(*reference))
+    before, number, usual = everything_read(profile), count(1), os.fsync
+
+    def full_for_a_moment(file: int) -> None:
+        if next(number) == 8:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        usual(file)
+
+    monkeypatch.setattr(os, "fsync", full_for_a_moment)
+    outcome = conformance("run", *FEW, "--area", "job-token-scope", "--out", "out")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    words = " ".join(outcome.out.split())
+    assert "Nothing failed, but out/ledger.jsonl could not be written (No space left on device)" in words
+    assert "broken" not in words
+    assert next(number) > 8
+    assert everything_read(profile) == before
+
+
+def test_reports_for_which_there_is_no_room_are_named_once_and_none_stays_in_part(
+    conformance: Callable[..., Any], reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    write_profile(*reference)
+    options = ("--requirement", "job-token-scope.settings.read", "--out", "out")
+    assert conformance("run", *FEW, *options).code == ExitCode.CONFORMANT
+    with no_file_longer_than(1000):
+        outcome = conformance("report", "out", "--out", str(tmp_path / "again"))
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert outcome.err.count("File too large") == 1
+    assert all(file.stat().st_size < 1000 for file in (tmp_path / "again").rglob("*") if file.is_file())
+    assert not (tmp_path / "again" / "index.html").exists()
