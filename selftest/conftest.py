@@ -47,11 +47,12 @@ FEW_REPORTS = ("json", "html", "markdown")
 #: Folders and files whose tests have all they need, each for itself.
 _INDEPENDENT = frozenset({"cli", "http", "proof", "runner", "suite", "target", "test_ci_files", "test_foreign_faults"})
 #: Files whose tests share runs.
-_SHARING = frozenset({"test_attempts_on_records", "test_parts", "test_private_names"})
+_SHARING = frozenset({"test_attempts_on_records", "test_parts", "test_private_names", "test_resumed_workers"})
 #: What takes longest is begun first, so that no worker is busy long after the others.
 _LONGEST_FIRST = (
     *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_legal_targets"),
     *("test_prove", "test_order", "test_wheel", "test_hostile_targets", "test_precautions"),
+    "test_resumed_workers",
     *("test_what_a_run_may_change", "test_ci_files"),
     *("test_against_the_contract", "test_end_to_end", "test_pages_in_browser", "test_parts", "test_modes"),
     *("test_again", "test_progress", "test_bad_input", "test_command_line", "test_attempts", "test_foreign_faults"),
