@@ -178,8 +178,9 @@ class Profile:
             return self
         if number > len(self.worlds):
             raise UsageError(
-                f"The profile has {len(self.worlds) + 1} world(s), so that no more workers can go on side by side. "
-                "Run with fewer workers, or add complete sets of actors and fixtures below `worlds:`.",
+                f"The profile has {len(self.worlds) + 1} world(s), so that no more workers or shards can have one. "
+                "Run with fewer, or add complete sets of actors and fixtures below `worlds:`, as `conformance "
+                "provision --worlds N` does.",
             )
         world = self.worlds[number - 1]
         return replace(self, actors={**self.actors, **world.actors}, fixtures=world.fixtures)

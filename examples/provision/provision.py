@@ -15,6 +15,8 @@ import urllib.request
 from typing import Any
 
 LEVELS = {"owner": 50, "maintainer": 40, "developer": 30, "reporter": 20, "guest": 10}
+if not os.environ.get("ADMIN_TOKEN"):
+    sys.exit("Set ADMIN_TOKEN to the token of an administrator.")
 NEEDED = json.load(sys.stdin)
 
 
