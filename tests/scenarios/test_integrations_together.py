@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
-from itertools import combinations, takewhile
+from itertools import combinations, islice, takewhile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,10 +22,12 @@ from conformance.suite.arrange.integrations import (
     shows_text,
     slug_of,
 )
+from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.reviews import given_in_profile
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
+    Path,
     given,
     left_to_others,
     must,
@@ -209,6 +212,11 @@ def test_what_is_set_in_one_project_is_shown_in_no_other(
     slug, (name, value) = slug_of(integration), distinctive(integration)
     path, neighbour = (integrations_path(maintainer, one) for one in (project, sibling_project))
     others = [neighbour, *(integrations_path(maintainer, one) for one in untouched_projects())]
+    for pair in islice(projects_side_by_side(current_run().profile), 1):
+        # What is kept for a namespace shows in two projects of it alone.
+        both = [integrations_path(maintainer, each) for each in pair]
+        if all(maintainer.get(each).is_served for each in both):
+            path, others = both[0], [both[1], *(each for each in others if each not in both)]
     given(not maintainer.whole_list(neighbour).having(slug=slug), f"{slug} is set up in the other project as well")
     with borrowed(maintainer, path, integration):
         given_set_up(maintainer, path, integration, **{name: value})
@@ -219,6 +227,18 @@ def test_what_is_set_in_one_project_is_shown_in_no_other(
                 elsewhere = maintainer.get(other / slug).must_not_break()
                 leaks = elsewhere.is_served and shows_text(elsewhere, value)
                 must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", elsewhere.exchange)
+            also_listed = [other for other in others if is_listed(maintainer, other, slug)]
+            if also_listed:
+                given_disabled(maintainer, path, integration)
+            for other in also_listed:  # what goes with that of this project is no other project's own
+                must(is_listed(maintainer, other, slug), f"{slug} listed here alone", f"it is listed in {other} too")
+
+
+def is_listed(caller: Caller, path: Path, slug: str) -> bool:
+    """Tell whether a list has an integration; one that cannot be read shows none."""
+    with suppress(Unmet):
+        return bool(caller.whole_list(path).having(slug=slug))
+    return False
 
 
 def untouched_projects() -> list[Fixture]:

@@ -13,13 +13,17 @@ from conformance.suite.arrange.job_token_scope import (
     GROUPS,
     PROJECTS,
     limit_kept,
+    limit_of,
     limit_on,
     scope_path,
 )
+from conformance.suite.arrange.places import projects_side_by_side
+from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
     given,
+    left_to_others,
     unchanged,
     verifies,
 )
@@ -101,6 +105,11 @@ def test_switching_to_what_holds_already_succeeds_and_keeps_it(maintainer: Calle
     with verifies("job-token-scope.switch.repeated"):
         maintainer.patch(switch, {"enabled": True}).must_be_served()
         maintainer.get(switch).must_hold(inbound_enabled=True)
+    with verifies("conventions.requests.are-json"):
+        # Media types have no case, and of JSON a charset says nothing more: both are sent by many clients.
+        for kind in ("application/json; charset=utf-8", "Application/JSON"):
+            sent = maintainer.call("PATCH", switch, content=b'{"enabled": true}', headers={"Content-Type": kind})
+            sent.must_be_served()
 
 
 def test_a_second_reader_sees_that_the_limit_was_switched(maintainer: Caller, owner: Caller, switch: Path) -> None:
@@ -185,6 +194,18 @@ def test_a_change_in_one_project_leaves_the_other_projects(
             for target in (added.id, shared_group.id):
                 maintainer.delete(GROUPS.of(project) / target).given_served()
             maintainer.patch(switch, {"enabled": not limit})
+
+
+def test_a_limit_is_no_limit_of_the_project_beside_it(maintainer: Caller) -> None:
+    """What is kept for a namespace shows in two projects of it alone."""
+    one, other = next(projects_side_by_side(current_run().profile), (None, None))
+    if one is None or other is None or not all(maintainer.get(scope_path(each)).is_served for each in (one, other)):
+        left_to_others()
+        return
+    with limit_kept(maintainer, one) as limit, verifies("job-token-scope.allowlists.belong-to-their-project"):
+        before = limit_of(maintainer, other)
+        maintainer.patch(scope_path(one), {"enabled": not limit})
+        maintainer.get(scope_path(other)).must_hold(inbound_enabled=before)
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

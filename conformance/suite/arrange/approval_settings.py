@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, group_path, must, project_path
@@ -27,8 +27,6 @@ REAUTHENTICATION = "require_reauthentication_to_approve"
 #: What every version shows, and what an update takes.
 ALWAYS_SHOWN = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, PASSWORD)
 SETTABLE = (AUTHOR, COMMITTER, OVERRIDES, REAUTHENTICATION, RETAIN, SELECTIVE)
-#: Where the profile may have projects beside each other.
-_SIDE_BY_SIDE = ("project", "sibling_project", "fuzz_project", "public_project", "allowlist_project")
 
 Entry = dict[str, Any]
 T = TypeVar("T")
@@ -181,12 +179,9 @@ def an_unlocked_project_in_a_group(caller: Caller, project: Fixture, group: Fixt
 
 def side_by_side(caller: Caller) -> list[tuple[Fixture, Fixture]]:
     """Return two projects of one namespace, the first with a setting that is free; one pair of the profile at most."""
-    fixtures = current_run().profile.fixtures
-    projects = {one.id: one for name in _SIDE_BY_SIDE for one in fixtures.get(name, ())}
-    for one, other in combinations(projects.values(), 2):
-        namespaces = [str(project.get("path") or "").rpartition("/")[0] for project in (one, other)]
+    for one, other in projects_side_by_side(current_run().profile):
         both = of_project(caller, one), of_project(caller, other)
-        if namespaces[0] and namespaces[0] == namespaces[1] and all(caller.get(each.path).is_served for each in both):
+        if all(caller.get(each.path).is_served for each in both):
             return [(one, other)] if both[0].free() else []
     return []
 

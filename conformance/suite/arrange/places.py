@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from conformance.results.record import Reason
@@ -11,9 +12,22 @@ from conformance.target import ACTORS, Fixture
 from conformance.target.names import SET_ASIDE, in_place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from conformance.target import Profile
+
+
+#: Where the profile may have projects beside each other.
+_SIDE_BY_SIDE = ("project", "sibling_project", "fuzz_project", "public_project", "allowlist_project")
+
+
+def projects_side_by_side(profile: Profile) -> Iterator[tuple[Fixture, Fixture]]:
+    """Yield pairs of projects that lie in one namespace, as their paths say."""
+    projects = {one.id: one for name in _SIDE_BY_SIDE for one in profile.fixtures.get(name, ())}
+    for one, other in combinations(projects.values(), 2):
+        namespaces = [str(project.get("path") or "").rpartition("/")[0] for project in (one, other)]
+        if namespaces[0] and namespaces[0] == namespaces[1]:
+            yield one, other
 
 
 @dataclass(frozen=True)
