@@ -18,6 +18,7 @@ from conformance.suite.arrange.integrations import (
     has,
     integrations_path,
     least_settings,
+    must_not_garble,
     offering,
     older_path,
     set_up,
@@ -227,6 +228,8 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
                 must(is_same, f"{name} as before the refusal: {before[name]}", f"{name} = {after[name]}")
         if len(names) > 1 and not are_refused:
             return False
+    if kind.wrong is NO_TEXT and kind.right:
+        must_not_garble(caller, path, integration, names)
     return True
 
 
@@ -307,13 +310,15 @@ def test_a_parameter_with_a_closed_list_takes_each_of_its_values_and_no_others(
                 must_not_show_another(maintainer, path, integration, name, value, others)
         slug, beside = slug_of(integration), str(integration.get("distinctive_name") or name)
         with verifies(choice.closed):
-            before = shown(maintainer, path, slug, beside)
-            odd = set_up(maintainer, path, integration, **{beside: NO_CHOICE, name: NO_CHOICE}).must_not_break()
+            looked_at = [beside, *(flag for flag in ("push_events",) if has(integration, flag))]
+            before = {each: shown(maintainer, path, slug, each) for each in looked_at}
+            sent = {beside: NO_CHOICE, **{flag: before[flag] != [True] for flag in looked_at[1:]}, name: NO_CHOICE}
+            odd = set_up(maintainer, path, integration, **sent).must_not_break()
             after = shown(maintainer, path, slug, name)
             must(NO_CHOICE not in after, f"{name} refused or not stored", f"{name} = {NO_CHOICE} is shown")
             if odd.exchange.is_refusal:
-                kept = shown(maintainer, path, slug, beside)
-                must(kept == before, f"{beside} as before the refusal: {before}", f"{beside} = {kept}")
+                kept = {each: shown(maintainer, path, slug, each) for each in looked_at}
+                must(kept == before, f"all as before the refusal: {before}", str(kept))
 
 
 def test_comments_on_events_are_switched_as_the_entry_says(

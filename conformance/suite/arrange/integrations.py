@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from conformance.contract import Version
 from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import NotTested, Run, current_run
-from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, project_path
+from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, must, project_path
 from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from conformance.target import Fixture
 
 Settings = dict[str, Any]
+
+_UNUSUAL = "R&D's Prüfung"
+#: What becomes of it where it is written for a page, or is read in another encoding than it was written in.
+_GARBLED = frozenset(
+    {
+        html.escape(_UNUSUAL),
+        html.escape(_UNUSUAL, quote=False),
+        _UNUSUAL.encode().decode("latin-1"),
+        _UNUSUAL.encode("ascii", "replace").decode(),
+    }
+)
 
 #: The version from which integrations go by that name; before, there is only the older one.
 RENAMED = Version.parse("14.4")
@@ -252,6 +264,20 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
     if entry:
         known[slug] = frozenset(entry)
     return values_under(name, caller.read(path / slug))
+
+
+def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Sequence[str]) -> None:
+    """
+    Expect of an unusual text that is taken for parameters that it is not shown as what bad handling makes of it.
+
+    A service may take fewer characters than there are, and need not show what it took.
+    """
+    if not set_up(caller, path, integration, **dict.fromkeys(names, _UNUSUAL)).is_served:
+        return
+    settings = caller.read(path / slug_of(integration))
+    for name in names:
+        garbled = _GARBLED & {value for value in values_under(name, settings) if isinstance(value, str)}
+        must(not garbled, f"{name} = {_UNUSUAL}, if it is shown", f"{name} = {', '.join(garbled)}")
 
 
 def shows_text(answer: Answer, text: str) -> bool:
