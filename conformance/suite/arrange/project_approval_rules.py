@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules_path, standings
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
-from conformance.suite.arrange.reviews import created, fresh_name, rule_read_back
+from conformance.suite.arrange.reviews import created, fresh_name, rule_read_back, several_users
 
 if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
@@ -33,7 +33,9 @@ def _with_rule(caller: Caller, place: Place) -> Values:
 
 
 def _fill(caller: Caller, place: Place) -> list[Any]:
-    return [created(caller, _rules(place))["id"] for _ in range(3)]
+    """Let there be rules, one of which names two users: a list that is joined with these has it twice."""
+    several = several_users(place)
+    return [created(caller, _rules(place), **named)["id"] for named in (several, {}, several)]
 
 
 def _new(place: Place) -> dict[str, Any]:

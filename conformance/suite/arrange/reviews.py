@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from conformance.http.exchange import Exchange
+    from conformance.suite.arrange.places import Place
     from conformance.suite.arrange.request_examples import Prepared
     from conformance.target import Fixture
 
@@ -329,6 +330,13 @@ def naming(caller: Caller) -> dict[str, list[int]]:
     actors = current_run().profile.actors
     member = actors.get("owner") if caller.name == "admin" else caller.actor
     return {"user_ids": [member.id]} if member is not None and member.id is not None else {}
+
+
+def several_users(place: Place) -> dict[str, list[int]]:
+    """Return the list that names both approvers of the profile as users; nothing where it has only one of them."""
+    if place.is_aside or place.profile.missing(("approver", "second_approver")):
+        return {}
+    return {"user_ids": [place.value("approver.id"), place.value("second_approver.id")]}
 
 
 def naming_only(caller: Caller) -> dict[str, list[int]]:
