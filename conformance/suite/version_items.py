@@ -123,6 +123,11 @@ class ItemUnderTest:
         path, own = urlsplit(probe.path).path, dict(parse_qsl(urlsplit(probe.path).query))
         return self.caller.call(probe.method, _filled(path, {"id": "project"}), query=query or own)
 
+    def probe_beside(self, **query: str) -> Answer:
+        """Send the item's probe with its own query, and more beside that."""
+        own = dict(parse_qsl(urlsplit(self.change.probe.path).query)) if self.change.probe else {}
+        return self.probe(**own, **query)
+
     def control(self) -> Answer:
         """Send the item's probe without the parameter that the row is about: whether the target offers the endpoint."""
         probe = self.change.probe

@@ -335,6 +335,9 @@ def test_the_tree_of_a_missing_path_is_not_found(change: Change, item: ItemUnder
         return
     with verifies(change.requirement):
         missing.must_be(404)
+        # Whatever else is asked for beside it, the path is as missing as before.
+        for beside in ({"recursive": "true"}, {"page": "2", "per_page": "1"}):
+            item.probe_beside(**beside).must_be_refused(beside=control)
 
 
 ENFORCED = named("18.0-job-token-allowlist")
