@@ -11,7 +11,7 @@ from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from conformance.suite.expectations import Caller
 
@@ -24,7 +24,9 @@ _LONGEST_START = 10  # seconds until all threads are there
 let_pass: Callable[[float], None] = time.sleep
 
 
-def send_load(caller: Caller, path: str, *bodies: Any, count: int = 1) -> list[Answer]:
+def send_load(
+    caller: Caller, path: str, *bodies: Any, count: int = 1, headers: Mapping[str, str] | None = None
+) -> list[Answer]:
     """
     POST these bodies in turn, `count` times in all, several at once, and return all answers.
 
@@ -34,7 +36,9 @@ def send_load(caller: Caller, path: str, *bodies: Any, count: int = 1) -> list[A
 
     def once(number: int) -> Answer:
         body = bodies[number % len(bodies)]
-        return Answer(current_run().client.send(caller.actor, "POST", path, json_body=body, patient=False))
+        return Answer(
+            current_run().client.send(caller.actor, "POST", path, json_body=body, headers=headers, patient=False)
+        )
 
     with current_run().threads(min(count, _AT_ONCE)) as pool:
         return list(pool.map(once, range(count)))

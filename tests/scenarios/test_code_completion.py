@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, completion
+from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
 from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Answer,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 # Any number of seconds since 1970 from 2001 to 5138; the same in milliseconds is far above.
 SECONDS = range(10**9, 10**11)
-UNKNOWN_PATH = "conformance-no-such-group/conformance-no-such-project"
 
 # Completions are rationed by user, and a backend may charge for them: every story asks for as few as it can, and asks
 # as the owner, while the tests that are derived from the contract ask as the maintainer.

@@ -72,6 +72,7 @@ class CodeCompletion(Behaviour):
         disabled = projects[world.one("sibling_project").id]
         self.switch(enabled, enabled=True)
         self.switch(disabled, enabled=False)
+        self.switch(by_group, enabled=False)
         self.switch(self.service.identities.namespace_of(by_group), enabled=True)
         named = {
             "enabled_project": enabled,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 COMPLETIONS = Path("/code_suggestions/completions")
 CHECK = Path("/code_suggestions/enabled")
+#: The path of no project.
+UNKNOWN_PATH = "conformance-no-such-group/conformance-no-such-project"
 
 #: A file with all that a completion needs.
 FILE: Mapping[str, str] = MappingProxyType(
@@ -31,7 +33,7 @@ def completion(**beside: Any) -> dict[str, Any]:
 
 def _tells_apart(keeper: Caller, _: Place) -> Values:
     """Go on only where the check does not say yes to everything: it has no body that would show more."""
-    answer = keeper.post(CHECK, {"project_path": "conformance-no-such-group/conformance-no-such-project"})
+    answer = keeper.post(CHECK, {"project_path": UNKNOWN_PATH})
     given(not answer.is_served, "a project that does not exist is said to have completions too")
     return {}
 
