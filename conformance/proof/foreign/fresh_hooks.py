@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -67,18 +66,6 @@ def the_list_has_those_of_neighbours_in_the_group(service: Service) -> None:
     def _(active: Any, project: Any) -> list[Any]:
         beside = [p for p in service.identities.projects.values() if p.namespace_id == project.namespace_id]
         return sorted((one for p in beside for one in active(p)), key=attrgetter("id"))
-
-
-@foreign(_STAYS, "Integrations: id of a list entry")
-def a_change_gives_an_integration_another_id(service: Service) -> None:
-    """Each change deletes the integration and makes it anew, so that it has another id than before."""
-    integrations = service.integrations
-
-    @instead(integrations, "keep")
-    def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
-        kept = replace(keep(project, kind, values, active=active), id=service.store.next_id("integrations"))
-        integrations.known[project.id, kind.slug] = kept
-        return kept
 
 
 @foreign(_SETTINGS, "Integrations: blank labels mean all events, a blank list of branches all branches")

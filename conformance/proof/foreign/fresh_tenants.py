@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.registry import foreign, handling, instead, let_in
-from conformance.reference.errors import InvalidError, StatedError
+from conformance.reference.errors import StatedError
 from conformance.reference.http import Page, ok
 from conformance.reference.identity import Kind, Role
 
@@ -59,18 +58,6 @@ def removing_a_project_removes_the_group_of_its_number(service: Service) -> None
         scope = scopes.of(project)
         groups = tuple(number for number in scope.groups if number != target.id)
         scopes.scopes[project.id] = replace(scope, groups=groups)
-
-
-@foreign(_NEIGHBOUR, "Job token scope: PATCH, enabled (boolean, required)")
-def null_switches_the_limit_off(service: Service) -> None:
-    """An update whose value is null is served, and switches the limit off."""
-
-    @handling(service, f"PATCH {_SCOPE}")
-    def _(handler: Any, request: Any) -> Any:
-        values = request.parameters._values
-        if "enabled" in values and values["enabled"] is None:
-            _sends(request, enabled=False)
-        return handler(request)
 
 
 @foreign(_STAYS, "Job token scope: PATCH")
@@ -188,18 +175,6 @@ def ids_of_targets_are_cut_to_32_bits(service: Service) -> None:
         return handler(request)
 
 
-@foreign(_NEIGHBOUR, "Job token scope: DELETE of a group, target_group_id")
-def letters_behind_the_id_of_a_group_are_passed_over(service: Service) -> None:
-    """The id in the path is read up to the first letter: 12x, which names no group, removes group 12."""
-
-    @handling(service, f"DELETE {_GROUPS}/:target_group_id")
-    def _(handler: Any, request: Any) -> Any:
-        digits = re.match(r"\d+", request.path["target_group_id"])
-        if digits:
-            request.path["target_group_id"] = digits.group()
-        return handler(request)
-
-
 @foreign(_AGAIN, "Job token scope: PATCH, 204 without a body")
 def the_same_limit_again_answers_with_the_settings(service: Service) -> None:
     """An update to the value that already holds answers 200 with the settings, in the place of 204."""
@@ -262,17 +237,6 @@ def generations_stream_unless_told_otherwise(service: Service) -> None:
         values = request.parameters._values
         if values.get("intent") == "generation" and "stream" not in values:
             _sends(request, stream=True)
-        return handler(request)
-
-
-@foreign("none, one or two values", "Code completion: content_below_cursor (string, optional)")
-def nothing_below_the_cursor_is_refused(service: Service) -> None:
-    """At the end of a file, where the text below the cursor is empty, nothing is completed."""
-
-    @handling(service, _COMPLETIONS)
-    def _(handler: Any, request: Any) -> Any:
-        if request.parameters.nested("current_file")._values.get("content_below_cursor") == "":
-            raise InvalidError("current_file.content_below_cursor is empty", parameter="current_file")
         return handler(request)
 
 
