@@ -18,7 +18,7 @@ from conformance.suite.arrange.approval_rules import (
     standings,
 )
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
-from conformance.suite.arrange.reviews import created, fresh_name, several_users
+from conformance.suite.arrange.reviews import created_for_two, fresh_name
 
 if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
@@ -52,7 +52,7 @@ def _with_entry(caller: Caller, place: Place) -> Values:
 def _fill(caller: Caller, place: Place) -> list[Any]:
     missing = _FEWEST - len(caller.list(_rules(place)).entries)
     for _ in range(missing):
-        created(caller, _rules(place), **several_users(place))
+        created_for_two(caller, _rules(place), place)
     return caller.list(_rules(place)).ids()
 
 

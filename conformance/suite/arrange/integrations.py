@@ -274,9 +274,9 @@ def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Seq
     """
     if not set_up(caller, path, integration, **dict.fromkeys(names, _UNUSUAL)).is_served:
         return
-    settings = caller.read(path / slug_of(integration))
-    for name in names:
-        garbled = _GARBLED & {value for value in values_under(name, settings) if isinstance(value, str)}
+    settings = caller.get(path / slug_of(integration))
+    for name in names if settings.is_served else ():
+        garbled = _GARBLED & {value for value in values_under(name, settings.json) if isinstance(value, str)}
         must(not garbled, f"{name} = {_UNUSUAL}, if it is shown", f"{name} = {', '.join(garbled)}")
 
 

@@ -18,11 +18,11 @@ from conformance.suite.arrange.reviews import (
     MANY,
     approvers_of,
     created,
+    created_for_two,
     essences,
     fresh_name,
     merge_request_path,
     rule_read_back,
-    several_users,
     user_id,
 )
 from conformance.suite.context import Run, Unmet, current_run
@@ -132,8 +132,8 @@ def _rules_state(keeper: Caller, place: Place) -> dict[Any, dict[str, Any]]:
 
 def _several_rules(keeper: Caller, place: Place) -> list[Any]:
     _overriding(keeper, place)
-    named = several_users(place) or {"user_ids": [place.value("approver.id")]}
-    return [created(keeper, _rules(place), **named)["id"] for _ in range(3)]
+    one = {"user_ids": [place.value("approver.id")]}
+    return [created_for_two(keeper, _rules(place), place, **one)["id"] for _ in range(3)]
 
 
 def _sha_and_no_password(place: Place) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.suite.arrange.approval_rules import is_listed, named_by_profile, project_rules_path, standings
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
-from conformance.suite.arrange.reviews import created, fresh_name, rule_read_back, several_users
+from conformance.suite.arrange.reviews import created, created_for_two, fresh_name, rule_read_back
 
 if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
@@ -33,9 +33,7 @@ def _with_rule(caller: Caller, place: Place) -> Values:
 
 
 def _fill(caller: Caller, place: Place) -> list[Any]:
-    """Let there be rules, one of which names two users: a list that is joined with these has it twice."""
-    several = several_users(place)
-    return [created(caller, _rules(place), **named)["id"] for named in (several, {}, several)]
+    return [created_for_two(caller, _rules(place), place)["id"] for _ in range(3)]
 
 
 def _new(place: Place) -> dict[str, Any]:

@@ -332,11 +332,15 @@ def naming(caller: Caller) -> dict[str, list[int]]:
     return {"user_ids": [member.id]} if member is not None and member.id is not None else {}
 
 
-def several_users(place: Place) -> dict[str, list[int]]:
-    """Return the list that names both approvers of the profile as users; nothing where it has only one of them."""
-    if place.is_aside or place.profile.missing(("approver", "second_approver")):
-        return {}
-    return {"user_ids": [place.value("approver.id"), place.value("second_approver.id")]}
+def created_for_two(writer: Caller, rules: Path, place: Place, **otherwise: Any) -> Rule:
+    """
+    Create a rule that names both approvers of the profile: a list that is joined with its users has it twice.
+
+    Where that cannot be, as they need not be known in a group, it is made of what is said otherwise.
+    """
+    with suppress(Unmet, NotTested):
+        return created(writer, rules, user_ids=[place.value("approver.id"), place.value("second_approver.id")])
+    return created(writer, rules, **otherwise)
 
 
 def naming_only(caller: Caller) -> dict[str, list[int]]:
