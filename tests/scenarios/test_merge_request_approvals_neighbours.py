@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from conformance.suite import Fixture
-
-
-#: Not every answer need be as exact as every other.
-A_SECOND = timedelta(seconds=1)
 
 
 # -- what a move leaves ------------------------------------------------------------------------------------------------
@@ -282,22 +277,8 @@ def test_the_answer_to_an_approval_describes_the_merge_request_of_its_path(
         known = {name: merge_request[name] for name in ("title", "description") if merge_request.get(name) is not None}
         if merge_request.get("id") is not None:
             known["id"] = merge_request.id
-        opened = moment_in(merge_request.get("created_at"))
         for shown in (answer, maintainer.get(review / "approvals").given_served()):
             shown.must_hold(**known)
-            told = moment_in(shown.json.get("created_at"))
-            if opened is not None and told is not None:
-                same = abs(told - opened) < A_SECOND
-                must(same, f"created_at = {opened.isoformat()}", told.isoformat(), shown.exchange)
-
-
-def moment_in(text: object) -> datetime | None:
-    """Return the moment that a text names; None for what says no zone or is written in an unusual form."""
-    try:
-        found = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
 
 
 def test_two_merge_requests_have_titles_of_their_own(

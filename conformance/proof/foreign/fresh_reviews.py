@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.areas.approval_rule_records import RuleType
 from conformance.reference.areas.merge_request_approval_rules import merge_request_of
 from conformance.reference.errors import ApiError
-from conformance.reference.http import ok
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -74,20 +71,6 @@ def approvals_that_nobody_waits_for_are_not_kept(service: Service) -> None:
         needed = approvals.approvals_required(merge_request)
         if not needed or approvals.approvals_left(merge_request):
             add(user, merge_request)
-
-
-# A sha that is not the HEAD is a conflict for everybody.
-@foreign(_AGAIN, "Merge request approvals: POST approve, sha")
-def approving_again_looks_at_no_sha(service: Service) -> None:
-    """Who has approved before gets the status, though the sha is not the current HEAD."""
-    approvals = service.merge_request_approvals
-
-    @handling(service, _APPROVE)
-    def _(handler: Any, request: Any) -> Any:
-        merge_request = merge_request_of(request)
-        if request.parameters.given("sha") and approvals.approved_by(request.caller, merge_request):
-            return ok(approvals.status(merge_request, request.caller), request.choices.approved_code)
-        return handler(request)
 
 
 # The HEAD is kept in a cache that no push empties.
@@ -291,35 +274,6 @@ def approvals_left_fall_below_zero(service: Service) -> None:
         return approvals.counted(
             [rule.approvals_required - len(approvals.approvers(rule, merge_request)) for rule in needed]
         )
-
-
-# A query joins the approvals, whose column of the same name wins.
-@foreign(_STORY, "Merge request approval status: created_at")
-def merge_requests_are_created_when_approved(service: Service) -> None:
-    """As soon as somebody has approved, created_at of the status is the moment of the last approval."""
-    approvals = service.merge_request_approvals
-
-    @instead(approvals, "status")
-    def _(status: Any, merge_request: Any, viewer: Any) -> Any:
-        given = approvals.approvals_of(merge_request)
-        moment = given[-1].approved_at if given else merge_request.created_at
-        return {**status(merge_request, viewer), "created_at": service.present.timestamp(moment)}
-
-
-# Local time is written with the mark of the other one.
-@foreign(_NEIGHBOUR, "Merge request approval status: created_at, updated_at")
-def moments_of_the_status_are_local_time(service: Service) -> None:
-    """The moments of the status are two hours ahead: the time of the server's zone, said to be universal time."""
-
-    @instead(service.merge_request_approvals, "status")
-    def _(status: Any, merge_request: Any, viewer: Any) -> Any:
-        ahead = timedelta(hours=2)
-        shifted = replace(
-            merge_request,
-            created_at=merge_request.created_at + ahead,
-            updated_at=merge_request.updated_at + ahead,
-        )
-        return status(shifted, viewer)
 
 
 # Two kinds of rules are written by two functions, of which one follows the status.
