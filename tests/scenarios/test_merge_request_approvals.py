@@ -25,7 +25,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.context import current_run
-from conformance.suite.derived import administrators, caller_named, is_known
+from conformance.suite.derived import administrators, caller_named
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -167,7 +167,8 @@ def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> tupl
 
     Whether more may approve than have to is open: where it is refused, or nobody else is known, nobody is to be shown.
     """
-    if not is_known("second_approver"):
+    more = current_run().profile.actors.get("second_approver")
+    if more is None or more.id is None:
         return set(), set()
     other = caller_named("second_approver")
     change = {"approvals_required": 1, "user_ids": [first, user_id(other)], "group_ids": []}

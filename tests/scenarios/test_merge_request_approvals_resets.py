@@ -68,7 +68,8 @@ def test_a_project_bot_clears_all_approvals(
     reset_merge_request: Fixture,
 ) -> None:
     path = merge_request_path(project, reset_merge_request)
-    more = [caller_named("developer")] if is_known("developer") else []
+    developer = current_run().profile.actors.get("developer")
+    more = [caller_named("developer")] if developer is not None and developer.id is not None else []
     with under_review(maintainer, path, approver, second_approver), approvals_put_back(maintainer, path, *more):
         for caller in (approver, second_approver):
             caller.post(path / "approve").given_served()
