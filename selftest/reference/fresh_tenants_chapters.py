@@ -148,8 +148,5 @@ def _versions(story: Story) -> None:
 
 
 def _everywhere(story: Story) -> None:
-    scope = f"{_place(story, 'project')}/job_token_scope"
-    headers = {**_token(story, "maintainer"), "content-type": "application/json; charset=utf-8"}
-    _with(story, headers, "PATCH", scope, {"enabled": True})
     path = (story.world.one("subgroup_project").path or "").replace("/", "%2F")
     story.call("maintainer", "GET", f"/projects/{path}/job_token_scope")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.registry import foreign, handling, instead, meanwhile
 from conformance.reference.areas.approval_rule_records import Home, Level
-from conformance.reference.errors import ApiError, StatedError, UnsupportedMediaError, not_found
+from conformance.reference.errors import ApiError, StatedError, not_found
 from conformance.reference.http import Page
 from conformance.reference.versions import Version
 
@@ -209,17 +209,6 @@ def groups_of_rules_are_shown_as_approvers(service: Service) -> None:
 
 
 # -- what holds for every call -----------------------------------------------------------------------------------------
-
-
-@foreign(_FORMS, "Requests and responses are JSON")
-def json_with_a_charset_is_no_json(service: Service) -> None:
-    """A body is JSON only if its content type is the bare name: with a charset behind it, it is refused."""
-
-    @instead(service.access, "admit")
-    def _(admit: Any, request: Any) -> None:
-        admit(request)
-        if request.body and ";" in request.header("content-type").removeprefix("multipart/form-data;"):
-            raise UnsupportedMediaError
 
 
 @foreign("caller x form of id x operation", "Common conventions: :id is an integer or a URL-encoded path")
