@@ -272,16 +272,24 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
         must(len(set(numbers)) == len(numbers), "a number of its own for each batch", f"{numbers}")
 
 
-def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Export) -> None:
+def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Export, export_group: Fixture) -> None:
     """
     A batch that nobody is told of is missing wherever the group is imported, and one told of twice is there twice.
 
-    Files of two exports are compared by their number of lines: an object may have changed a little meanwhile.
+    Files of two exports are compared by their number of lines: an object may have changed a little meanwhile. What the
+    group is known to have is looked for by its text.
     """
     whole = lines_of(export.in_one_piece())
     given(bool(whole), f"the file of {export.relation} has no line to look for")
     batches = batch_files(export)
     held = [line for lines in batches for line in lines]
+    in_whole = [text for text in export_group.get("objects") or () if lines_with(text, whole)]
+    if not in_whole:
+        left_to_others("group-relations-export.download.holds-its-objects")
+    else:
+        with verifies("group-relations-export.download.holds-its-objects", go_on=True):
+            lost = [text for text in in_whole if not lines_with(text, held)]
+            must(not lost, f"each object of {export.relation} in one of its batches", f"{lost} in none of them")
     with verifies("group-relations-export.download.batches-hold-the-relation", go_on=True):
         if len(held) != len(whole):
             again = lines_of(export.in_one_piece())
@@ -303,7 +311,7 @@ def batch_files(export: Export) -> list[list[bytes]]:
 
 def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: Fixture) -> None:
     """What a group is known to have must be in its file, and the files of two relations are not the same."""
-    texts = [text.encode() for text in given_field(export_group, "objects", list)]
+    texts = given_field(export_group, "objects", list)
     file = export.in_one_piece()
     lines = lines_of(file)
     with verifies("group-relations-export.download.holds-its-objects", go_on=True):
@@ -321,6 +329,10 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
             must(not refused, "a file of every finished relation", f"none of {len(refused)}", *refused[:1])
     else:
         left_to_others("group-relations-export.entry.finished-is-downloadable")
+    with verifies("group-relations-export.download.is-ndjson", go_on=True):
+        # Names are short; texts of several lines, quotation marks and much else are in other relations.
+        for one in [file, *(other for _, other in files if other.is_served)]:
+            must_be_json(lines_of(one), one)
     with verifies("group-relations-export.download.is-of-its-relation"):
         filled = [(other, one) for other, one in files if one.is_served and lines_of(one)]
         given(bool(filled) and bool(lines), "no other relation holds anything that could differ")
@@ -329,11 +341,25 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
             must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
 
 
-def must_hold_once(file: Answer, text: bytes) -> None:
+def must_hold_once(file: Answer, text: str) -> None:
     """Expect an object in a file, by a text of its own; none is there twice, the same in all that is said."""
-    found = [line for line in lines_of(file) if text in line]
-    must(bool(found), f"a line with {text.decode()}", "no such line", file.exchange)
-    must(len(set(found)) == len(found), f"the object {text.decode()} once", "the same line twice", file.exchange)
+    found = lines_with(text, lines_of(file))
+    must(bool(found), f"a line with {text}", "no such line", file.exchange)
+    must(len(set(found)) == len(found), f"the object {text} once", "the same line twice", file.exchange)
+
+
+def lines_with(text: str, lines: list[bytes]) -> list[bytes]:
+    """Return those lines of JSON that hold a text, in whichever of the ways that JSON has to write its letters."""
+    written = json.dumps(text)[1:-1]
+    return [line for line in lines if text.encode() in line or written in as_ascii(line)]
+
+
+def as_ascii(line: bytes) -> str:
+    """Return a line of JSON with all other letters escaped; nothing of one that is no JSON."""
+    try:
+        return json.dumps(json.loads(line))
+    except ValueError:
+        return ""
 
 
 def named_by_path(export: Export, group: Fixture) -> list[Export]:
@@ -349,14 +375,20 @@ def test_a_file_holds_the_objects_of_its_group(
     subgroup: Fixture,
 ) -> None:
     """Two groups have labels and milestones of their own."""
-    texts = [text.encode() for text in given_field(export_group, "objects", list)]
+    texts = given_field(export_group, "objects", list)
     other = of_group(owner, subgroup, export.relation)
     own_lines = lines_of(export.in_one_piece())
-    given(all(any(text in line for line in own_lines) for text in texts), "the file lacks the objects of its group")
+    given(all(lines_with(text, own_lines) for text in texts), "the file lacks the objects of its group")
+    before = export.marks()
     with verifies("group-relations-export.download.belongs-to-its-group"):
         file = file_of_what_there_is(other)
-        strange = [text.decode() for text in texts if any(text in line for line in lines_of(file))]
+        held = lines_of(file)
+        strange = [text for text in texts if lines_with(text, held)]
         must(not strange, "the objects of this group", f"{strange} of another group", file.exchange)
+    with verifies("group-relations-export.schedule.belongs-to-its-group"):
+        after = marks_of(export)
+        others = [relation for relation, mark in before.items() if after.get(relation) != mark]
+        must(not others, "the entries of a group as before the export of another one", f"others of {others}")
 
 
 def file_of_what_there_is(export: Export) -> Answer:
