@@ -1,13 +1,14 @@
-"""Approval settings: what an update of one place leaves as it was."""
+"""Approval settings: what an update of one place leaves as it was, and who else reads what it changed."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.suite.arrange.approval_settings import Settings, of_group, of_project, side_by_side
+from conformance.suite.arrange.approval_settings import AUTHOR, Settings, of_group, of_project, side_by_side
 from conformance.suite.context import Unmet
-from conformance.suite.expectations import Caller, given, unchanged, verifies
+from conformance.suite.expectations import Caller, given, left_to_others, observe, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,3 +64,18 @@ def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: t
     inner, outer = project_in_a_group
     with verifies("approval-settings.project.update.leaves-its-group"):
         change_everything(inner, leaving=outer)
+
+
+def test_whether_an_owner_may_do_what_a_maintainer_may_is_noted(owner: Caller, project_settings: Settings) -> None:
+    value = project_settings.values()[AUTHOR]
+    read, updated = owner.get(project_settings.path), owner.put(project_settings.path, {AUTHOR: value})
+    if read.is_served and project_settings.is_free(AUTHOR):
+        with verifies("approval-settings.project.update.allow-author-approval"):
+            project_settings.change(**{AUTHOR: not value}).given_served()
+            replace(project_settings, caller=owner).must_show(AUTHOR, value=not value)
+    else:
+        left_to_others("approval-settings.project.update.allow-author-approval")
+    observe(
+        "approval-settings.project.authorization.owner-answer",
+        f"an owner of the project is answered {read.status} when reading and {updated.status} when updating",
+    )

@@ -134,10 +134,18 @@ def test_a_name_and_a_number_are_enough(admin_of_group: Caller, group_rules: Pat
 
 
 def test_the_parameters_may_be_sent_in_the_query(admin_of_group: Caller, group_rules: Path) -> None:
-    """Numbers and texts alone: how a list would be written there is not said."""
-    values: dict[str, str | int] = {"name": fresh_name(), "approvals_required": 2, "rule_type": "regular"}
+    """
+    Numbers and texts alone: how a list would be written there is not said.
+
+    Which characters a name may have is open; one that is taken is kept, whatever its characters mean in a query.
+    """
+    values: dict[str, str | int] = {"approvals_required": 2, "rule_type": "regular"}
     with verifies("group-approval-rules.create.query-parameters"):
-        answer = admin_of_group.call("POST", group_rules, query=values)
+        for name in (f"{fresh_name()} A+B & 50%25", fresh_name()):
+            values["name"] = name
+            answer = admin_of_group.call("POST", group_rules, query=values)
+            if answer.is_served:
+                break
         answer.must_be_served().must_hold(**values)
         in_list(admin_of_group, group_rules, rule_in(answer)["id"]).must_hold(**values)
     number = rule_in(answer)["id"]
@@ -153,8 +161,9 @@ def test_the_parameters_may_be_sent_in_the_query(admin_of_group: Caller, group_r
 def test_a_rule_shows_the_name_that_a_change_sends_alone(
     admin_of_group: Caller, group_rules: Path, group_rule: Rule
 ) -> None:
-    """What becomes of what a change of a group's rule does not send is open."""
+    """What becomes of what a change of a group's rule does not send is open. Who has read it before reads it again."""
     change = {"name": name_of_digits()}
+    others = [in_list(one, group_rules, group_rule["id"]) for one in other_readers(admin_of_group, group_rules)]
     with verifies("group-approval-rules.update.answers-with-rule", go_on=True):
         answer = admin_of_group.put(group_rules / group_rule["id"], change)
         answer.must_be(200, 201).must_hold(id=group_rule["id"])
@@ -166,6 +175,19 @@ def test_a_rule_shows_the_name_that_a_change_sends_alone(
         again = {"name": fresh_name()}
         admin_of_group.put(group_rules / group_rule["id"], again).given_served()
         in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(**again)
+        for read_by_another in others:
+            read_by_another.must_hold(**again)
+
+
+def other_readers(administrator: Caller, rules: Path) -> list[Caller]:
+    """Return who else reads the list, and has done so just now: an administrator of the installation at most."""
+    actor = current_run().profile.actors.get("admin")
+    if actor is None or actor == administrator.actor:
+        return []
+    other = Caller(current_run(), actor)
+    with suppress(Unmet):
+        return [other] if other.list(rules).entries else []
+    return []
 
 
 def test_a_rule_shows_the_number_that_a_change_sends_alone(
@@ -380,7 +402,11 @@ def test_a_change_in_one_group_leaves_the_other_groups(
 
 
 def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: Fixture) -> None:
-    """Whether such a group may have rules is open; where it takes one, that is in its list."""
+    """
+    Whether such a group may have rules is open; where it takes one, that is in its list.
+
+    It is changed by way of the group around only where that shows it, or has one of that number, in its own list.
+    """
     given_declared(owner, "group_approval_rules")
     inner = current_run().profile.first("subgroup")
     rule: Rule | None = None
@@ -392,8 +418,38 @@ def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: F
     if rule is None:
         left_to_others("group-approval-rules.groups-are-separate")
         return
-    with verifies("group-approval-rules.groups-are-separate"):
+    with verifies("group-approval-rules.groups-are-separate", go_on=True):
         admin.list(rules).must_contain_once(id=rule["id"])
+    around, change = group_rules_path(group), {"name": fresh_name()}
+    if administrator_of(owner, group).list(around).having(id=rule["id"]):
+        left_to_others("group-approval-rules.update.rule-of-another-group")
+        return
+    control = admin.put(rules / rule["id"], {"name": rule["name"]})
+    with verifies("group-approval-rules.update.rule-of-another-group"):
+        administrator_of(owner, group).put(around / rule["id"], change).must_be_refused(beside=control)
+        in_list(admin, rules, rule["id"]).must_hold(name=rule["name"])
+
+
+def test_a_rule_has_the_name_of_one_in_another_group(
+    admin_of_group: Caller,
+    group_rule: Rule,
+    group_rules: Path,
+    admin_of_spare_group: Caller,
+    spare_group_rules: Path,
+) -> None:
+    """Whether two groups may have rules of one name is open; a service that takes it has made a rule of its own."""
+    sent = {"name": group_rule["name"], "approvals_required": 4, "rule_type": "regular", **naming(admin_of_spare_group)}
+    answer = admin_of_spare_group.post(spare_group_rules, sent)
+    if spare_group_rules == group_rules or not answer.is_served:
+        left_to_others("group-approval-rules.groups-are-separate")
+        return
+    with verifies("group-approval-rules.groups-are-separate"):
+        in_list(admin_of_spare_group, spare_group_rules, rule_in(answer)["id"]).must_hold(
+            name=sent["name"], approvals_required=4
+        )
+        in_list(admin_of_group, group_rules, group_rule["id"]).must_hold(
+            name=sent["name"], approvals_required=group_rule["approvals_required"]
+        )
 
 
 # -- the feature flag --------------------------------------------------------------------------------------------------

@@ -16,7 +16,12 @@ from conformance.suite.arrange.approval_settings import PASSWORD as PASSWORD_SET
 from conformance.suite.arrange.approval_settings import REAUTHENTICATION as REAUTHENTICATION_SETTING
 from conformance.suite.arrange.approval_settings import RETAIN as RETAIN_SETTING
 from conformance.suite.arrange.approval_settings import SELECTIVE as SELECTIVE_SETTING
-from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read, of_project, side_by_side
+from conformance.suite.arrange.approval_settings import (
+    an_unlocked_project_if_read,
+    each_alone,
+    of_project,
+    side_by_side,
+)
 from conformance.suite.arrange.project_approval_configuration import NO_LONGER_READ
 from conformance.suite.arrange.reviews import (
     UNUSED_ID,
@@ -263,13 +268,11 @@ def test_a_change_leaves_the_project_beside_it(configuration: Configuration) -> 
 
 
 def test_several_settings_change_together(configuration: Configuration) -> None:
-    """There and back, so that each is switched on once and off once."""
-    locked = configuration.locked()
-    names = [name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in locked]
+    """One of them on and the others off, in turns: what takes the value of another one shows in one of these."""
+    names = [name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in configuration.locked()]
     given(len(names) > 1, "there are no two settings that could be changed")
-    before = configuration.settings()
     with verifies("project-approval-configuration.change.several"):
-        for wanted in ({name: not before[name] for name in names}, {name: before[name] for name in names}):
+        for wanted in each_alone(names):
             configuration.change(**wanted).given_served()
             configuration.must_hold(**wanted)
 
@@ -332,6 +335,9 @@ def test_removals_are_selective_only_while_pushes_do_not_reset(configuration: Co
     with verifies("project-approval-configuration.change.selective-without-resetting"):
         configuration.change(**{SELECTIVE: True}).must_be_served()
         configuration.must_hold(**{SELECTIVE: True})
+    with verifies("project-approval-configuration.change.selective-while-resetting"):
+        configuration.change(**{RESET: True}).must_not_break()
+        must_not_store_both(configuration)
 
 
 def must_not_store_both(configuration: Configuration) -> None:

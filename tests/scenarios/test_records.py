@@ -153,7 +153,7 @@ def test_whoever_is_named_is_named_whole(
             caller.post(path / "approve").given_served()
         status, state = status_of(maintainer, path), state_of(maintainer, path)
         records = [*answers, *maintainer.list(project_rules).entries, *maintainer.list(rules).entries, *state["rules"]]
-    records += in_rules_of_groups(owner, group, list(people))
+    records += in_rules_of_groups(owner, group, user_ids=list(people))
     users = [entry.get("user") for entry in status["approved_by"] if isinstance(entry, dict)]
     for record in records:
         users += [user for name in ("users", "eligible_approvers", "approved_by") for user in record.get(name) or ()]
@@ -167,14 +167,14 @@ def test_whoever_is_named_is_named_whole(
         must(all(len(found) <= 1 for found in names.values()), "one name for each user", str(names))
 
 
-def in_rules_of_groups(owner: Caller, group: Fixture, people: list[int]) -> list[Rule]:
-    """Return what rules of a group show of people; nothing where none of them can be made to name these."""
+def in_rules_of_groups(owner: Caller, group: Fixture, **named: list[int]) -> list[Rule]:
+    """Return what rules of a group show of whom they name; nothing where none of them can be made to name these."""
     if not owner.target_declares("group_approval_rules"):
         return []
     with suppress(Unmet):  # the other lists are looked at all the same
         administrator, rules = administrator_of(owner, own_group(group)), group_rules_path(own_group(group))
         with own_rule_put_back(administrator, rules) as rule:
-            changed = rule_in(administrator.put(rules / rule["id"], {"user_ids": people}))
+            changed = rule_in(administrator.put(rules / rule["id"], named))
             return [changed, *administrator.list(rules).entries]
     return []
 
@@ -182,6 +182,8 @@ def in_rules_of_groups(owner: Caller, group: Fixture, people: list[int]) -> list
 @pytest.mark.calls_area("project-approval-rules")
 def test_a_group_is_named_whole(
     maintainer: Caller,
+    owner: Caller,
+    group: Fixture,
     project_rules: Path,
     approver_group: Fixture,
     second_approver_group: Fixture,
@@ -199,21 +201,24 @@ def test_a_group_is_named_whole(
     named = [group for group in shown if isinstance(group, dict) and group.get("id") in paths]
     given(len(named) >= len(paths), "the rule does not show its groups")
     if nested and nested.is_served:
-        found = rule_in(nested).get("groups") or ()
-        named += [group for group in found if isinstance(group, dict) and group.get("id") in inside]
-        paths |= inside
+        named += [
+            one for one in rule_in(nested).get("groups") or () if isinstance(one, dict) and one.get("id") in inside
+        ]
+    paths |= inside
+    for one in in_rules_of_groups(owner, group, group_ids=[*{**paths, **inside}]):
+        named += [found for found in one.get("groups") or () if isinstance(found, dict) and found.get("id") in paths]
     with verifies("records.group-reference.one-group"):
-        for group in named:
-            path = paths[group["id"]]
+        for found in named:
+            path = paths[found["id"]]
             must(
-                group.get("full_path") == path,
-                f"group {group['id']} as {path}",
-                f"full_path = {group.get('full_path')}",
+                found.get("full_path") == path,
+                f"group {found['id']} as {path}",
+                f"full_path = {found.get('full_path')}",
             )
-            parent = group.get("parent_id", "nothing")
+            parent = found.get("parent_id", "nothing")
             if "/" not in path:
                 must(parent is None, f"parent_id = null, as {path} is at the top level", f"parent_id = {parent}")
-            elif group["id"] in inside:
+            elif found["id"] in inside:
                 must(parent is not None, f"the id of the parent of {path}", f"parent_id = {parent}")
 
 

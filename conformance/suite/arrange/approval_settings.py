@@ -132,6 +132,11 @@ def of_project(caller: Caller, project: Fixture) -> Settings:
     return Settings(caller, project_path(project) / "merge_request_approval_setting")
 
 
+def each_alone(names: Sequence[str]) -> list[dict[str, bool]]:
+    """Return for each setting the values that have it on and the others off: no two of them are alike throughout."""
+    return [{name: name == one for name in names} for one in names]
+
+
 def freest(pairs: Sequence[tuple[Settings, T]]) -> T:
     """Return what stands beside the first settings of which none is locked, or of which the fewest are."""
     best, most = pairs[0][1], -1
