@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange import ABSENT
 from conformance.suite.context import Run, Unmet, current_run
-from conformance.suite.derived import served_caller
+from conformance.suite.derived import caller_named, is_known, served_caller
 from conformance.suite.expectations import Path
 
 if TYPE_CHECKING:
@@ -26,14 +26,31 @@ _WITNESSES = {
 #: The places: what lies further inside, and what everybody may see, where no role is needed to find it.
 _ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup",)}
 _BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
+#: Who may read no more than a developer for having a part in what goes on in the project, as the profile is told.
+_WITH_A_PART = ("author", "approver")
 #: By run, actor and path: what a witness said; who has which role changes in no run.
 _TOLD: WeakKeyDictionary[Run, dict[tuple[str, Path], Answer]] = WeakKeyDictionary()
 
 
 def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
-    """Let an actor make a call by number and by path, in all its forms, and in the places that lie further inside."""
+    """
+    Let an actor make a call by number and by path, in all its forms, and in the places that lie further inside.
+
+    A developer reads together with those of that role who have a part in merge requests, and are owed no more for it.
+    """
     forms = [prepared.sent_by(caller), *(call.sent_by(caller) for call in _in_other_forms(prepared))]
+    forms += [prepared.sent_by(other) for other in _with_a_part(prepared, caller)]
     return [*forms, *(call.sent_by(caller) for call in _elsewhere(prepared, caller))]
+
+
+def _with_a_part(prepared: Arranged, caller: Caller) -> list[Caller]:
+    """Return who has a part in merge requests of the project, and no higher role than a developer who reads there."""
+    operation, project = prepared.operation, current_run().profile.first("project")
+    is_there = project is not None and prepared.call.path.startswith(f"/projects/{project.id}/")
+    if caller.name != "developer" or not operation.is_read or not is_there:
+        return []
+    named = {*operation.served, *operation.refused}
+    return [caller_named(name) for name in _WITH_A_PART if is_known(name) and name not in named]
 
 
 def _in_other_forms(prepared: Arranged) -> list[Prepared]:

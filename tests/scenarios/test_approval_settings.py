@@ -22,7 +22,7 @@ from conformance.suite.arrange.approval_settings import (
     each_alone,
 )
 from conformance.suite.context import Unmet
-from conformance.suite.expectations import Caller, Path, given, left_to_others, must, observe, unchanged, verifies
+from conformance.suite.expectations import Path, given, left_to_others, must, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def test_several_settings_are_updated_together(several: str, settings: Settings)
     given(len(names) > 1, f"there are no two settings in {settings.path} that could be changed")
     with verifies(several):
         for wanted in each_alone(names):
-            settings.change(**wanted).given_served()
+            settings.change_with_charset(**wanted).given_served()
             shown = settings.values()
             found = {name: shown[name] for name in names}
             must(found == wanted, f"{wanted}", f"{found}")

@@ -133,14 +133,14 @@ class Arranged:
         """Send the call by an actor."""
         return self.sent(self.call, caller)
 
-    def sent(self, call: Prepared, caller: Caller) -> Answer:
+    def sent(self, call: Prepared, caller: Caller, headers: Mapping[str, str] | None = None) -> Answer:
         """Send a form of the call by an actor, and give what is done in the background its time."""
         seconds, taken = self.request_example.takes_seconds, current_run().writes.not_refused
         if seconds and (self._stood is None or self._stood[0] != taken):
             with suppress(Unmet, NotTested):
                 self._stood = taken, self.state()
         before = self._stood[1] if self._stood is not None and self._stood[0] == taken else None
-        answer = call.sent_by(caller)
+        answer = call.sent_by(caller, headers)
         if before and answer.is_served:
             with suppress(Unmet, NotTested):
                 if self.state() == before:

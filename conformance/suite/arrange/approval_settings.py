@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Answer, Caller, Path, given, group_path, must, project_path
+from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, Path, given, group_path, must, project_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,6 +76,15 @@ class Settings:
     def change(self, **values: Any) -> Answer:
         """Update these settings and send no others."""
         return self.caller.put(self.path, values)
+
+    def change_with_charset(self, **values: Any) -> Answer:
+        """
+        Update these settings with a body whose type names its charset; as usual where a service does not take that.
+
+        It is JSON as well, and what is taken cannot be taken for nothing.
+        """
+        answer = self.caller.call("PUT", self.path, json=values, headers=WITH_CHARSET)
+        return self.change(**values) if answer.exchange.is_refusal else answer
 
     def must_show(self, name: str, *, value: bool) -> None:
         """Expect that reading shows this value of a setting."""

@@ -8,7 +8,14 @@ verifies nothing.
 
 from conformance.http.bodies import parsed
 from conformance.suite.expectations.answers import Answer
-from conformance.suite.expectations.callers import Caller, Path, group_path, named_otherwise, project_path
+from conformance.suite.expectations.callers import (
+    WITH_CHARSET,
+    Caller,
+    Path,
+    group_path,
+    named_otherwise,
+    project_path,
+)
 from conformance.suite.expectations.listings import PAGE_LENGTH, Listing, WholeListing
 from conformance.suite.expectations.words import (
     does_not_apply,
@@ -29,6 +36,7 @@ from conformance.suite.expectations.words import (
 
 __all__ = [
     "PAGE_LENGTH",
+    "WITH_CHARSET",
     "Answer",
     "Caller",
     "Listing",

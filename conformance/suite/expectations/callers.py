@@ -54,6 +54,10 @@ def named_otherwise(path: Path, owner: Fixture, reader: Caller) -> Path:
     return named if reader.get(named).is_served else path
 
 
+#: The type of a JSON body as many clients write it. It says nothing that would not be so without it.
+WITH_CHARSET = {"Content-Type": "application/json; charset=utf-8"}
+
+
 class Caller:
     """An actor who calls the target."""
 
