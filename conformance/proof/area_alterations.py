@@ -164,6 +164,17 @@ def has_no_status_before_the_first_export(service: Service) -> None:
     service.routes.change(_EXPORT_STATUS, handler=after_the_first)
 
 
+def escapes_letters_in_files(service: Service) -> None:
+    """Write the files of exports with no letter but those of ASCII, the others being escaped, as JSON may be."""
+    exports = service.group_relations_export
+    pack = exports.file
+
+    def escaped(lines: tuple[bytes, ...]) -> bytes:
+        return pack(tuple(json.dumps(json.loads(line)).encode("ascii") for line in lines))
+
+    exports.file = escaped  # type: ignore[method-assign] # see above
+
+
 def _before_each_look(service: Service, act: Callable[[], None]) -> None:
     for name in ("", "/status", "/download"):
         key = f"{'GET' if name else 'POST'} /groups/:id/export_relations{name}"

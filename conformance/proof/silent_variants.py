@@ -130,9 +130,10 @@ VARIANTS = (
     ),
     Variant(
         "exports-one-by-one",
-        "The relations of an export are taken up one after the other, and its batches show as they come.",
+        "Relations are exported one after the other, batches show as they come, and files hold nothing but ASCII.",
         Choices(export_delay_seconds=0.06),
         alterations=(
+            area_alterations.escapes_letters_in_files,
             area_alterations.finishes_relations_one_by_one,
             area_alterations.lists_batches_as_they_come,
         ),
@@ -216,9 +217,9 @@ VARIANTS = (
     ),
     Variant(
         "vendor-on-the-wire",
-        "JSON is of a vendor's media type and comes in chunks, with cookies.",
-        alterations=(wire_alterations.sends_a_vendors_media_type,),
-        basis="L4",
+        "JSON is of a vendor's media type and comes in chunks, with cookies; that of requests has no parameters.",
+        alterations=(wire_alterations.sends_a_vendors_media_type, wire_alterations.takes_no_charset),
+        basis="A4, L4",
     ),
     Variant(
         "nameless-on-the-wire",

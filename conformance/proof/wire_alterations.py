@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from conformance.reference.errors import ApiError
+from conformance.reference.errors import ApiError, UnsupportedMediaError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
@@ -201,6 +201,19 @@ def sends_a_vendors_media_type(service: Service) -> None:
             answer.has_content = False
 
     transform(service, change)
+
+
+def takes_no_charset(service: Service) -> None:
+    """Refuse bodies whose type has a parameter: JSON has no use for any."""
+    admit = service.access.admit
+
+    def without_parameters(request: Any) -> None:
+        kind, _, parameters = request.header("content-type").partition(";")
+        if kind.strip().lower() == "application/json" and parameters.strip():
+            raise UnsupportedMediaError
+        admit(request)
+
+    service.access.admit = without_parameters  # type: ignore[method-assign] # a service may be altered like this
 
 
 def says_how_long_nothing_is(service: Service) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 
 from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead, let_in
 from conformance.reference.areas.approval_rule_records import Level, home_of
-from conformance.reference.errors import InvalidError, NotFoundError
+from conformance.reference.errors import NotFoundError
 from conformance.reference.http import Page, ok
 from conformance.reference.identity import Role
 from conformance.reference.parameters import read_query
@@ -309,15 +309,3 @@ def who_exported_nothing_downloads_what_others_exported(service: Service) -> Non
             if not others:
                 raise
             return others[-1]
-
-
-# False is one of the two values of a boolean.
-@foreign(_FORMS, "Group relations export: GET download, batched")
-def a_download_that_wants_no_batch_is_refused(service: Service) -> None:
-    """That batched is sent counts, and not what it is: false without a number is refused."""
-
-    @handling(service, f"GET {_DOWNLOAD}")
-    def _(handler: Any, request: Any) -> Any:
-        if request.parameters.given("batched") and not request.parameters.given("batch_number"):
-            raise InvalidError("batched, batch_number provide all or none of parameters")
-        return handler(request)

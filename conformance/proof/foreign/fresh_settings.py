@@ -229,20 +229,6 @@ def updates_write_back_what_they_did_not_change(service: Service) -> None:
 # -- approval settings: what is shown ----------------------------------------------------------------------------------
 
 
-# What is locked, and says that it comes from the group, has the value of the group.
-@foreign("level x id of another level", "Approval settings: locked, inherited_from")
-def a_locked_setting_shows_the_value_of_the_project(service: Service) -> None:
-    """A setting that its group locks says so, and shows what the project itself had set."""
-    settings = service.approval_settings
-
-    @instead(settings, "present")
-    def _(present: Any, subject: Any, setting: Setting) -> Any:
-        shown = present(subject, setting)
-        if shown["locked"] and isinstance(subject, Project):
-            shown["value"] = settings.own(subject, setting)
-        return shown
-
-
 # What is introduced in a version is there from that version on.
 @foreign("version table", "Approval settings: 17.1, require_reauthentication_to_approve", version="17.1")
 def projects_get_reauthentication_one_version_late(service: Service) -> None:
