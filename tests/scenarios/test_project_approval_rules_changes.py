@@ -321,14 +321,20 @@ def test_a_rule_is_reached_only_by_way_of_its_own_project(
 def test_a_change_in_one_project_leaves_the_other_projects(
     maintainer: Caller,
     project_rules: Path,
+    spare_project_rules: Path,
     sibling_project: Fixture,
 ) -> None:
+    """Whether rules of two projects may have one name is open; where they may, each is a rule of its own."""
     neighbour = project_rules_path(sibling_project)
     with (
         verifies("project-approval-rules.projects-are-separate"),
         unchanged(lambda: standings(maintainer, neighbour), "the rules of the sibling project"),
     ):
-        number = created(maintainer, project_rules)["id"]
+        rule = created(maintainer, project_rules)
+        number, said = rule["id"], {"name": rule["name"], "approvals_required": 4}
         maintainer.list(project_rules).the(id=number)
+        namesake = maintainer.post(spare_project_rules, {**said, **naming_only(maintainer)})
+        if namesake.is_served:
+            by_id(maintainer, spare_project_rules, rule_in(namesake)["id"]).must_hold(**said)
         maintainer.put(project_rules / number, changed(maintainer)).given_served()
         maintainer.delete(project_rules / number).given_served()
