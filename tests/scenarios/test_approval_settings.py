@@ -216,6 +216,7 @@ def test_each_setting_can_be_sent_alone(optional: str, settings: Settings) -> No
 
 
 def test_the_answer_to_an_update_of_a_group_shows_what_was_sent(group_settings: Settings) -> None:
+    others = group_settings.read_by_others()
     with verifies("approval-settings.group.update.answer-shows-values"):
         for name, value in group_settings.moves():
             answer = group_settings.change(**{name: value})
@@ -225,6 +226,8 @@ def test_the_answer_to_an_update_of_a_group_shows_what_was_sent(group_settings: 
             entry = body.get(name) if isinstance(body, dict) else None
             shown = entry.get("value") if isinstance(entry, dict) else entry
             must(shown is value, f"{name} with the value {value}", f"the value {shown!r}", answer.exchange)
+            while others:  # who has read before does so once more
+                others.pop().must_show(name, value=value)
 
 
 @at_both_places(

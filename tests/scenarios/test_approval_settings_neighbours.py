@@ -68,7 +68,7 @@ def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: t
 
 def test_whether_an_owner_may_do_what_a_maintainer_may_is_noted(owner: Caller, project_settings: Settings) -> None:
     value = project_settings.values()[AUTHOR]
-    read, updated = owner.get(project_settings.path), owner.put(project_settings.path, {AUTHOR: value})
+    updated, read = owner.put(project_settings.path, {AUTHOR: value}), owner.get(project_settings.path)
     if read.is_served and project_settings.is_free(AUTHOR):
         with verifies("approval-settings.project.update.allow-author-approval"):
             project_settings.change(**{AUTHOR: not value}).given_served()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.suite.arrange.places import projects_side_by_side
@@ -92,6 +92,12 @@ class Settings:
         entry = answer.json.get(name) if isinstance(answer.json, dict) else None
         shown = entry.get("value") if isinstance(entry, dict) else entry
         must(shown is value, f"{name} with the value {value}", f"the value {shown!r}", answer.exchange)
+
+    def read_by_others(self) -> list[Settings]:
+        """Return the settings as an administrator of the installation has just read them; nothing where that fails."""
+        actor = current_run().profile.actors.get("admin")
+        others = [replace(self, caller=Caller(current_run(), actor))] if actor not in (None, self.caller.actor) else []
+        return [one for one in others if one.caller.get(one.path).is_served]
 
     def moves(self) -> Iterator[tuple[str, bool]]:
         """
