@@ -50,23 +50,27 @@ def _exported(caller: Caller, place: Place) -> Values:
 
 def _downloadable(caller: Caller, place: Place) -> Values:
     """Let the relation be exported: in batches, or in one piece for random calls, which know no number of a batch."""
-    export = _export(caller, place)
+    export, batched = _export(caller, place), not place.is_aside
     try:
-        export.finished(batched=not place.is_aside)
+        export.finished(batched=batched)
     except OperationAbsent:
         raise  # what nobody can export need not be there to be downloaded
     except Unmet:
-        if _is_unfinished(export):
+        if _is_unfinished(export, batched=batched):
             raise  # whatever is answered as long as it is shows nothing
         _require_known(export)
     return {}
 
 
-def _is_unfinished(export: Export) -> bool:
-    """Tell whether the status shows the relation, and that its export is under way or has failed."""
+def _is_unfinished(export: Export, *, batched: bool) -> bool:
+    """
+    Tell whether the status shows the relation, and that the export which is wanted is under way or has failed.
+
+    As long as that has not begun, the entry is one of an older export, which may be of the other sort.
+    """
     with suppress(Unmet):
         entry = export.own()
-        return bool(entry) and entry.get("status") != FINISHED
+        return bool(entry) and not (entry.get("status") == FINISHED and entry.get("batched") is batched)
     return False
 
 
