@@ -93,8 +93,8 @@ class Options:
         "--corpus",
         "Folder of the drawn cases that are kept from run to run; 'none' keeps and replays nothing. Each run "
         "stores what it draws. One without --seed also replays, of the same contract and version, every case that "
-        f"ever failed (the latest {FAILED_AT_MOST} of an operation) and --max-examples others of an operation, "
-        f"the newest.  [default: {FOLDER.as_posix()}]",
+        f"ever failed (the latest {FAILED_AT_MOST} of an operation), and of an operation a quarter of --max-examples "
+        f"others, the newest.  [default: {FOLDER.as_posix()}]",
         metavar="DIR",
     ).field
     out: Path | None = Option("--out", "Folder for the reports. By default reports/TARGET/TIME.", Path).field
