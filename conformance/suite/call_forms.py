@@ -26,8 +26,9 @@ _WITNESSES = {
 #: The places: what lies further inside, and what everybody may see, where no role is needed to find it.
 _ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup",)}
 _BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
-#: Who may read no more than a developer for having a part in what goes on in the project, as the profile is told.
-_WITH_A_PART = ("author", "approver")
+#: Who is a developer, and may read no more for having a part in what goes on in the project. The author of a merge
+#: request is none by definition: whoever writes a profile may have opened it as a maintainer.
+_WITH_A_PART = ("approver",)
 #: By run, actor and path: what a witness said; who has which role changes in no run.
 _TOLD: WeakKeyDictionary[Run, dict[tuple[str, Path], Answer]] = WeakKeyDictionary()
 

@@ -66,15 +66,23 @@ def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: t
         change_everything(inner, leaving=outer)
 
 
+def test_an_owner_who_has_read_the_settings_sees_what_a_maintainer_changes(
+    owner: Caller, project_settings: Settings
+) -> None:
+    """Whether an owner may read them is open."""
+    read = replace(project_settings, caller=owner)
+    if not owner.get(read.path).is_served or not project_settings.is_free(AUTHOR):
+        left_to_others("approval-settings.project.update.allow-author-approval")
+        return
+    value = project_settings.values()[AUTHOR]
+    with verifies("approval-settings.project.update.allow-author-approval"):
+        project_settings.change(**{AUTHOR: not value}).given_served()
+        read.must_show(AUTHOR, value=not value)
+
+
 def test_whether_an_owner_may_do_what_a_maintainer_may_is_noted(owner: Caller, project_settings: Settings) -> None:
     value = project_settings.values()[AUTHOR]
     updated, read = owner.put(project_settings.path, {AUTHOR: value}), owner.get(project_settings.path)
-    if read.is_served and project_settings.is_free(AUTHOR):
-        with verifies("approval-settings.project.update.allow-author-approval"):
-            project_settings.change(**{AUTHOR: not value}).given_served()
-            replace(project_settings, caller=owner).must_show(AUTHOR, value=not value)
-    else:
-        left_to_others("approval-settings.project.update.allow-author-approval")
     observe(
         "approval-settings.project.authorization.owner-answer",
         f"an owner of the project is answered {read.status} when reading and {updated.status} when updating",
