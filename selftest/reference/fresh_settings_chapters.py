@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from conformance.reference.identity import Role
 from conformance.reference.server import ask
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ def _settings(story: Story) -> None:
     story.call("owner", "POST", "/groups", {"name": "Digits first", "path": f"{number}-and-more"})
     story.call("owner", "PUT", f"/groups/{number}-and-more/{_SETTING}", {_AUTHOR: False})
     story.call("owner", "GET", f"/groups/{number}/{_SETTING}")
+    identities = story.service.identities
+    identities.add_member(
+        identities.groups[world.one("subgroup").id], identities.users[world.actors["reporter"].id], Role.OWNER
+    )
+    story.call("reporter", "GET", f"/groups/{world.one('group').id}/{_SETTING}")
 
 
 def _configuration(story: Story) -> None:
