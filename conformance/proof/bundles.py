@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _MOST = 8
 _BETWEEN = " + "
 _PLACES = {alteration: place for place, alteration in enumerate(ALTERATIONS.values())}
-_NAMES = {alteration: name for name, alteration in ALTERATIONS.items()}
 
 
 def bundles(variants: Sequence[Variant], seed: int) -> tuple[Variant, ...]:
@@ -78,5 +77,5 @@ def _changed(variant: Variant) -> Mapping[str, Any]:
 
 
 def _are_rivals(alterations: Iterable[Any]) -> bool:
-    names = {_NAMES.get(alteration, "") for alteration in alterations}
+    names = {alteration.__name__.replace("_", "-") for alteration in alterations}
     return any(len(names.intersection(rivals)) > 1 for rivals in EXCLUSIVE)

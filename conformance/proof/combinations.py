@@ -180,6 +180,8 @@ EXCLUSIVE = (
     ("finishes-relations-one-by-one", "begins-exports-later", "refuses-exports-meanwhile"),
     # Together they would let nobody make a rule that names nobody.
     ("makes-no-default-rules", "makes-rules-that-name-nobody-default"),
+    # Two ways to number rules: together two rules of one place would have the same number.
+    ("counts-rules-in-each-place", "gives-numbers-again"),
 )
 
 
