@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 _MOST_OF_REFERENCE = 4
 
 
-def _of_pytest(*names: str) -> list[click.Option]:
-    """Return options of pytest, by their fields of `Options`, as those of this command."""
+def _shared_with_pytest(*names: str) -> list[click.Option]:
+    """Return options that pytest takes as well, by their fields of `Options`, as options of this command."""
     return [_as_parameter(name, OPTIONS[name]) for name in names]
 
 
@@ -64,9 +64,9 @@ def _as_parameter(field: str, option: Option) -> click.Option:
 
 
 _PARAMETERS = [
-    *_of_pytest("base_url", "target", "version", "areas", "requirements"),
+    *_shared_with_pytest("base_url", "target", "version", "areas", "requirements"),
     click.Option(["--ready-for"], metavar="V", help="Also tell what an upgrade to this version would meet."),
-    *_of_pytest("include", "seed", "corpus", "out", "max_examples", "fuzz_seconds", "concurrency"),
+    *_shared_with_pytest("include", "seed", "corpus", "out", "max_examples", "fuzz_seconds", "concurrency"),
     click.Option(
         ["--workers"],
         type=click.IntRange(1, 64),
@@ -74,12 +74,12 @@ _PARAMETERS = [
         help="Processes that run tests side by side, each in a world of its own. By default as many as the profile has "
         "worlds, two per core at most; on the reference one per core, or one where only some tests are selected.",
     ),
-    *_of_pytest("shard", "resume", "minutes", "max_requests", "max_rps", "baseline", "fail_on", "subjects"),
-    *_of_pytest("read_only", "confirm", "no_restore", "failed"),
+    *_shared_with_pytest("shard", "resume", "minutes", "max_requests", "max_rps", "baseline", "fail_on", "subjects"),
+    *_shared_with_pytest("read_only", "confirm", "no_restore", "failed"),
     click.Option(
         ["--watch"], is_flag=True, help="Run again on Enter, or when the profile or the target's version changes."
     ),
-    *_of_pytest("force"),
+    *_shared_with_pytest("force"),
     click.Option(["-q", "--quiet"], is_flag=True, help="No progress, only what the run came to."),
     click.Option(["-v", "--verbose"], is_flag=True, help="One line per test, instead of progress by area."),
     click.Option(

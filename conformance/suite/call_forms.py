@@ -28,7 +28,7 @@ _ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("su
 _BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
 #: Who is a developer, and may read no more for having a part in what goes on in the project. The author of a merge
 #: request is none by definition: whoever writes a profile may have opened it as a maintainer.
-_WITH_A_PART = ("approver",)
+_WITH_A_PART = "approver"
 #: By run, actor and path: what a witness said; who has which role changes in no run.
 _TOLD: WeakKeyDictionary[Run, dict[tuple[str, Path], Answer]] = WeakKeyDictionary()
 
@@ -37,21 +37,20 @@ def sent_in_all_forms(prepared: Arranged, caller: Caller) -> list[Answer]:
     """
     Let an actor make a call by number and by path, in all its forms, and in the places that lie further inside.
 
-    A developer reads together with those of that role who have a part in merge requests, and are owed no more for it.
+    With a developer reads one who has a part in merge requests as well, and is owed no more for it.
     """
     forms = [prepared.sent_by(caller), *(call.sent_by(caller) for call in _in_other_forms(prepared))]
-    forms += [prepared.sent_by(other) for other in _with_a_part(prepared, caller)]
+    if _may_have_a_part(prepared, caller):
+        forms.append(prepared.sent_by(caller_named(_WITH_A_PART)))
     return [*forms, *(call.sent_by(caller) for call in _elsewhere(prepared, caller))]
 
 
-def _with_a_part(prepared: Arranged, caller: Caller) -> list[Caller]:
-    """Return who has a part in merge requests of the project, and no higher role than a developer who reads there."""
+def _may_have_a_part(prepared: Arranged, caller: Caller) -> bool:
+    """Tell whether a developer reads in the project of the profile, of whom another one approves merge requests."""
     operation, project = prepared.operation, current_run().profile.first("project")
     is_there = project is not None and prepared.call.path.startswith(f"/projects/{project.id}/")
-    if caller.name != "developer" or not operation.is_read or not is_there:
-        return []
-    named = {*operation.served, *operation.refused}
-    return [caller_named(name) for name in _WITH_A_PART if is_known(name) and name not in named]
+    is_tried = _WITH_A_PART in {*operation.served, *operation.refused}
+    return caller.name == "developer" and operation.is_read and is_there and is_known(_WITH_A_PART) and not is_tried
 
 
 def _in_other_forms(prepared: Arranged) -> list[Prepared]:

@@ -12,6 +12,7 @@ from conformance.suite.arrange.request_examples import Prepared
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import PAGE_LENGTH, Caller, parsed
 from conformance.suite.shown_records import values_under
+from conformance.suite.writes import READING
 from conformance.target.spots import Spot, Spots, ordered, spot_of, value_at, where
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ class LastReadings:
 
     def _see(self, exchange: Exchange) -> None:
         call, table = exchange.call, Contract.load().side_effects
-        if call.method in ("GET", "HEAD"):
+        if call.method in READING:
             return
         operation = self._operation_of(call.method, call.path)
         about = self._spots.called(call.path)

@@ -173,9 +173,9 @@ def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> tupl
     other = caller_named("second_approver")
     change = {"approvals_required": 1, "user_ids": [first, user_id(other)], "group_ids": []}
     with approvals_put_back(reader, review, other):
-        reader.put(review / "approval_rules" / rule, change).given_served()
+        asks_for_one = reader.put(review / "approval_rules" / rule, change)
         kept = set(approvers_of(reader, review))
-        if not other.post(review / "approve").is_served:
+        if not asks_for_one.is_served or not other.post(review / "approve").is_served:
             return set(), set()
         wanted = {*kept, user_id(other)}
         return set(settled(lambda: approvers_of(reader, review), sorted(wanted))), wanted

@@ -27,6 +27,7 @@ from conformance.suite.arrange.reviews import (
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
+    Listing,
     Path,
     given,
     left_to_others,
@@ -175,16 +176,24 @@ def test_no_rule_but_one_of_the_project_is_copied(
                 made = essence(rule_in(answer)) if answer.is_served else {"name": None, "users": []}
                 is_copy = made["name"] == rule["name"] or user_id(approver) in made["users"]
                 must(not is_copy, "no copy of what is no rule of the project", str(made), answer.exchange)
-        left_to_others("project-approval-rules.projects-are-separate")  # unless the profile knows one beside it
-        beside = current_run().profile.first("password_merge_request")
-        number = beside.get("project_id") if beside is not None else None
-        if number is not None and number not in {sibling_project.id, project.id}:
-            # It lies in the group of the sibling, whose rules are no more its own than those of any other project.
-            with suppress(Unmet), verifies("project-approval-rules.projects-are-separate"):
+        left_to_others("project-approval-rules.projects-are-separate")  # unless the profile knows a third project
+        listed = rules_of_a_third_project(maintainer, project, sibling_project)
+        if listed is not None:
+            with verifies("project-approval-rules.projects-are-separate"):
                 names = [rule["name"] for rule in foreign]
-                shown = maintainer.list(Path(f"/projects/{number}") / "approval_rules")
-                found = [rule.get("name") for rule in shown.entries if isinstance(rule, dict)]
+                found = [rule.get("name") for rule in listed.entries if isinstance(rule, dict)]
                 must(not set(names) & set(found), f"none of the rules {names}", str(found))
+
+
+def rules_of_a_third_project(maintainer: Caller, *others: Fixture) -> Listing | None:
+    """Return the rules of the project that asks for passwords, if it is none of the others: it may lie beside one."""
+    there = current_run().profile.first("password_merge_request")
+    number = there.get("project_id") if there is not None else None
+    if number is None or number in {other.id for other in others}:
+        return None
+    with suppress(Unmet):
+        return maintainer.list(Path(f"/projects/{number}") / "approval_rules")
+    return None
 
 
 # -- what keeps apart --------------------------------------------------------------------------------------------------
