@@ -404,9 +404,8 @@ def test_a_locked_setting_has_the_value_of_the_group_that_it_comes_from(
     with verifies(parents):
         for name, value in one_setting_moved(outer_settings):
             if inner_settings.is_free(name):
-                inner_settings.change(
-                    **{name: not value}
-                )  # which may be refused: what lies inside need not have its own
+                # This may be refused: what lies inside need not have a value of its own.
+                inner_settings.change(**{name: not value})
             outer_settings.move(name, value=value)
             inner = inner_settings.entries()[name]
             observe(cascade, what_reached(name, outer_settings.values()[name], inner))
