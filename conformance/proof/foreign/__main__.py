@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +20,7 @@ from conformance.errors import ExitCode
 from conformance.proof.foreign import faults
 
 # A process that is spawned finds functions of this module under another name: what it runs stands elsewhere.
-from conformance.proof.foreign.running import seen
+from conformance.proof.foreign.running import Sight, seen
 
 
 @click.command()
@@ -38,12 +38,14 @@ def main(file: Path, *, names: tuple[str, ...], seconds: float | None, workers: 
     wanted = [one for one in chosen if one.name not in known]
     started = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for first in range(0, len(wanted), workers):
+        waiting: set[Future[Sight]] = set()
+        while wanted or waiting:
             if seconds is not None and time.monotonic() - started > seconds:
-                break
-            waiting = [pool.submit(seen, fault.name) for fault in wanted[first : first + workers]]
-            for done in as_completed(waiting):
-                sight = done.result()
+                wanted.clear()
+            while wanted and len(waiting) < workers:
+                waiting.add(pool.submit(seen, wanted.pop(0).name))
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for sight in (one.result() for one in done):
                 found.append({**asdict(sight), "seen": sight.is_seen})
                 what = "seen  " if sight.is_seen else "UNSEEN"
                 click.echo(f"{what} {sight.fault}  {', '.join(sight.requirements[:3])}  {sight.seconds} s")
