@@ -84,6 +84,8 @@ class Absences:
         """Operations of which the target says so itself, by its answer to a call about what does not exist."""
         self._answered: set[str] = set()
         """Operations that gave an answer of their own."""
+        self._served_to: set[tuple[str, str]] = set()
+        """By id and name, which operations served which actors."""
         self._asked: set[str] = set()
         self._lies_elsewhere = False
         self.found: dict[str, Absence] = {}
@@ -99,6 +101,14 @@ class Absences:
         self._lies_elsewhere |= exchange.call.is_elsewhere and exchange.is_success
         if operation is not None:
             self._answered.add(operation.id)
+            if exchange.is_success and exchange.call.actor is not None:
+                self._served_to.add((operation.id, exchange.call.actor.name))
+
+    def has_served(self, exchange: Exchange) -> bool:
+        """Tell whether the operation that was called served the same actor at any time of the run."""
+        operation = self._validator.operation_of(exchange.call.method, exchange.call.path)
+        actor = exchange.call.actor
+        return operation is not None and actor is not None and (operation.id, actor.name) in self._served_to
 
     # -- before the tests --------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from conformance.suite.latencies import Latencies
 from conformance.suite.origins import Origins
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
-from conformance.suite.writes import Writes
+from conformance.suite.writes import READING, Writes
 from conformance.target.ownership import Ownership
 from conformance.target.stand_ins import Elsewhere, stand_ins
 
@@ -184,7 +184,7 @@ class Run:
 
     def require_allowed(self, method: str, what: str) -> None:
         """Raise NotTested when a call could change a target that is only to be read."""
-        if self.only_reads and method not in ("GET", "HEAD"):
+        if self.only_reads and method not in READING:
             raise NotTested(Reason.UNSAFE, f"{what} may change the target, which is only to be read")
 
     def threads(self, number: int) -> ThreadPoolExecutor:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.results.record import Check, Outcome, Reason
-from conformance.suite.context import MisuseError, Unmet, Violation
+from conformance.suite.context import MisuseError, Unmet, Violation, current_run
 from conformance.suite.evidence import evidence_of
-from conformance.suite.expectations import Caller, given, must, observe, unchanged, verifies
+from conformance.suite.expectations import Answer, Caller, given, must, observe, unchanged, verifies
 from conformance.suite.expectations import Path as ApiPath
 from conformance.target.profile import profile_from
 from selftest.conftest import in_a_test
@@ -122,6 +123,22 @@ def test_a_refusal_beside_a_call_that_nobody_is_served_is_inconclusive(maintaine
     with pytest.raises(Unmet, match="a refusal proves nothing"), verifies(ON):
         caller.get(SCOPE).must_be_refused(beside=control)
     assert checks(lines)[ON] == [(Outcome.INCONCLUSIVE, Reason.PRECONDITION)]
+
+
+def test_a_wrong_call_that_is_served_fails_beside_one_that_it_may_have_spoiled(maintainer: Any) -> None:
+    caller = maintainer(200, {})
+    wrong = caller.get(SCOPE)
+    too_late = Answer(replace(wrong.exchange, status=404))
+    with pytest.raises(Violation, match="a refusal"):
+        wrong.must_be_refused(beside=too_late)
+
+
+def test_a_wrong_call_that_is_served_is_open_beside_one_that_nobody_was_ever_served(maintainer: Any) -> None:
+    caller = maintainer(200, {})
+    wrong = Caller(current_run(), None).get(SCOPE)
+    never = Answer(replace(caller.get(ApiPath("/nowhere")).exchange, status=404))
+    with pytest.raises(Unmet, match="a refusal proves nothing"):
+        wrong.must_be_refused(beside=never)
 
 
 def test_too_many_requests_is_never_a_verdict(maintainer: Any, lines: list[Line]) -> None:

@@ -82,8 +82,14 @@ class Answer:
 
         Of somebody without a valid token a redirect, to a page that asks for one, is a refusal too. Pass `beside=None`
         only where the call cannot be right for anybody, such as one for a thing that does not exist.
+
+        A call that is wrong and took effect may be why the right one came too late, as where both remove one thing.
+        It fails if the operation has served the right actor in the run before: then that one was no mistake.
         """
         looked()
+        spoiled = self.is_served and beside is not None and beside.exchange.is_refusal
+        if beside is not None and spoiled and current_run().absences.has_served(beside.exchange):
+            raise Violation("a refusal (any 4xx)", f"status {self.status}", self.exchange)
         if beside is not None and not beside.is_served:
             beside.given_there()
             raise beside.unserved(
