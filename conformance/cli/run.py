@@ -201,7 +201,7 @@ def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tu
     """
     if ready_for is not None:
         Version.parse_known(ready_for, "--ready-for")
-    watcher = _Watcher()
+    watcher = _Watcher(ready_for)
     with contextlib.redirect_stdout(forgiving(sys.stdout)):  # a reader that goes away takes no verdict along
         code = int(pytest.main(arguments, plugins=[*plugins, watcher]))
     if ready_for is not None and watcher.session is not None:
@@ -228,10 +228,24 @@ def _exit_code(code: int, session: Session | None) -> int:
 
 
 class _Watcher:
-    """Keeps the session of a run for what follows it."""
+    """Keeps the session of a run for what follows it, and sees before the first test whether that can follow."""
 
-    def __init__(self) -> None:
+    def __init__(self, ready_for: str | None = None) -> None:
         self.session: Session | None = None
+        self._ready_for = ready_for
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Refuse an upgrade to a version that is not newer than what the target has."""
+        ours = pytest_plugin.session_of(session.config)
+        if self._ready_for is None or ours is None:
+            return
+        from conformance.versions.readiness import interval  # noqa: PLC0415 - only this way of running needs it
+
+        try:
+            interval(ours.version, self._ready_for, "--ready-for")
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from error
 
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Remember the session when the run is over."""

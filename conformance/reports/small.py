@@ -59,6 +59,7 @@ def totals(facts: Facts) -> str:
         "suite": visible(header.suite),
         "contract": visible(header.contract),
         "subjects": list(header.subjects),
+        "merged": [visible(shard) for shard in header.merged],
         "verdict": str(facts.result.verdict),
         "seconds": footer.seconds if footer else None,
         "requests": footer.requests if footer else None,

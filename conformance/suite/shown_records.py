@@ -47,11 +47,10 @@ class ShownRecords:
     """What the answers since the last write have said of each record. For one thread."""
 
     def __init__(self, profile: Profile, validator: ResponseValidator, records: Iterable[Record]) -> None:
-        """Begin with none; nothing is held against a target that takes time to show what was written."""
+        """Begin with none. Where a target takes time to show what was written, the client waits before it reads."""
         self._kinds = {operation: record for record in records for operation in record.operations}
         self._spots = Spots(profile)
         self._validator = validator
-        self._keeps = not profile.limits.settle_seconds
         self._known: dict[tuple[Any, ...], list[_Shown]] = {}
         self._age = -1
         self.compared: Counter[str] = Counter()
@@ -67,7 +66,7 @@ class ShownRecords:
             self._known.clear()
             self._age = age
         call = exchange.call
-        operation = self._validator.operation_of(call.method, call.path) if self._keeps else None
+        operation = self._validator.operation_of(call.method, call.path)
         if operation is None or operation.id not in self._kinds or not exchange.is_success or exchange.problem:
             return []
         return list(self._contradictions(self._kinds[operation.id], exchange))

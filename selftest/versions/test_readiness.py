@@ -251,9 +251,11 @@ def test_a_run_tells_beside_its_own_verdict_what_an_upgrade_would_meet(
         (("readiness", "--from", "18.0", "--to", "17.0"), "nothing to be ready for"),
         (("readiness", "--from", "unknown", "--to", "18.0"), "--from"),
         (("run", "--ready-for", "soon"), "--ready-for: 'soon' is not a version"),
+        (("run", "--ready-for", "16.0"), "--ready-for: 16.0 is not newer than the target, 17.7"),
     ],
 )
 def test_a_question_that_makes_no_sense_ends_with_4(
+    tmp_path: Path,
     conformance: Callable[..., Any],
     arguments: tuple[str, ...],
     message: str,
@@ -261,6 +263,7 @@ def test_a_question_that_makes_no_sense_ends_with_4(
     outcome = conformance(*arguments)
     assert outcome.code == ExitCode.USAGE, outcome.text
     assert message in outcome.text
+    assert not list(tmp_path.rglob("results.jsonl")), "a run came before the answer"
 
 
 def test_the_question_to_a_dead_host_ends_as_a_run_there_does(
