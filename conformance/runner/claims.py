@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from bisect import bisect_left
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from conformance.errors import ContractError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _WORDS = ("verifies", "observe")
+#: What may have decorators, which stand above the line on which it begins.
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def claims_in(function: Callable[..., Any], parameters: Mapping[str, Any]) -> frozenset[str]:
@@ -36,9 +39,11 @@ def _ids(function: Callable[..., Any]) -> tuple[ast.expr, ...]:
 def _named_in(file: str) -> Mapping[int, tuple[ast.expr, ...]]:
     """Return what the functions of a module name, by the line on which each begins; one parse serves all tests."""
     # The whole tree is not kept: the trees of all modules take more memory than all tests.
-    tree = ast.parse(Path(file).read_text(encoding="utf-8"), file)
+    text = Path(file).read_text(encoding="utf-8")
+    tree = ast.parse(text, file)
+    lines = [number for number, line in enumerate(text.split("\n"), 1) if any(word in line for word in _WORDS)]
     return {
-        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): tuple(_named(node))
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): tuple(_named(node, lines))
         for node in _functions(tree)
     }
 
@@ -52,10 +57,21 @@ def _functions(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef]:
             yield from _functions(node)
 
 
-def _named(tree: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
+def _named(tree: ast.AST, lines: Sequence[int]) -> Iterator[ast.expr]:
+    """Yield what is named below a node, looking only into what has one of the lines on which the words stand."""
+    for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _WORDS:
             yield from node.args[:1] if node.func.id == "observe" else node.args
+        if _has_any(node, lines):
+            yield from _named(node, lines)
+
+
+def _has_any(node: ast.AST, lines: Sequence[int]) -> bool:
+    """Tell whether a node may have one of these lines: an item of `with` tells none, a definition not all."""
+    if not isinstance(node, ast.expr | ast.stmt) or isinstance(node, _DEFINITIONS):
+        return True
+    at = bisect_left(lines, node.lineno)
+    return at < len(lines) and lines[at] <= (node.end_lineno or node.lineno)
 
 
 def _text(node: ast.expr, parameters: Mapping[str, Any], function: Callable[..., Any]) -> str:
