@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
+    from conformance.reference.world import Fixture
 
 _EXPORT_STATUS = "GET /groups/:id/export_relations/status"
 _LATE_SECONDS = 0.15
@@ -52,6 +53,21 @@ def lists_the_own_group(service: Service) -> None:
         return [own, *(group for group in groups(project) if group.id != own.id)]
 
     scopes.groups = with_own  # type: ignore[method-assign] # see above
+
+
+def gives_places_one_name(service: Service) -> None:
+    """Call all projects by one name and all groups by another, in the profile as well."""
+    known, fixtures = service.identities, service.world.fixtures
+    known.projects.update({number: replace(one, name="Copy of") for number, one in known.projects.items()})
+    known.groups.update({number: replace(one, name="Team", full_name="Team") for number, one in known.groups.items()})
+    of_projects = {one.full_path for one in known.projects.values()}
+
+    def renamed(one: Fixture) -> Fixture:
+        name = "Copy of" if one.path in of_projects else "Team"
+        return replace(one, extra={**one.extra, "name": name}) if one.path and "name" in one.extra else one
+
+    for place, found in list(fixtures.items()):
+        fixtures[place] = tuple(map(renamed, found)) if isinstance(found, tuple) else renamed(found)
 
 
 # -- exports -----------------------------------------------------------------------------------------------------------

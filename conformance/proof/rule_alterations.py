@@ -47,6 +47,18 @@ def makes_rules_that_name_nobody_default(service: Service) -> None:
     rules.create_rule = created  # type: ignore[method-assign] # a service is altered by putting methods in place
 
 
+def makes_unnamed_rules_default_whatever_their_type(service: Service) -> None:
+    """Store a new rule that names nobody as the one rule that anybody satisfies, whatever type is asked for."""
+    rules = service.approval_rules
+    add = rules.add_rule
+
+    def added(candidate: Any) -> Any:
+        is_unnamed = candidate.rule_type is RuleType.REGULAR and not (candidate.users or candidate.groups)
+        return add(replace(candidate, rule_type=RuleType.ANY_APPROVER) if is_unnamed else candidate)
+
+    rules.add_rule = added  # type: ignore[method-assign] # see above
+
+
 def replaces_rules_of_groups(service: Service) -> None:
     """Let an update of a rule of a group replace it: what was not sent is as if it had never been."""
     rules = service.group_approval_rules

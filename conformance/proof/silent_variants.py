@@ -23,6 +23,18 @@ VARIANTS = (
         basis="L7, D3, D6",
     ),
     Variant(
+        "regular-rules-name-somebody",
+        "A rule that names nobody is the one that anybody satisfies, whatever type is sent; a second one is refused.",
+        alterations=(rule_alterations.makes_unnamed_rules_default_whatever_their_type,),
+        basis="L7, D3, D6",
+    ),
+    Variant(
+        "places-have-one-name",
+        "All projects have one name, and all groups another one: paths alone tell them apart.",
+        alterations=(area_alterations.gives_places_one_name,),
+        basis="A23",
+    ),
+    Variant(
         "default-rules-are-fixed",
         "The rule that anybody satisfies is there from the start, cannot be made anew, and others require somebody.",
         alterations=(rule_alterations.makes_no_default_rules, rule_alterations.asks_regular_rules_for_approvals),
