@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange import ABSENT
@@ -23,8 +24,9 @@ _WITNESSES = {
     "projects": ("merge_request_approval_setting", "getProjectApprovalSettings"),
     "groups": ("merge_request_approval_setting", "getGroupApprovalSettings"),
 }
-#: The places: what lies further inside, and what everybody may see, where no role is needed to find it.
-_ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup",)}
+#: The places: what lies further inside, and what everybody may see, where no role is needed to find it: of groups, the
+#: one around the public project.
+_ELSEWHERE = {"projects": ("subgroup_project", "public_project"), "groups": ("subgroup", "public_project")}
 _BELOW_EVERY_ROLE = ("developer", "reporter", "guest", "outsider")
 #: Who is a developer, and may read no more for having a part in what goes on in the project. The author of a merge
 #: request is none by definition: whoever writes a profile may have opened it as a maintainer.
@@ -83,13 +85,15 @@ def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
         in_question = name != "public_project" or (operation.is_read and caller.name == "outsider")
         if place is None or not place.get("path") or not in_question:
             continue
-        path = Path(f"/{kind}/{place.id}") / below
+        is_around = (kind, name) == ("groups", "public_project")
+        full_path = place["path"].rpartition("/")[0] if is_around else place["path"]
+        path = Path(f"/{kind}/{quote(full_path, safe='') if is_around else place.id}") / below
         is_below = False
         with suppress(Unmet):  # a target may not have what would tell
             is_below = _told_once(caller, path).exchange.is_refusal
             is_below = is_below and _told_once(served_caller(operation), path).is_served
         if is_below:
-            yield prepared.call.having(owner, place["path"])
+            yield prepared.call.having(owner, full_path)
 
 
 def _told_once(caller: Caller, path: Path) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -103,7 +103,12 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
             by_path.sent_by(caller)
             if not look(before.of_area(operation.area), permission, afresh=afresh):
                 return False
-        for other in [*others, *without_events(prepared), *of_absent_integrations(prepared)]:
+        for other in [
+            *others,
+            *as_a_copy(prepared, call),
+            *without_events(prepared),
+            *of_absent_integrations(prepared),
+        ]:
             other.sent_by(caller)
         both = {(call.operation.method, each.path) for each in (call, by_path)}
         if sum(len(written.get(what, ())) - earlier.get(what, 0) for what in both) % 2 == 0:
@@ -165,14 +170,29 @@ def of_a_copy(prepared: Arranged) -> Prepared:
     project = prepared.call.path.partition("/merge_requests/")[0]
     if parameter is None or project == prepared.call.path:
         return prepared.call
-    with suppress(Unmet, Violation):
-        sources = prepared.keeper.list(f"{project}/approval_rules").having(rule_type="regular")
-        body = {"name": "conformance-copy", "approvals_required": 5}
-        for source in sources[-1:]:
-            copy = prepared.keeper.post(rules, {**body, "approval_project_rule_id": source.get("id")})
+    for body in bodies_of_copies(prepared, project):
+        with suppress(Unmet, Violation):
+            copy = prepared.keeper.post(rules, body)
             if copy.is_served and isinstance(copy.json, dict) and isinstance(copy.json.get("id"), int):
                 return prepared.call.having(parameter, copy.json["id"])
     return prepared.call
+
+
+def bodies_of_copies(prepared: Arranged, project: str) -> list[dict[str, Any]]:
+    """Return what makes a copy of a rule of a project, if that is known to have one."""
+    with suppress(Unmet, Violation):
+        sources = prepared.keeper.list(f"{project}/approval_rules").having(rule_type="regular")
+        body = {"name": "conformance-copy", "approvals_required": 5}
+        return [{**body, "approval_project_rule_id": source.get("id")} for source in sources[-1:]]
+    return []
+
+
+def as_a_copy(prepared: Arranged, call: Prepared) -> list[Prepared]:
+    """Return the creation of a copy, where a call creates a rule of a merge request: a copy reaches for the project."""
+    project, is_inside, below = call.path.partition("/merge_requests/")
+    if call.operation.method != "POST" or not is_inside or not below.endswith("/approval_rules"):
+        return []
+    return [replace(call, body=body) for body in bodies_of_copies(prepared, project)]
 
 
 @contextmanager

@@ -237,13 +237,13 @@ def test_a_finished_relation_is_downloaded_as_packed_lines_of_json(export: Expor
     with verifies("group-relations-export.download.is-ndjson", go_on=True):
         given(bool(lines), f"the file of {export.relation} has no line to look at")
         must_be_json(lines, file)
-    name = file_name(file)
-    if name is None:
+    names = file_names(file)
+    if not names:
         does_not_apply("group-relations-export.download.file-name", Reason.NOT_OFFERED, "no download names its file")
-        return
-    with verifies("group-relations-export.download.file-name"):
-        named_after = name.startswith(export.relation) and name.endswith(".ndjson.gz")
-        must(named_after, f"a name like {export.relation}.ndjson.gz", name, file.exchange)
+    for name in names:
+        with verifies("group-relations-export.download.file-name"):
+            named_after = name.startswith(export.relation) and name.endswith(".ndjson.gz")
+            must(named_after, f"a name like {export.relation}.ndjson.gz", name, file.exchange)
 
 
 def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
@@ -261,13 +261,11 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
         with verifies("group-relations-export.download.batch-holds-its-objects", go_on=True):
             wanted = batch.get("objects_count")
             must(len(lines) == wanted, f"{wanted} lines in batch {number}", f"{len(lines)}")
-        name = file_name(file)
-        if name is None:
-            left_to_others("group-relations-export.download.file-name")
-            continue
-        with verifies("group-relations-export.download.file-name", go_on=True):
-            # What stands in front, and where the number does, is open.
-            must(".ndjson" in name and ".gz" in name, f"a name with .ndjson and .gz for batch {number}", name)
+        left_to_others("group-relations-export.download.file-name")  # unless the answer names it
+        for name in file_names(file):
+            with verifies("group-relations-export.download.file-name", go_on=True):
+                # What stands in front, and where the number does, is open.
+                must(".ndjson" in name and ".gz" in name, f"a name with .ndjson and .gz for batch {number}", name)
     with verifies("group-relations-export.batch.numbers-are-distinct"):
         given(len(numbers) > 1, f"{export.relation} has one batch only")
         must(len(set(numbers)) == len(numbers), "a number of its own for each batch", f"{numbers}")
@@ -485,11 +483,9 @@ def must_be_json(lines: list[bytes], file: Answer) -> None:
     must(True, "JSON on every line", "")
 
 
-def file_name(file: Answer) -> str | None:
-    """Return the name that an answer gives its file, if it names it."""
+def file_names(file: Answer) -> list[str]:
+    """Return the names that an answer gives its file: a plain one, an encoded one that clients prefer, or both."""
     disposition = file.exchange.headers.get("content-disposition", "")
     plain = re.search(r'filename="?([^";]+)', disposition, re.IGNORECASE)
     extended = re.search(r"filename\*=[^']*'[^']*'([^;]+)", disposition, re.IGNORECASE)
-    if plain is not None:
-        return plain[1].strip()
-    return unquote(extended[1].strip()) if extended else None
+    return [*([plain[1].strip()] if plain else []), *([unquote(extended[1].strip())] if extended else [])]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange.reviews import (
+    OTHER_SHA,
     approvals_left,
     approvals_put_back,
     approvers_in,
@@ -17,6 +18,7 @@ from conformance.suite.arrange.reviews import (
     merge_request_path,
     must_be_approved_by,
     must_become,
+    must_count_in_own_rules,
     open_rules,
     rule_in_state,
     settled,
@@ -42,8 +44,6 @@ from conformance.suite.expectations import (
 if TYPE_CHECKING:
     from conformance.suite import Fixture
 
-#: A commit that no merge request ends with.
-OTHER_SHA = "c0ffee11" * 5
 #: Of a small service, the ids of some merge requests are iids of others: these may have one that is not.
 MORE = ("reset_merge_request", "untouched_merge_request", "code_owner_merge_request")
 
@@ -385,6 +385,8 @@ def test_an_approval_can_be_taken_back_and_given_again(
     with verifies("merge-request-approvals.unapprove.approve-again"):
         approver.post(joint_review / "approve").must_be_served()
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver), user_id(approver))
+    with verifies("merge-request-approvals.approve.lists-caller-in-rule", go_on=True):
+        must_count_in_own_rules(maintainer, joint_review, user_id(approver))
     second_approver.post(joint_review / "unapprove").given_served()
     with verifies("merge-request-approvals.unapprove.caller-is-gone"):
         must_become(

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from conformance.suite.arrange.reviews import (
+    OTHER_SHA,
     RESET_SECONDS,
     UNUSED_ID,
     approvals_put_back,
@@ -19,6 +20,7 @@ from conformance.suite.arrange.reviews import (
     given_reset,
     merge_request_path,
     must_be_approved_by,
+    must_count_in_own_rules,
     must_count_only_who_approved,
     password_of,
     rules_put_back,
@@ -85,6 +87,8 @@ def test_a_project_bot_clears_all_approvals(
             approver.post(path / "approve").must_be(200, 201)
         with verifies("merge-request-approvals.approve.keeps-others", go_on=True):
             must_be_approved_by(maintainer, path, user_id(approver))
+        with verifies("merge-request-approvals.approve.lists-caller-in-rule", go_on=True):
+            must_count_in_own_rules(maintainer, path, user_id(approver))
         given_reset(project_bot, maintainer, path)
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
@@ -300,7 +304,14 @@ def test_where_a_password_is_required_only_the_right_one_approves(
     missing.append((answer, approvers_of(maintainer, guarded)))
     if answer.is_served:
         approver.post(guarded / "unapprove")
+    conflict = approver.post(guarded / "approve", {"approval_password": password, "sha": OTHER_SHA})
+    if conflict.is_served:
+        taken_back(guarded, approver)
     right = approver.post(guarded / "approve", {"approval_password": password})
+    left_to_others("merge-request-approvals.approve.other-sha-conflicts")  # unless the password alone is taken
+    if right.is_served:
+        with verifies("merge-request-approvals.approve.other-sha-conflicts", go_on=True):
+            conflict.must_be(409)  # who may approve is known, and that is not all
     with verifies("merge-request-approvals.password.right", go_on=True):
         right.must_be_served()
         must_be_approved_by(maintainer, guarded, *before, user_id(approver))

@@ -19,6 +19,7 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     rule_in_state,
     rules_put_back,
+    settled,
     state_of,
     status_of,
     under_review,
@@ -82,17 +83,18 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     original = essence(maintainer.read(source))
     sent = {"approval_project_rule_id": project_rule["id"], "name": fresh_name(), "approvals_required": 4}
     copy = rule_in(maintainer.post(merge_request_rules, sent))
-    copied = essence(maintainer.read(merge_request_rules / copy["id"]))
-    with verifies("merge-request-approvals.rules.copy.name", go_on=True):
-        must(copied["name"] == original["name"], f"name = {original['name']}", str(copied["name"]))
-    with verifies("merge-request-approvals.rules.copy.users", go_on=True):
-        given(user_id(approver) in original["users"], "the project rule does not name the approver")
-        must(copied["users"] == original["users"], f"users = {original['users']}", str(copied["users"]))
-    with verifies("merge-request-approvals.rules.copy.groups", go_on=True):
-        given(approver_group.id in original["groups"], "the project rule does not name the group")
-        must(copied["groups"] == original["groups"], f"groups = {original['groups']}", str(copied["groups"]))
-    with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
-        must(copied["approvals_required"] == 4, "approvals_required = 4", str(copied["approvals_required"]))
+    # The answer to the creation is a rule as well, and says the same.
+    for copied in (essence(maintainer.read(merge_request_rules / copy["id"])), essence(copy)):
+        with verifies("merge-request-approvals.rules.copy.name", go_on=True):
+            must(copied["name"] == original["name"], f"name = {original['name']}", str(copied["name"]))
+        with verifies("merge-request-approvals.rules.copy.users", go_on=True):
+            given(user_id(approver) in original["users"], "the project rule does not name the approver")
+            must(copied["users"] == original["users"], f"users = {original['users']}", str(copied["users"]))
+        with verifies("merge-request-approvals.rules.copy.groups", go_on=True):
+            given(approver_group.id in original["groups"], "the project rule does not name the group")
+            must(copied["groups"] == original["groups"], f"groups = {original['groups']}", str(copied["groups"]))
+        with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
+            must(copied["approvals_required"] == 4, "approvals_required = 4", str(copied["approvals_required"]))
     change = {"name": fresh_name(), "approvals_required": 5, "user_ids": [user_id(second_approver)], "group_ids": []}
     changed = maintainer.put(merge_request_rules / copy["id"], change).given_served()
     # A copy is changed like any other rule.
@@ -132,12 +134,21 @@ def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
     merge_request_rules: Path,
     project_rule: Rule,
     maintainer: Caller,
+    project: Fixture,
 ) -> None:
     sent = {"name": fresh_name(), "approvals_required": 4}
     with verifies("merge-request-approvals.rules.copy.unknown-project-rule"):
         maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]}).given_served()
         unknown = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": UNUSED_ID}).must_not_break()
         must(unknown.is_served or unknown.exchange.is_refusal, "a rule or a refusal", str(unknown.status))
+        # A number that was somebody's is nobody's afterwards; what had it is copied no more.
+        source = project_path(project) / "approval_rules" / project_rule["id"]
+        maintainer.delete(source).given_served()
+        is_gone = settled(lambda: maintainer.get(source).exchange.is_refusal, wanted=True)
+        given(is_gone, "the project rule is shown after it was deleted")
+        gone = maintainer.post(merge_request_rules, {**sent, "approval_project_rule_id": project_rule["id"]})
+        made = rule_in(gone.must_not_break()).get("name") if gone.is_served else None
+        must(made != project_rule["name"], "no copy of a rule that was deleted", f"name = {made}", gone.exchange)
     observe(
         "merge-request-approvals.rules.copy.unknown-project-rule-answer",
         f"copying a project rule that does not exist answers {unknown.status}",
@@ -232,7 +243,8 @@ def test_copies_in_two_merge_requests_are_rules_of_their_own(
         verifies("merge-request-approvals.rules.are-separate"),
         unchanged(lambda: essences(maintainer, other_merge_request_rules).get(other["id"]), "the other copy"),
     ):
-        change = {"name": fresh_name(), "approvals_required": 5, "user_ids": [], "group_ids": []}
+        # It keeps the name, which the other one has too: who looks for a rule by its name would hit both.
+        change = {"approvals_required": 5, "user_ids": [], "group_ids": []}
         maintainer.put(merge_request_rules / one["id"], change).given_served()
         maintainer.delete(merge_request_rules / one["id"]).given_served()
 

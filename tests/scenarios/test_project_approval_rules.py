@@ -23,6 +23,7 @@ from conformance.suite.arrange.reviews import (
     created,
     fresh_name,
     must_be_created_unless_it_is_the_second,
+    named_oddly,
     naming,
     naming_only,
     rule_in,
@@ -42,9 +43,10 @@ if TYPE_CHECKING:
 def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, project_rules: Path) -> None:
     created(maintainer, project_rules)
     before = others_of(maintainer, project_rules)
-    body = {"name": fresh_name(), "approvals_required": 3}
+    rest = {"approvals_required": 3, **naming(maintainer)}
     with verifies("project-approval-rules.create.answers-with-rule", go_on=True):
-        answer = maintainer.post(project_rules, {**body, **naming(maintainer)})
+        name, answer = named_oddly(lambda name: maintainer.post(project_rules, {**rest, "name": name}))
+        body = {"name": name, "approvals_required": 3}
         answer.must_be(200, 201).must_be_an(dict)
     with verifies("project-approval-rules.create.values", go_on=True):
         answer.given_served().must_hold(**body)
@@ -196,6 +198,14 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
         with verifies("project-approval-rules.create.group-ids"):
             named = numbers(rule_in(within), "groups")
             must(set(named or ()) <= {inner.id}, f"no group but {inner.id}", str(named), within.exchange)
+        around = current_run().profile.first("group")
+        if named == [inner.id] and around is not None and around.id is not None:
+            both = {**body, "group_ids": [around.id, inner.id]}
+            shown = numbers(rule_in(maintainer.put(project_rules / rule_in(within)["id"], both)), "groups") or []
+            # It was there, and it was sent: that the group around it comes too takes no group away.
+            if around.id in shown:
+                with verifies("project-approval-rules.update.group-ids"):
+                    must(inner.id in shown, f"the groups {both['group_ids']}", str(shown))
 
 
 @pytest.mark.requirements("project-approval-rules.rule.applies-to-all-protected-branches")

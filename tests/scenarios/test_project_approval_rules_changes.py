@@ -16,8 +16,16 @@ from conformance.suite.arrange.approval_rules import (
     project_rules_path,
     standings,
 )
-from conformance.suite.arrange.reviews import created, fresh_name, name_of_digits, naming_only, rule_in, user_id
-from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
+from conformance.suite.arrange.reviews import (
+    created,
+    fresh_name,
+    name_of_digits,
+    named_oddly,
+    naming_only,
+    rule_in,
+    user_id,
+)
+from conformance.suite.expectations import Answer, Caller, Path, given, must, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
@@ -168,6 +176,10 @@ def test_the_older_of_two_rules_is_read_under_its_own_number(maintainer: Caller,
             maintainer.get(project_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
 
 
+def put_with_name(writer: Caller, rule: Path, change: dict[str, object], name: str) -> Answer:
+    return writer.put(rule, {**change, "name": name})
+
+
 def test_whoever_has_read_before_sees_a_change_and_a_deletion(
     maintainer: Caller,
     owner: Caller,
@@ -178,8 +190,11 @@ def test_whoever_has_read_before_sees_a_change_and_a_deletion(
     alone = owner.get(project_rules / number)
     listed = owner.list(project_rules)
     with verifies("project-approval-rules.update.stored"):
-        for wanted in ({"name": fresh_name(), "approvals_required": more} for more in (2, 3)):
-            maintainer.put(project_rules / number, {**changed(maintainer), **wanted}).given_served()
+        for more in (2, 3):
+            change = changed(maintainer, approvals_required=more)
+            name, answer = named_oddly(partial(put_with_name, maintainer, project_rules / number, change))
+            answer.given_served()
+            wanted = {"name": name, "approvals_required": more}
             by_id(owner, project_rules, number).must_hold(**wanted)
             in_list(owner, project_rules, number).must_hold(**wanted)
     maintainer.delete(project_rules / number).given_served()
@@ -334,7 +349,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
         number, said = rule["id"], {"name": rule["name"], "approvals_required": 4}
         maintainer.list(project_rules).the(id=number)
         namesake = maintainer.post(spare_project_rules, {**said, **naming_only(maintainer)})
+        maintainer.put(project_rules / number, changed(maintainer, name=rule["name"])).given_served()
+        maintainer.delete(project_rules / number).given_served()
         if namesake.is_served:
             by_id(maintainer, spare_project_rules, rule_in(namesake)["id"]).must_hold(**said)
-        maintainer.put(project_rules / number, changed(maintainer)).given_served()
-        maintainer.delete(project_rules / number).given_served()

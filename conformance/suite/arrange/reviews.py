@@ -29,6 +29,8 @@ UNUSED_ID = ownership.UNUSED_ID
 #: How many approvals a rule of a merge request asks for where the number means nothing: more than any rule that the
 #: suite makes around it, for it may have to ask for no less than its project does.
 MANY = 4
+#: A commit that no merge request ends with.
+OTHER_SHA = "c0ffee11" * 5
 #: How long a reset may take until it shows.
 RESET_SECONDS = 3.0
 
@@ -76,6 +78,20 @@ def fresh_name() -> str:
 def name_of_digits() -> str:
     """Return such a name that a careless writer takes for a number."""
     return str(10**8 + randbelow(10**8))
+
+
+def named_oddly(send: Callable[[str], Answer]) -> tuple[str, Answer]:
+    """
+    Send a name with letters that careless writers spoil, and a plain one where that is refused.
+
+    Return the name that was sent last, and the answer. Which letters names have is open; one that is taken is kept.
+    """
+    name = f"{fresh_name()} R&D's Prüfung \N{MUSICAL SYMBOL G CLEF}"
+    answer = send(name)
+    if answer.exchange.is_refusal:
+        name = fresh_name()
+        answer = send(name)
+    return name, answer
 
 
 def must_become(
@@ -446,6 +462,17 @@ def must_count_only_who_approved(reader: Caller, merge_request: Path) -> None:
         return [user.get("id") for user in shown if user.get("id") not in approved]
 
     must_become(strangers, lambda found: not found, "nobody in approved_by of a rule who has not approved")
+
+
+def must_count_in_own_rules(reader: Caller, merge_request: Path, approver: int) -> None:
+    """Expect somebody who approved in approved_by of each rule in the state that wants nobody else's approval."""
+
+    def silent() -> list[Any]:
+        rules = [rule for rule in state_of(reader, merge_request)["rules"] if isinstance(rule, dict)]
+        own = [rule for rule in rules if approvers_named(rule) == ([approver], []) and _wants_approvals(rule)]
+        return [rule.get("id") for rule in own if rule.get("approvals_required") == 1]
+
+    must_become(silent, lambda found: not found, f"user {approver} in approved_by of each rule that names nobody else")
 
 
 def rule_in_state(state: Mapping[str, Any], number: int) -> Rule:
