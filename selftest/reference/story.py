@@ -22,6 +22,7 @@ from selftest.reference.fresh_places_chapters import slips_of_places
 from selftest.reference.fresh_reviews_chapters import slips_of_reviews
 from selftest.reference.fresh_settings_chapters import slips_of_settings
 from selftest.reference.fresh_tenants_chapters import slips_between_neighbours
+from selftest.reference.newer_reviews_chapters import slips_of_newer_reviews
 from selftest.reference.tired_chapters import slips
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Story:
         slips_beside_options(self)
         slips_between_neighbours(self)
         slips_of_settings(self)
+        slips_of_newer_reviews(self)
         self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):

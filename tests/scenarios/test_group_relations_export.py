@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import zlib
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pytest
 
@@ -23,10 +22,11 @@ from conformance.suite.arrange.exports import (
     STARTED,
     Export,
     Marks,
+    file_names,
     marks_in,
     of_group,
 )
-from conformance.suite.context import Unmet
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -389,6 +389,12 @@ def test_a_file_holds_the_objects_of_its_group(
         after = marks_of(export)
         others = [relation for relation, mark in before.items() if after.get(relation) != mark]
         must(not others, "the entries of a group as before the export of another one", f"others of {others}")
+    around = current_run().profile.first("group")
+    inside = set(marks_in(other.entries()))
+    if around is not None and around.id != subgroup.id and inside and of_group(owner, around, export.relation).begins():
+        with verifies("group-relations-export.schedule.belongs-to-its-group"):
+            lost = inside - set(marks_of(other))
+            must(not lost, "what was exported of a group inside as before the export of that around", f"no {lost}")
 
 
 def file_of_what_there_is(export: Export) -> Answer:
@@ -481,11 +487,3 @@ def must_be_json(lines: list[bytes], file: Answer) -> None:
             must(False, f"JSON on line {number}", shown, file.exchange)
         must(not isinstance(value, list), f"one object on line {number}", f"an array: {shown}", file.exchange)
     must(True, "JSON on every line", "")
-
-
-def file_names(file: Answer) -> list[str]:
-    """Return the names that an answer gives its file: a plain one, an encoded one that clients prefer, or both."""
-    disposition = file.exchange.headers.get("content-disposition", "")
-    plain = re.search(r'filename="?([^";]+)', disposition, re.IGNORECASE)
-    extended = re.search(r"filename\*=[^']*'[^']*'([^;]+)", disposition, re.IGNORECASE)
-    return [*([plain[1].strip()] if plain else []), *([unquote(extended[1].strip())] if extended else [])]

@@ -15,7 +15,6 @@ from conformance.suite.arrange.reviews import (
     must_be_created_unless_it_is_the_second,
     must_become,
     name_of_digits,
-    named_oddly,
     rule_in,
     state_of,
     user_id,
@@ -102,12 +101,11 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
     merge_request: Fixture,
 ) -> None:
     """A rule names somebody here: the one that asks for just anybody may have a name of the service's choice."""
+    sent = {"name": fresh_name(), "approvals_required": 5}
     path = merge_request_path(project, merge_request)
     # Whoever has read the state before is shown no older one.
     approver.get(path / "approval_state")
-    body = {"approvals_required": 5, "user_ids": [user_id(approver)]}
-    name, answer = named_oddly(lambda name: maintainer.post(merge_request_rules, {**body, "name": name}))
-    sent = {"name": name, "approvals_required": 5}
+    answer = maintainer.post(merge_request_rules, {**sent, "user_ids": [user_id(approver)]})
     given_overriding(maintainer, project, answer)
     with verifies("merge-request-approvals.rules.create.answer"):
         rule = rule_in(answer.must_be(200, 201))

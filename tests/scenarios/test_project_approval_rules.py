@@ -23,7 +23,6 @@ from conformance.suite.arrange.reviews import (
     created,
     fresh_name,
     must_be_created_unless_it_is_the_second,
-    named_oddly,
     naming,
     naming_only,
     rule_in,
@@ -43,10 +42,9 @@ if TYPE_CHECKING:
 def test_a_created_rule_is_answered_read_and_listed(maintainer: Caller, project_rules: Path) -> None:
     created(maintainer, project_rules)
     before = others_of(maintainer, project_rules)
-    rest = {"approvals_required": 3, **naming(maintainer)}
+    body = {"name": fresh_name(), "approvals_required": 3}
     with verifies("project-approval-rules.create.answers-with-rule", go_on=True):
-        name, answer = named_oddly(lambda name: maintainer.post(project_rules, {**rest, "name": name}))
-        body = {"name": name, "approvals_required": 3}
+        answer = maintainer.post(project_rules, {**body, **naming(maintainer)})
         answer.must_be(200, 201).must_be_an(dict)
     with verifies("project-approval-rules.create.values", go_on=True):
         answer.given_served().must_hold(**body)

@@ -16,16 +16,8 @@ from conformance.suite.arrange.approval_rules import (
     project_rules_path,
     standings,
 )
-from conformance.suite.arrange.reviews import (
-    created,
-    fresh_name,
-    name_of_digits,
-    named_oddly,
-    naming_only,
-    rule_in,
-    user_id,
-)
-from conformance.suite.expectations import Answer, Caller, Path, given, must, observe, unchanged, verifies
+from conformance.suite.arrange.reviews import created, fresh_name, name_of_digits, naming_only, rule_in, user_id
+from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
@@ -176,10 +168,6 @@ def test_the_older_of_two_rules_is_read_under_its_own_number(maintainer: Caller,
             maintainer.get(project_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
 
 
-def put_with_name(writer: Caller, rule: Path, change: dict[str, object], name: str) -> Answer:
-    return writer.put(rule, {**change, "name": name})
-
-
 def test_whoever_has_read_before_sees_a_change_and_a_deletion(
     maintainer: Caller,
     owner: Caller,
@@ -190,11 +178,8 @@ def test_whoever_has_read_before_sees_a_change_and_a_deletion(
     alone = owner.get(project_rules / number)
     listed = owner.list(project_rules)
     with verifies("project-approval-rules.update.stored"):
-        for more in (2, 3):
-            change = changed(maintainer, approvals_required=more)
-            name, answer = named_oddly(partial(put_with_name, maintainer, project_rules / number, change))
-            answer.given_served()
-            wanted = {"name": name, "approvals_required": more}
+        for wanted in ({"name": fresh_name(), "approvals_required": more} for more in (2, 3)):
+            maintainer.put(project_rules / number, {**changed(maintainer), **wanted}).given_served()
             by_id(owner, project_rules, number).must_hold(**wanted)
             in_list(owner, project_rules, number).must_hold(**wanted)
     maintainer.delete(project_rules / number).given_served()

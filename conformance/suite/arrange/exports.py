@@ -10,10 +10,12 @@ later is held against them. Only times that the target tells are compared with e
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from conformance.results.record import Reason
@@ -260,6 +262,13 @@ class Export:
             self.accepted(batched=not batched).given_served()
         return before, answer
 
+    def begins(self) -> bool:
+        """Schedule an export in one piece, and tell whether it was seen to begin."""
+        with suppress(Unmet):
+            before = self.marks()
+            return self.accepted(batched=False).is_served and self.shows_anew(before)
+        return False
+
     def ended_anew(self, before: Marks, answer: Answer, *, batched: bool) -> list[Entry]:
         """
         Return the entries of an export that was begun anew, once the relation has ended.
@@ -371,3 +380,11 @@ def _moment(entry: Entry) -> Any:
     """Return when an entry says that it was updated, so that it equals what says the same in another way."""
     found = entry.get("updated_at")
     return Moment(found) if isinstance(found, str) else found
+
+
+def file_names(file: Answer) -> list[str]:
+    """Return the names that an answer gives its file: a plain one, an encoded one that clients prefer, or both."""
+    disposition = file.exchange.headers.get("content-disposition", "")
+    plain = re.search(r'filename="?([^";]+)', disposition, re.IGNORECASE)
+    extended = re.search(r"filename\*=[^']*'[^']*'([^;]+)", disposition, re.IGNORECASE)
+    return [*([plain[1].strip()] if plain else []), *([unquote(extended[1].strip())] if extended else [])]

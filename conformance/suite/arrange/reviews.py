@@ -80,20 +80,6 @@ def name_of_digits() -> str:
     return str(10**8 + randbelow(10**8))
 
 
-def named_oddly(send: Callable[[str], Answer]) -> tuple[str, Answer]:
-    """
-    Send a name with letters that careless writers spoil, and a plain one where that is refused.
-
-    Return the name that was sent last, and the answer. Which letters names have is open; one that is taken is kept.
-    """
-    name = f"{fresh_name()} R&D's Prüfung \N{MUSICAL SYMBOL G CLEF}"
-    answer = send(name)
-    if answer.exchange.is_refusal:
-        name = fresh_name()
-        answer = send(name)
-    return name, answer
-
-
 def must_become(
     read: Callable[[], Any],
     holds: Callable[[Any], bool],
