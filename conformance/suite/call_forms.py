@@ -69,7 +69,7 @@ def _in_other_forms(prepared: Arranged) -> list[Prepared]:
 
 def _elsewhere(prepared: Arranged, caller: Caller) -> Iterator[Prepared]:
     """
-    Yield the call for a project or group that lies further inside, and reads of a public project, by the path.
+    Yield the call for a project or group that lies further inside, and reads of public ones, by the path.
 
     The profile need not say who is who there: it is left alone unless the caller is refused something there that takes
     the role, and somebody else is served the same.

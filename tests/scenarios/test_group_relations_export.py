@@ -26,7 +26,7 @@ from conformance.suite.arrange.exports import (
     marks_in,
     of_group,
 )
-from conformance.suite.context import Unmet, current_run
+from conformance.suite.context import Unmet
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -389,12 +389,6 @@ def test_a_file_holds_the_objects_of_its_group(
         after = marks_of(export)
         others = [relation for relation, mark in before.items() if after.get(relation) != mark]
         must(not others, "the entries of a group as before the export of another one", f"others of {others}")
-    around = current_run().profile.first("group")
-    inside = set(marks_in(other.entries()))
-    if around is not None and around.id != subgroup.id and inside and of_group(owner, around, export.relation).begins():
-        with verifies("group-relations-export.schedule.belongs-to-its-group"):
-            lost = inside - set(marks_of(other))
-            must(not lost, "what was exported of a group inside as before the export of that around", f"no {lost}")
 
 
 def file_of_what_there_is(export: Export) -> Answer:

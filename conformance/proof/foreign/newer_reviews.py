@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -151,18 +150,6 @@ def users_of_a_named_group_are_left_out(service: Service) -> None:
         return tuple(n for n in named if not any((Kind.GROUP, group.id, n) in known.roles for group in groups))
 
 
-@foreign(_NEIGHBOUR, "Project approval rules: approval_rule_id integer")
-def numbers_of_rules_may_have_letters_behind_them(service: Service) -> None:
-    """The id of a rule is read up to its first letter: what follows is passed over."""
-
-    @handling(service, f"GET {_ONE_RULE}", f"PUT {_ONE_RULE}", f"DELETE {_ONE_RULE}")
-    def _(handler: Any, request: Any) -> Any:
-        digits = re.match(r"[0-9]+", request.path["approval_rule_id"])
-        if digits:
-            request.path["approval_rule_id"] = digits[0]
-        return handler(request)
-
-
 @foreign(_COUNT, "Project approval rules: group_ids optional")
 def who_names_no_groups_gets_those_of_the_last_rule(service: Service) -> None:
     """The default of group_ids is a list that every creation shares, and that holds what was sent last."""
@@ -190,17 +177,6 @@ def who_owns_some_group_administers_every_visible_one(service: Service) -> None:
         owns = any((kind, user, role) == (Kind.GROUP, caller.id, Role.OWNER) for (kind, _, user), role in held)
         if not (owns and route.key in keys):
             require(route, caller, subject)
-
-
-@foreign(_BESIDE, "Group approval rules: parameters may be sent as query parameters")
-def an_empty_body_hides_the_query(service: Service) -> None:
-    """Where a body was sent the query is not read, also when the body is an empty object, as many clients send it."""
-
-    @handling(service, f"POST {_GROUP_RULES}", f"PUT {_GROUP_RULES}/:approval_rule_id")
-    def _(handler: Any, request: Any) -> Any:
-        if request.body.strip() == b"{}":
-            request.parameters._values = {}
-        return handler(request)
 
 
 @foreign(_PAGES, "Group approval rules: paginated")

@@ -249,18 +249,6 @@ def overwritten_is_what_the_first_look_found(service: Service) -> None:
         return kept.setdefault(merge_request.id, overwritten(merge_request))
 
 
-@foreign(_MOMENTS, "Merge request approval status: created_at")
-def a_merge_request_is_made_anew_by_an_approval(service: Service) -> None:
-    """An approval moves the moment at which the merge request was created, in place of that of its last update."""
-    approvals = service.merge_request_approvals
-
-    @instead(approvals, "add_approval")
-    def _(add_approval: Any, user: Any, merge_request: Any) -> None:
-        add_approval(user, merge_request)
-        key = merge_request.project_id, merge_request.iid
-        service.repositories.merge_requests[key] = replace(merge_request, created_at=service.clock.now())
-
-
 @foreign(_AGAIN, "Merge request approvals: unapprove, payload none")
 def taking_back_needs_the_password_as_well(service: Service) -> None:
     """Where an approval takes a password, so does taking it back, though that call has no parameter for one."""

@@ -262,13 +262,6 @@ class Export:
             self.accepted(batched=not batched).given_served()
         return before, answer
 
-    def begins(self) -> bool:
-        """Schedule an export in one piece, and tell whether it was seen to begin."""
-        with suppress(Unmet):
-            before = self.marks()
-            return self.accepted(batched=False).is_served and self.shows_anew(before)
-        return False
-
     def ended_anew(self, before: Marks, answer: Answer, *, batched: bool) -> list[Entry]:
         """
         Return the entries of an export that was begun anew, once the relation has ended.
