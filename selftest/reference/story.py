@@ -63,7 +63,7 @@ class Story:
         status, headers, content = self._ask(method, path, body, sent)
         if content[:2] == b"\x1f\x8b":
             content = gzip.decompress(content)
-        text = content.decode()
+        text = content.decode(errors="replace")  # what is packed twice is no text
         if not _FEBRUARY.search(text):
             text = _MOMENT.sub("MOMENT", text)
         text = re.sub(r'"created":(\d{10})\b', '"created":SECONDS', text)
@@ -76,7 +76,7 @@ class Story:
 
     def _ask(self, method: str, path: str, body: Any = None, token: str = "") -> tuple[int, Mapping[str, str], bytes]:
         """Send one call without a connection, which would take most of the time."""
-        headers = {"private-token": token} if token else {}
+        headers = {"accept-encoding": "gzip"} | ({"private-token": token} if token else {})
         place, _, query = path.partition("?")
         content = b"" if body is None else json.dumps(body).encode()
         headers |= {"content-type": "application/json"} if content else {}

@@ -352,28 +352,6 @@ def exports_of_groups_inside_are_thrown_away(service: Service) -> None:
         schedule(group, batched=batched)
 
 
-@foreign(_CALLER, "Group relations export: status, download")
-def exports_belong_to_whoever_asked_for_them(service: Service) -> None:
-    """Another owner of the group sees no export in its status, and can download none."""
-    owners: dict[int, int] = {}
-
-    @handling(service, f"POST {_EXPORT}")
-    def _(handler: Any, request: Any) -> Any:
-        owners[request.group.id] = request.caller.id
-        return handler(request)
-
-    @handling(service, f"GET {_EXPORT}/status", f"GET {_EXPORT}/download")
-    def _(handler: Any, request: Any) -> Any:
-        exports = service.group_relations_export
-        if owners.get(request.group.id) in {None, request.caller.id}:
-            return handler(request)
-        kept = {key: exports.exports.pop(key) for key in list(exports.exports) if key[0] == request.group.id}
-        try:
-            return handler(request)
-        finally:
-            exports.exports.update(kept)
-
-
 @foreign(_AGAIN, "Group relations export: POST, batched")
 def batches_stay_once_they_were_asked_for(service: Service) -> None:
     """An export without batches that follows one in batches comes in batches as well."""

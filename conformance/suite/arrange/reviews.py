@@ -450,17 +450,6 @@ def must_count_only_who_approved(reader: Caller, merge_request: Path) -> None:
     must_become(strangers, lambda found: not found, "nobody in approved_by of a rule who has not approved")
 
 
-def must_count_in_own_rules(reader: Caller, merge_request: Path, approver: int) -> None:
-    """Expect somebody who approved in approved_by of each rule in the state that wants nobody else's approval."""
-
-    def silent() -> list[Any]:
-        rules = [rule for rule in state_of(reader, merge_request)["rules"] if isinstance(rule, dict)]
-        own = [rule for rule in rules if approvers_named(rule) == ([approver], []) and _wants_approvals(rule)]
-        return [rule.get("id") for rule in own if rule.get("approvals_required") == 1]
-
-    must_become(silent, lambda found: not found, f"user {approver} in approved_by of each rule that names nobody else")
-
-
 def rule_in_state(state: Mapping[str, Any], number: int) -> Rule:
     """Return one rule of the approval state; inconclusive when it is not there to be looked at."""
     found = [rule for rule in state["rules"] if isinstance(rule, dict) and rule.get("id") == number]
