@@ -144,7 +144,7 @@ def marks_of(export: Export) -> Marks:
     return marks_in(export.entries())
 
 
-def test_the_status_of_one_relation_shows_no_other(export: Export) -> None:
+def test_the_status_of_one_relation_shows_no_other(export: Export, export_group: Fixture) -> None:
     export.finished(batched=False)
     relations = relations_in(export.entries())
     given(len(set(relations)) > 1, "the status holds one relation only, so that nothing can be left out")
@@ -166,6 +166,8 @@ def test_the_status_of_one_relation_shows_no_other(export: Export) -> None:
     with suppress(Unmet):
         whole = export.finished(batched=True)
         with verifies("group-relations-export.status.filtered"):
+            for by_its_path in named_by_path(export, export_group):
+                must_show_no_other(by_its_path, export.relation)
             answer = must_show_no_other(export, export.relation)
             found = answer.json if answer.is_served else None
             for entry in found if isinstance(found, list) else [found]:
