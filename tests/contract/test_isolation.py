@@ -99,16 +99,12 @@ def write(operation: Operation, surroundings: Surroundings, *, afresh: bool) -> 
         permission = Permission(current_run().profile, call, caller, before.readings)
         others, by_path = once_more(call), by_the_path(prepared, call)
         # What was handed on to a neighbour earlier may be what is sent last: its like is looked at in between.
-        if any(other.body != call.body for other in others):
+        unlike = [*others, *without_events(prepared)]
+        if any(other.body != call.body for other in unlike):
             by_path.sent_by(caller)
             if not look(before.of_area(operation.area), permission, afresh=afresh):
                 return False
-        for other in [
-            *others,
-            *as_a_copy(prepared, call),
-            *without_events(prepared),
-            *of_absent_integrations(prepared),
-        ]:
+        for other in [*unlike, *as_a_copy(prepared, call), *of_absent_integrations(prepared)]:
             other.sent_by(caller)
         both = {(call.operation.method, each.path) for each in (call, by_path)}
         if sum(len(written.get(what, ())) - earlier.get(what, 0) for what in both) % 2 == 0:
