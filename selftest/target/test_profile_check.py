@@ -35,7 +35,7 @@ WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("fixtures.project.id", 7, None),
     ("fixtures.project.id", NOBODYS, None),
     ("fixtures.project.path", "world-1-group/no-such", None),
-    ("fixtures.project.path", "world-1-sibling-group/sibling-project", "fixtures.project.id"),
+    ("fixtures.project.path", "world-1-sibling-group/project", "fixtures.project.id"),
     ("fixtures.group.id", NOBODYS, None),
     ("fixtures.group.path", "world-1-groups", None),
     ("fixtures.subgroup.id", 2, None),

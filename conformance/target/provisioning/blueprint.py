@@ -23,6 +23,8 @@ class Place:
 
     name: str
     within: str = ""
+    namesake: str = ""
+    """Another place, after which its path ends as well."""
     by: str = "owner"
     visibility: str = "private"
     members: Mapping[str, int] = field(default_factory=dict)

@@ -138,7 +138,7 @@ class World:
     def _full_path(self, place: Place) -> str:
         if not place.within:
             return self.names.path(place.name)
-        return f"{self.groups[place.within]['full_path']}/{place.name.replace('_', '-')}"
+        return f"{self.groups[place.within]['full_path']}/{(place.namesake or place.name).replace('_', '-')}"
 
     def _find_place(self, kind: str, full_path: str) -> Entry | None:
         found = self.calls.find(self.administrator, f"/{kind}s/{segment(full_path)}")
