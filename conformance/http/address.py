@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-import httpcore
 import httpx
 
 if TYPE_CHECKING:
@@ -18,15 +17,14 @@ Headers = dict[str, tuple[bytes, bytes]]
 
 _ALWAYS_SENT = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_NO_TIMEOUT: Mapping[str, float | None] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     """A server, the beginning of each path there, and what every call has to say to it."""
 
-    scheme: bytes
-    host: bytes
-    port: int | None
+    url: httpx.URL
     start: bytes
     """What each path begins with, or the whole of it."""
     headers: Headers
@@ -42,20 +40,27 @@ class Address:
             name, _, password = found.userinfo.partition(b":")
             said = unquote_to_bytes(name) + b":" + unquote_to_bytes(password)
             sent["authorization"] = (b"Authorization", b"Basic " + base64.b64encode(said))
-        return cls(found.raw_scheme, found.raw_host, found.port, found.raw_path, {**sent, **encoded(headers or {})})
+        server = httpx.URL(f"{found.scheme}://{found.netloc.decode('ascii')}")
+        return cls(server, found.raw_path, {**sent, **encoded(headers or {})})
 
-    def request(self, method: str, rest: str, headers: Headers, body: bytes | None) -> httpcore.Request:
+    def request(self, method: str, rest: str, headers: Headers, body: bytes | None, largest: int) -> httpx.Request:
         """
-        Return a request of what lies below this address.
+        Return a request of what lies below this address, whose answer may have so many bytes.
 
-        `rest` is encoded already, and sent as it is. The headers are complete here: nobody adds those that are missing.
+        `rest` is encoded already, and sent as it is. The headers are complete here: the library would look for those
+        that are missing at every call.
         """
         sent = {**self.headers, **headers}
         if (body or method in _WITH_BODY) and "content-length" not in sent:
             sent["content-length"] = (b"Content-Length", str(len(body or b"")).encode())
-        target = self.start + rest.encode()
-        url = httpcore.URL(scheme=self.scheme, host=self.host, port=self.port, target=target)
-        return httpcore.Request(method.upper(), url, headers=list(sent.values()), content=body or b"")
+        return httpx.Request(
+            method,
+            self.url,
+            headers=list(sent.values()),
+            stream=httpx.ByteStream(body or b""),
+            # The transport sees to the time of a whole call.
+            extensions={"timeout": _NO_TIMEOUT, "target": self.start + rest.encode(), "largest_body": largest},
+        )
 
 
 def encoded(headers: Mapping[str, str]) -> Headers:

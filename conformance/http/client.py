@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from http.cookiejar import CookieJar
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
@@ -32,8 +33,6 @@ from conformance.http.unpacking import BodyError, unpacked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    import httpcore
-
     from conformance.http.exchange import Credentials, Query
     from conformance.http.settings import ClientSettings
 
@@ -48,6 +47,7 @@ _LONGEST_REDIRECT = 5
 _READING = frozenset({"GET", "HEAD"})
 _QUICK_ANSWER = 0.001  # seconds
 _FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
+_NO_AUTHENTICATION = httpx.Auth()
 #: What kept a call from being answered, by what the library raises; the first that fits.
 _TROUBLES: Mapping[type[Exception], Trouble] = {
     BrokenOffError: Trouble.BROKEN,
@@ -119,7 +119,9 @@ class Client:
         self._asking = threading.Lock()
         self._wanting_quiet = threading.Lock()
         self._own_address = Address.of(settings.api, settings.headers)
-        self._transport = Transport(settings)
+        self._http = httpx.Client(
+            transport=Transport(settings), trust_env=False, timeout=settings.timeout_seconds, cookies=_NoCookies()
+        )
 
     def __enter__(self) -> Self:
         """Use as a context manager."""
@@ -131,7 +133,7 @@ class Client:
 
     def close(self) -> None:
         """Close all connections."""
-        self._transport.close()
+        self._http.close()
 
     @property
     def test(self) -> str:
@@ -329,20 +331,20 @@ class Client:
         started = time.perf_counter()
         try:
             address, rest = self._place(call)
-            request = address.request(call.method, rest, self._headers(call), call.body)
-            response, body = self._transport.send(request, most)
+            request = address.request(call.method, rest, self._headers(call), call.body, most)
+            response = self._http.send(request, stream=True, auth=_NO_AUTHENTICATION)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             return self._no_answer(call, error, time.perf_counter() - started)
-        headers = _headers_of(response)
+        headers, body = _headers_of(response), b"".join(response.iter_raw())
         seconds = time.perf_counter() - started
         self._quickest_seconds = min(seconds, self._quickest_seconds * _FORGETTING or seconds)
         self._refused_in_a_row, self._was_answered = 0, True
         try:
             body = body if call.raw else unpacked(body, headers.get("content-encoding", ""), most)
         except BodyError as error:
-            problem = f"status {response.status}, but the body {error}"
+            problem = f"status {response.status_code}, but the body {error}"
             return Exchange.unanswered(call, problem, seconds, Trouble.UNREADABLE)
-        return Exchange(call, response.status, MappingProxyType(headers), body, seconds)
+        return Exchange(call, response.status_code, MappingProxyType(headers), body, seconds)
 
     def _require_requests(self) -> None:
         """Raise RequestsSpentError beyond the requests that are allowed; a test that was told so may still clean up."""
@@ -392,6 +394,13 @@ class Client:
         return Exchange.unanswered(call, str(error), seconds, trouble)
 
 
+class _NoCookies(CookieJar):
+    """Takes no cookie: each call stands for itself."""
+
+    def extract_cookies(self, response: object, request: object) -> None:
+        """Take nothing."""
+
+
 class _Speaker(threading.local):
     """On whose behalf a thread calls, and whether no other thread does."""
 
@@ -420,10 +429,10 @@ class _Pace:
             time.sleep(start - now)
 
 
-def _headers_of(response: httpcore.Response) -> dict[str, str]:
+def _headers_of(response: httpx.Response) -> dict[str, str]:
     """Return the headers of an answer, names in lower case; what was sent several times is joined, as HTTP has it."""
     found: dict[str, str] = {}
-    for raw_name, raw_value in response.headers:
+    for raw_name, raw_value in response.headers.raw:
         name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
         found[name] = f"{found[name]}, {value}" if name in found else value
     return found

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from conformance.http.settings import ClientSettings
 
 _NO_CONTENT, _NOT_MODIFIED = 204, 304
-_READING = frozenset({b"GET", b"HEAD"})
+_READING = frozenset({"GET", "HEAD"})
 _LONGEST_EXCESS = 1000
+_LARGEST_BODY = 2 * 1024 * 1024
 _SHOWN_PROBLEM = 200
 #: What may follow a 204 without being a body of it: the end of no chunks, or another answer that nobody asked for.
 _NO_BODY = (b"0\r\n\r\n", b"HTTP/")
@@ -58,7 +59,14 @@ class CutShortError(IncompleteAnswerError):
     """The time for the call was over in the middle of an answer."""
 
 
-class Transport:
+class _Answer(httpx.Response):
+    @property
+    def has_redirect_location(self) -> bool:
+        """Say no: the library would read the address, however odd, although redirects are followed elsewhere."""
+        return False
+
+
+class Transport(httpx.BaseTransport):
     """
     Sends requests, each within one deadline for the whole of it. Safe to use from several threads.
 
@@ -66,8 +74,8 @@ class Transport:
     a call for ever. Which connection is free is kept here, for the library's pool looks through all of them at every
     call: with many calls under way most of the time went there. Behind a proxy the library's own pool is used.
 
-    What it is given is sent as it is, byte for byte, and what httpx would look for on the way is looked for by nobody:
-    cookies, redirects and passwords are no matter of a test suite, and at each call they took as long as the sending.
+    A request may say in its extensions which `target` it is sent with, byte for byte, and how long the body of the
+    answer may be (`largest_body`). The answer's body is complete, and packed as it was sent.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -88,20 +96,26 @@ class Transport:
             while free:
                 free.pop().close()
 
-    def send(self, request: httpcore.Request, largest: int) -> tuple[httpcore.Response, bytes]:
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
         """
-        Send a request and return the answer with its whole body, of so many bytes at most, packed as it was sent.
+        Send a request and return the whole answer; raise httpx.TransportError when there is none.
 
-        Raise httpx.TransportError when there is none, NotSentError when the target is only to be read and the request
-        would do more.
+        Raise NotSentError when the target is only to be read and the request would do more.
         """
         if self._settings.only_reads and request.method not in _READING:
-            raise NotSentError(f"{request.method.decode()} was not sent: the target is only to be read")
+            raise NotSentError(f"{request.method} was not sent: the target is only to be read")
         self._deadline.at = time.monotonic() + self._settings.timeout_seconds
+        url, extensions = request.url, request.extensions
+        address = httpcore.URL(
+            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=extensions.get("target", url.raw_path)
+        )
+        sent = httpcore.Request(request.method, address, headers=request.headers.raw, content=request.stream)
         try:
-            return self._answer(request, largest)
+            response, body = self._answer(sent, extensions.get("largest_body", _LARGEST_BODY))
         except tuple(_ERRORS) as error:
             raise _as_httpx(error) from error
+        told = {name: value for name, value in response.extensions.items() if name != "network_stream"}
+        return _Answer(response.status, headers=response.headers, stream=httpx.ByteStream(body), extensions=told)
 
     def _answer(self, request: httpcore.Request, largest: int) -> tuple[httpcore.Response, bytes]:
         """Return the answer to a request, and its body."""
