@@ -40,7 +40,7 @@ WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("fixtures.group.path", "world-1-groups", None),
     ("fixtures.subgroup.id", 2, None),
     ("fixtures.subgroup_project.path", "world-1-group/linter", None),
-    ("fixtures.sibling_project.id", 1, None),
+    ("fixtures.sibling_project.id", 2, None),
     ("fixtures.fuzz_project.id", 3, None),
     ("fixtures.fuzz_group.id", NOBODYS, None),
     ("fixtures.approver_group.id", 10, None),
