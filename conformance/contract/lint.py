@@ -234,5 +234,13 @@ def _example_problems(operation: Operation, schema: Json, example: Any, where: s
 
 def validator(document: Json, schema: Json) -> Any:
     """Compile a schema that may refer to the components of a gathered document."""
+    if not _refers(schema):  # nearly all of them; reading the components with each takes most of the time
+        return jsonschema_rs.Draft202012Validator(schema)
     components = {"components": {"schemas": document["components"].get("schemas", {})}}
     return jsonschema_rs.Draft202012Validator({**schema, **components})
+
+
+def _refers(node: Any) -> bool:
+    if isinstance(node, dict):
+        return "$ref" in node or any(map(_refers, node.values()))
+    return isinstance(node, list) and any(map(_refers, node))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from typing import Any
 
@@ -15,7 +16,8 @@ def parsed(body: bytes | str) -> Any:
 
     JSON has one kind of number, so that `1.0` and `1e0` are the integer 1 here, wherever they stand.
     """
-    return json.loads(body, parse_float=_number)
+    text = body if isinstance(body, str) else _in_utf8(body)
+    return json.loads(body, parse_float=_number) if text is None else _DECODER.decode(text)
 
 
 def json_in(body: bytes | str | None) -> Any:
@@ -38,6 +40,20 @@ def objects_in(body: bytes | str | None) -> list[dict[str, Any]]:
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
 
+def _in_utf8(body: bytes) -> str | None:
+    """Return a body as text; None where it may be written in another way than JSON is, which the library finds out."""
+    if b"\0" in body[:4] or body.startswith(codecs.BOM_UTF8):
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _number(text: str) -> int | float:
     value = float(text)
     return int(value) if value.is_integer() and abs(value) < _LARGEST_EXACT else value
+
+
+#: Made once: the library makes one for each text that is not read in the usual way.
+_DECODER = json.JSONDecoder(parse_float=_number)
