@@ -22,8 +22,10 @@ def parsed(body: bytes | str) -> Any:
 
 def json_in(body: bytes | str | None) -> Any:
     """Return what a JSON text holds, as `parsed` does; None when it is none."""
+    if not body:
+        return None
     try:
-        return parsed(body or b"")
+        return parsed(body)
     except (ValueError, RecursionError):
         return None
 
