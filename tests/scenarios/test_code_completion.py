@@ -64,6 +64,11 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
         "code-completion.request.intent.is-optional",
     ):
         result = must_be_a_result(answer)
+    with verifies("code-completion.completion.answered", go_on=True):
+        # Names and contents are texts in whatever letters; what a backend makes of them is its own business.
+        complete(
+            owner, current_file={"file_name": "grüße_你好.py", "content_above_cursor": "# 你好 😀\n"}
+        ).must_not_break()
     with verifies("code-completion.choice.fields", go_on=True):
         given(bool(result["choices"]), "the completion has no choices, so that there is none to look at")
         for choice in result["choices"]:

@@ -27,7 +27,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without,
 )
-from conformance.suite.context import Unmet, Violation
+from conformance.suite.context import Unmet, Violation, current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -422,15 +422,18 @@ def must_default(
     """
     Expect that a parameter that was not sent shows its default, or nothing until somebody sets it.
 
-    So it is again after it was another one, and the integration was disabled.
+    So it is again after it was another one, and the integration was disabled; then it is set up by the older name.
     """
     slug, least = slug_of(integration), without(least_settings(integration), name)
+    project = current_run().profile.first("project")
+    older = older_path(caller, project) if project else None
     with borrowed(caller, path, integration):
         for is_again in (False, True):
             if is_again:
                 caller.put(path / slug, {**least, name: other})
                 given_disabled(caller, path, integration)
-            caller.put(path / slug, least).given_served()
+            by_name = Path((is_again and older) or path)
+            caller.follow(caller.put(by_name / slug, least)).given_served()
             caller.whole_list(path).the(slug=slug)
             found = shown(caller, path, slug, name)
             given(bool(found), f"{slug} does not show {name}")

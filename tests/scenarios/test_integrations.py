@@ -363,6 +363,25 @@ def test_an_integration_is_not_set_up_without_what_it_requires(
     path = integrations_path(maintainer, project)
     with borrowed(maintainer, path, integration), verifies(required):
         must_be_required(maintainer, project, integration, parameter)
+        must_not_remember_what_was_refused(maintainer, path, integration, parameter)
+
+
+def must_not_remember_what_was_refused(caller: Caller, path: Path, integration: Fixture, parameter: str) -> None:
+    """Expect that a set-up has nothing of one before it that was refused: a refusal leaves nothing behind."""
+    if not integration.get("distinctive_name") or integration["distinctive_name"] in (
+        parameter,
+        *settings_of(integration),
+    ):
+        return
+    name, value = distinctive(integration)
+    one, settings = path / slug_of(integration), settings_of(integration)
+    if not caller.put(one, {**without(settings, parameter), name: value}).exchange.is_refusal:
+        return  # that it must be was looked at before
+    set_up(caller, path, integration).given_served()
+    shown = caller.get(one).given_served()
+    must(
+        not shows_text(shown, value), f"no {name}, which was sent with a refused call alone", f"{value}", shown.exchange
+    )
 
 
 def test_an_issue_tracker_is_not_set_up_with_two_of_its_three_addresses(

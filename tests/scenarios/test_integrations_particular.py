@@ -15,6 +15,7 @@ from conformance.suite.arrange.integrations import (
     older_path,
     set_up,
     settings_of,
+    shows_text,
     slug_of,
 )
 from conformance.suite.context import current_run
@@ -113,5 +114,20 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
             listed.must_contain(slug=slug)
             must(not untold.having(slug=slug), f"no entry with slug = {slug} before active true", "it is listed")
         with verifies("integrations.list.active-only"):
-            maintainer.put(path / slug, {**settings, "active": False}).given_served()
+            beside = text_beside(switchable_integration)
+            maintainer.put(path / slug, {**settings, **beside, "active": False}).given_served()
             maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
+        # One that is not active has settings all the same; whether there is anything to disable is open.
+        if beside and maintainer.delete(path / slug).is_served:
+            with verifies("integrations.disable.settings-reset"):
+                left = maintainer.get(path / slug).must_not_break()
+                still = left.is_served and any(shows_text(left, value) for value in beside.values())
+                must(not still, f"{', '.join(beside)} reset", f"{beside} is still shown", left.exchange)
+        else:
+            left_to_others("integrations.disable.settings-reset")
+
+
+def text_beside(integration: Fixture) -> dict[str, str]:
+    """Return an optional text that an integration shows again; nothing where none is known."""
+    name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
+    return {name: value} if isinstance(name, str) and isinstance(value, str) else {}

@@ -160,12 +160,15 @@ def test_a_project_and_a_group_of_one_number_are_two_entries(maintainer: Caller,
     (one, other), number = twins, twins[0].id
     with PROJECTS.borrowed(maintainer, project, (one,)), GROUPS.left_as_found(maintainer, project, (other,)):
         try:
-            PROJECTS.given_added(maintainer, project, number)
             GROUPS.given_added(maintainer, project, number)
+            GROUPS.given_removed(maintainer, project, number)
+            PROJECTS.given_added(maintainer, project, number)
         except Unmet:  # who may put what on a list is open
             left_to_others()
             return
         with verifies("job-token-scope.allowlists.are-separate"):
+            # It was taken while the project of its number was on no list, so nothing but that one is in its way.
+            maintainer.post(GROUPS.of(project), GROUPS.body(number)).must_be(201)
             with unchanged(lambda: PROJECTS.ids(maintainer, project), "the list of projects"):
                 maintainer.delete(GROUPS.of(project) / number).given_served()
             maintainer.post(GROUPS.of(project), GROUPS.body(number)).given_served()

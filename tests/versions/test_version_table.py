@@ -338,6 +338,10 @@ def test_the_tree_of_a_missing_path_is_not_found(change: Change, item: ItemUnder
         # Whatever else is asked for beside it, the path is as missing as before.
         for beside in ({"recursive": "true"}, {"page": "2", "per_page": "1"}):
             item.probe_beside(**beside).must_be_refused(beside=control)
+        # A folder that is there has what is in it, and no more.
+        folder = next((one for one in entries(control) if one.get("type") == "tree" and one.get("path")), None)
+        if folder is not None:
+            item.probe(path=f"{folder['path']}/no-such-folder").must_be(404)
 
 
 ENFORCED = named("18.0-job-token-allowlist")
