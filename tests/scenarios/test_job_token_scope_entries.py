@@ -92,6 +92,9 @@ def test_a_project_is_described_alike_on_every_list(
     with verifies("job-token-scope.project-entry.same-everywhere"):
         for name in ("name", "name_with_namespace", "path", "path_with_namespace", "created_at", "web_url"):
             must_show(other, name, str(one.get(name)))
+        # A project without a description has none on every list, whatever stands before it there.
+        for name in ("description", "default_branch"):
+            must(one.get(name) == other.get(name), f"{name} = {one.get(name)!r}", f"{name} = {other.get(name)!r}")
         numbers = [dict(entry.get("namespace") or {}).get("id") for entry in (one, other)]
         must(numbers[0] == numbers[1], f"namespace.id = {numbers[0]}", f"namespace.id = {numbers[1]}")
 
@@ -112,16 +115,22 @@ def test_the_entry_of_a_group_describes_it(
 
 
 def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
-    maintainer: Caller, sibling_project: Fixture, group: Fixture
+    maintainer: Caller, sibling_project: Fixture, group: Fixture, project: Fixture
 ) -> None:
     """
     Who may let such a group in is open; what is let in is this group and no other.
 
-    The project lies in neither: its own group may be let in by itself, for good.
+    The project lies in neither: its own group may be let in by itself, for good. One that the group holds is let in by
+    itself as well, which the group neither makes needless nor takes along.
     """
     inner = current_run().profile.fixtures.get("subgroup", ())[:1]
     path = GROUPS.of(sibling_project)
-    with GROUPS.borrowed(maintainer, sibling_project, (group, *inner)):
+    with (
+        GROUPS.borrowed(maintainer, sibling_project, (group, *inner)),
+        PROJECTS.left_as_found(maintainer, sibling_project, (project,)),
+    ):
+        inside = PROJECTS.of(sibling_project)
+        is_inside = maintainer.post(inside, PROJECTS.body(project.id)).is_served
         taken = [one.id for one in inner if maintainer.post(path, GROUPS.body(one.id)).is_served]
         if not taken:
             left_to_others()
@@ -142,6 +151,11 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
         with verifies("job-token-scope.groups-allowlist.change.leaves-others"):
             maintainer.delete(path / group.id).given_served()
             maintainer.list(path).must_not_contain(id=group.id, after=both).must_contain_once(id=taken[0])
+        if is_inside:
+            with verifies("job-token-scope.allowlists.are-separate"):
+                maintainer.list(inside).must_contain_once(id=project.id)
+        else:
+            left_to_others("job-token-scope.allowlists.are-separate")
 
 
 # -- what is named beside the project ----------------------------------------------------------------------------------

@@ -267,6 +267,30 @@ def test_two_who_add_at_the_same_time_both_have_added(
         allowlist.given_removed(maintainer, project, first.id)
 
 
+def test_two_who_add_to_both_lists_at_the_same_time_both_have_added(
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    allowlist_projects: tuple[Fixture, ...],
+    allowlist_groups: tuple[Fixture, ...],
+) -> None:
+    """Where both lists are one record, whoever writes it last takes back what was added to the other one."""
+    targets = {PROJECTS: allowlist_projects[:1], GROUPS: allowlist_groups[:1]}
+    with (
+        PROJECTS.borrowed(maintainer, project, targets[PROJECTS]),
+        GROUPS.borrowed(maintainer, project, targets[GROUPS]),
+        verifies("job-token-scope.allowlists.are-separate"),
+    ):
+        posts = [
+            partial(by.post, one.of(project), one.body(targets[one][0].id))
+            for by, one in ((maintainer, PROJECTS), (owner, GROUPS))
+        ]
+        for added in at_once(*posts):
+            added.given_served()
+        for one, (target,) in targets.items():
+            maintainer.list(one.of(project)).must_contain_once(id=target.id)
+
+
 @of_both_lists(
     needs_its_own=(
         "job-token-scope.allowlist.add.needs-its-own-parameter",
