@@ -23,6 +23,7 @@ from selftest.reference.fresh_reviews_chapters import slips_of_reviews
 from selftest.reference.fresh_settings_chapters import slips_of_settings
 from selftest.reference.fresh_tenants_chapters import slips_between_neighbours
 from selftest.reference.newer_reviews_chapters import slips_of_newer_reviews
+from selftest.reference.newer_tenants_chapters import slips_of_tenants
 from selftest.reference.tired_chapters import slips
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class Story:
             for form in ("id", "path"):
                 self._callers_of_groups(group, form)
         neighbours(self)
+        slips_of_tenants(self)
         return self.told
 
     def _place(self, name: str, form: str = "id") -> str:
