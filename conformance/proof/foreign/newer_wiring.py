@@ -140,18 +140,6 @@ def what_the_older_name_disabled_it_never_lists_again(service: Service) -> None:
 # -- what is sent and what is kept -------------------------------------------------------------------------------------
 
 
-# Each flag is one of its own.
-@foreign(_STAYS, "Integrations: issues_events")
-def issues_bring_confidential_ones_along(service: Service) -> None:
-    """Switching issues on switches confidential issues on, unless these are sent as well."""
-
-    @instead(service.integrations, "set_up")
-    def _(set_up: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
-        if values.get("issues_events") and "confidential_issues_events" in kind.events:
-            values = {"confidential_issues_events": True, **values}
-        return set_up(project, kind, values, **more)
-
-
 # It is a parameter like the others, and may be sent alone.
 @foreign("forms of what is sent", "Integrations: labels_to_be_notified_behavior")
 def how_labels_match_is_kept_beside_labels_alone(service: Service) -> None:
