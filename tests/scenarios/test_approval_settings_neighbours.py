@@ -6,26 +6,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.suite.arrange.approval_settings import (
-    AUTHOR,
-    COMMITTER,
-    OVERRIDES,
-    Settings,
-    of_group,
-    of_project,
-    side_by_side,
-)
+from conformance.suite.arrange.approval_settings import AUTHOR, Settings, of_group, of_project, side_by_side
 from conformance.suite.context import Unmet
-from conformance.suite.expectations import Caller, given, left_to_others, must, observe, unchanged, verifies
+from conformance.suite.expectations import Caller, given, left_to_others, observe, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.suite import Fixture
-
-
-#: What a project is given a value of its own for, while its group changes whether authors may approve.
-OWN = (COMMITTER, OVERRIDES)
 
 
 @contextmanager
@@ -76,30 +64,6 @@ def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: t
     inner, outer = project_in_a_group
     with verifies("approval-settings.project.update.leaves-its-group"):
         change_everything(inner, leaving=outer)
-
-
-def test_an_update_of_a_group_leaves_what_its_projects_set(
-    project_in_a_group: tuple[Settings, Settings],
-) -> None:
-    """
-    What is set in the project is another setting than the one that the group then changes, which it may hand down.
-
-    What the group locks is its own, and where the project takes no value of its own there is none to be kept.
-    """
-    inner, outer = project_in_a_group
-    values, around = inner.values(), outer.entries()[AUTHOR]
-    name = next((name for name in inner.free() if name in OWN), None)
-    wanted = not values.get(str(name))
-    takes = name is not None and not around.get("locked") and inner.change(**{name: wanted}).is_served
-    if name is None or not takes or inner.values()[name] is not wanted:
-        left_to_others("approval-settings.leaves-the-rest")
-        return
-    for moved in (not around["value"], bool(around["value"])):
-        outer.move(AUTHOR, value=moved)
-    entry = inner.entries()[name]
-    with verifies("approval-settings.leaves-the-rest"):
-        is_kept = entry.get("value") is wanted or entry.get("locked") is True
-        must(is_kept, f"{name} = {wanted}, as it was set in the project", f"{entry}")
 
 
 def test_an_owner_who_has_read_the_settings_sees_what_a_maintainer_changes(

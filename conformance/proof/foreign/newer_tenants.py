@@ -270,21 +270,6 @@ def a_stream_that_is_not_wanted_is_sent(service: Service) -> None:
 # -- approval settings -------------------------------------------------------------------------------------------------
 
 
-# What was set for a project and not sent here stays: no setting of the group has changed.
-@foreign(_STAYS, "Approval settings: PUT for a group")
-def updates_of_a_group_reset_its_projects(service: Service) -> None:
-    """An update of a group forgets what its projects had set, also for the settings that were not sent."""
-    settings = service.approval_settings
-
-    @instead(settings, "change")
-    def _(change: Any, subject: Any, wanted: Any) -> None:
-        change(subject, wanted)
-        for kind, number, setting in list(settings.values):
-            project = service.identities.projects.get(number) if kind is Kind.PROJECT else None
-            if project and setting not in wanted and subject in service.identities.lineage(project):
-                del settings.values[kind, number, setting]
-
-
 # The role is needed in the project, however the project is named.
 @foreign("caller x form of id x operation", "Approval settings: Authentication, 3")
 def by_path_the_role_is_that_in_the_group(service: Service) -> None:
