@@ -250,7 +250,9 @@ def test_what_changes_in_a_project_changes_the_page_that_lists_it(served: Served
 @pytest.mark.parametrize(("version", "parts"), [("18.11", 1), ("19.0", 3)])
 def test_job_tokens_have_the_form_of_a_jwt_from_19_0_on(serve: Callable[..., Served], version: str, parts: int) -> None:
     service = serve(version).service
-    project, other = service.identities.projects[1], service.identities.projects[2]
+    project, other = (
+        service.identities.projects[service.world.one(name).id] for name in ("project", "sibling_project")
+    )
     token = service.job_token_scope.job_token(project)
     assert service.world.one("job_token").extra["token"] == token != service.job_token_scope.job_token(other)
     assert len(token.split(".")) == parts

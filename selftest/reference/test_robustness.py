@@ -117,17 +117,17 @@ DRAW = settings(
 # What is made before anything is drawn: the path parameter that names it, and the call of the owner.
 RULE = {"name": "drawn", "approvals_required": 1, "user_ids": [6], "group_ids": [8]}
 FURNITURE: dict[str, tuple[str, str, dict[str, object]]] = {
-    "approval_rule_id": ("POST", "projects/1/approval_rules", RULE),
+    "approval_rule_id": ("POST", "projects/2/approval_rules", RULE),
     "approval_rule_id of group": ("POST", "groups/2/approval_rules", RULE),
-    "approval_rule_id of merge request": ("POST", "projects/1/merge_requests/1/approval_rules", RULE),
-    "note_id": ("POST", "projects/1/merge_requests/1/notes", {"body": "x", "confidential": True}),
-    "token_id": ("POST", "projects/1/access_tokens", {"name": "x", "scopes": ["api"], "access_level": 30}),
+    "approval_rule_id of merge request": ("POST", "projects/2/merge_requests/1/approval_rules", RULE),
+    "note_id": ("POST", "projects/2/merge_requests/1/notes", {"body": "x", "confidential": True}),
+    "token_id": ("POST", "projects/2/access_tokens", {"name": "x", "scopes": ["api"], "access_level": 30}),
     "token_id of group": ("POST", "groups/2/access_tokens", {"name": "x", "scopes": ["api"], "access_level": 30}),
-    "user_id": ("POST", "projects/1/members", {"user_id": 9, "access_level": 20}),
-    "branch": ("POST", "projects/1/repository/branches", {"branch": "free", "ref": "main"}),
-    "target_project_id": ("POST", "projects/1/job_token_scope/allowlist", {"target_project_id": 8}),
-    "target_group_id": ("POST", "projects/1/job_token_scope/groups_allowlist", {"target_group_id": 12}),
-    "slug": ("PUT", "projects/1/services/slack", {"webhook": "https://example.com/x"}),
+    "user_id": ("POST", "projects/2/members", {"user_id": 9, "access_level": 20}),
+    "branch": ("POST", "projects/2/repository/branches", {"branch": "free", "ref": "main"}),
+    "target_project_id": ("POST", "projects/2/job_token_scope/allowlist", {"target_project_id": 8}),
+    "target_group_id": ("POST", "projects/2/job_token_scope/groups_allowlist", {"target_group_id": 12}),
+    "slug": ("PUT", "projects/2/services/slack", {"webhook": "https://example.com/x"}),
     "export": ("POST", "groups/2/export_relations", {}),
     "export of group": ("POST", "groups/6/export_relations", {"batched": True}),
     "member_role_id": ("POST", "groups/2/member_roles", {"base_access_level": 20}),
@@ -186,7 +186,7 @@ class Wire:
             number = shown.get("id") if isinstance(shown, dict) else None
             if number is not None:
                 self.made.setdefault(name.split(" ")[0], []).append(str(number))
-        self.act("approver", "POST", "projects/1/merge_requests/1/approve")
+        self.act("approver", "POST", "projects/2/merge_requests/1/approve")
         clock = self.service.clock
         assert isinstance(clock, StillClock)
         clock.passed += 1000
@@ -358,10 +358,10 @@ def test_everything_can_still_be_read_after_anything_was_deleted(wire: Callable[
         *(f"users/{service.world.actors[name].id}" for name in ("approver", "author", "owner")),
         *(f"groups/{service.world.one(name).id}" for name in ("approver_group", "hidden_group", "sibling_group")),
         *(f"projects/{target.id}" for target in service.world.many("allowlist_projects")),
-        "projects/1/protected_branches/main",
-        "projects/1/protected_branches/stable",
-        "projects/1/repository/branches/merge-request",
-        "projects/1",
+        "projects/2/protected_branches/main",
+        "projects/2/protected_branches/stable",
+        "projects/2/repository/branches/merge-request",
+        "projects/2",
     ]
     for deletion in deletions:
         assert tried.refuses_harmlessly(Call("DELETE", f"/api/v4/{deletion}", headers=token)) < 300, deletion
@@ -423,8 +423,8 @@ RAW = (
     b"GET / HTTP/9.9\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 100,
     b"GET /api/v4/version HTTP/1.1\r\nbroken header\r\n\r\n",
-    b"PATCH /api/v4/projects/1/job_token_scope HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-    b"PATCH /api/v4/projects/1/job_token_scope HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{",
+    b"PATCH /api/v4/projects/2/job_token_scope HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+    b"PATCH /api/v4/projects/2/job_token_scope HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{",
     b"POST /api/v4/users HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     b"GET /api/v4/\xff\xfe HTTP/1.1\r\nHost: \xff\r\n\r\n",
     b"GET " + b"/x" * 40_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -449,7 +449,7 @@ def test_one_faulty_request_never_disturbs_another(served: Served) -> None:
                 with socket.create_connection((address.hostname, address.port), timeout=5) as raw:
                     raw.sendall(garbage)
             codes.add(faulty.get("/metadata").status_code)
-            codes.add(faulty.patch("/projects/1/job_token_scope", content=b"{" * 100_000).status_code)
+            codes.add(faulty.patch("/projects/2/job_token_scope", content=b"{" * 100_000).status_code)
 
     def work(target: int) -> list[int]:
         path = f"/projects/{served.id_of('project')}/job_token_scope/groups_allowlist"
