@@ -133,14 +133,14 @@ for place, kind in KINDS.items():
 
     def knows_everything(service: Service, kind: type = kind, place: str = place) -> None:
         find = getattr(service.identities, f"find_{place}")
-        known = next(iter(getattr(service.identities, f"{place}s").values()))
+        known = getattr(service.identities, f"{place}s")[service.world.one(place).id]
         setattr(service.identities, f"find_{place}", lambda path: find(path) or known)
 
     for doing in ("read", "update"):
         fault(f"approval-settings.{place}.{doing}.unknown-{place}")(
             named(
                 f"{doing}_of_an_unknown_{place}_is_served",
-                "An unknown number is taken for the first one.",
+                f"An unknown number is taken for that of the main {place}.",
                 lambda service, knows=knows_everything: knows(service),
             )
         )
