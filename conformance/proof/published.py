@@ -170,7 +170,7 @@ def _foreign(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
     unseen = [row["fault"] for row in found["results"] if not row["seen"]]
-    kept = {name: found[name] for name in ("seen", "tried", "known", "by_dimension", "how")}
+    kept = {name: found[name] for name in ("contract", "seen", "tried", "known", "by_dimension", "how")}
     return {
         **kept,
         "unseen": unseen,
@@ -179,9 +179,10 @@ def _foreign(found: Any) -> dict[str, Any] | None:
 
 
 def _without_results(found: Any) -> dict[str, Any] | None:
+    """Return a figure without what it was made of; the contract stays, for some are measured less often than others."""
     if found is None:
         return None
-    return {name: value for name, value in found.items() if name not in ("results", "suite", "contract")}
+    return {name: value for name, value in found.items() if name not in ("results", "suite")}
 
 
 if __name__ == "__main__":
