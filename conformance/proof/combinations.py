@@ -182,6 +182,8 @@ EXCLUSIVE = (
     ("makes-no-default-rules", "makes-rules-that-name-nobody-default"),
     # Two ways to number rules: together two rules of one place would have the same number.
     ("counts-rules-in-each-place", "gives-numbers-again"),
+    # Together they would refuse what an update may leave out: a rule that is replaced would ask for no approval.
+    ("replaces-rules-of-groups", "asks-regular-rules-for-approvals"),
 )
 
 
