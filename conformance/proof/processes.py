@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
+import signal
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import connection
-
-from conformance.errors import ExitCode
 
 
 def processes(number: int) -> ProcessPoolExecutor:
@@ -25,4 +23,4 @@ def _end_with_the_proof() -> None:
 
 def _end_behind(sentinel: int) -> None:
     connection.wait([sentinel])
-    os._exit(ExitCode.TERMINATED)
+    signal.raise_signal(signal.SIGTERM)
