@@ -25,6 +25,7 @@ from conformance.suite.history import CallHistory
 from conformance.suite.known_reads import KnownReads
 from conformance.suite.latencies import Latencies
 from conformance.suite.origins import Origins
+from conformance.suite.served_reads import ServedReads
 from conformance.suite.shown_records import ShownRecords
 from conformance.suite.version_traces import VersionTraces
 from conformance.suite.writes import READING, Writes
@@ -101,6 +102,8 @@ class Run:
         """What the running test was shown of each record."""
         self.arrivals = Arrivals(profile, self.validator)
         """Who asked to approve what."""
+        self.served_reads = ServedReads(profile, self.validator)
+        """What was shown to whom, and must be shown again."""
         self.first_exports = FirstExports(self.writes, profile.limits.deadline_seconds)
         """Which exports need not have begun."""
 
@@ -143,6 +146,7 @@ class Run:
         self.ownership.include(profile)
         self.shown = ShownRecords(profile, self.validator, self.contract.records)
         self.arrivals = Arrivals(profile, self.validator)
+        self.served_reads = ServedReads(profile, self.validator)
 
     def take(self, profile: Profile | None) -> None:
         """Hand out the actors and fixtures of a profile from now on; with None those of the run itself."""
@@ -321,6 +325,12 @@ class TestContext:
             expected = "no approval by who has not asked to approve"
             violation = Violation(expected, f"user {number} in approved_by", *self.history.suspects, exchange)
             self._failed_in_passing(SEPARATE, violation)
+        withdrawn = self.run.served_reads.contradicted_by(exchange)
+        if withdrawn is not None:
+            requirement, before = withdrawn
+            expected = "what the same caller was shown before, or an empty list"
+            violation = Violation(expected, f"status {exchange.status}", before, *self.history.suspects, exchange)
+            self._failed_in_passing(requirement, violation)
         # Of calls that are under way side by side nobody knows which one saw what the other did.
         if threading.get_ident() == self._thread:
             for found in self.run.shown.contradicted_by(exchange, self.run.known_reads.age):

@@ -1,0 +1,67 @@
+"""
+Watches that what somebody was shown is shown again: a list that became empty has no entry, and is not missing.
+
+A test that reads to prepare, or to see what came of a call, takes a refusal for something that it cannot know and ends
+inconclusive. Where the same caller was served the same read before, and has the role for it, nothing excuses it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from conformance.target.spots import Spots
+
+if TYPE_CHECKING:
+    from conformance.http.exchange import Exchange
+    from conformance.schema.response_validator import ResponseValidator
+    from conformance.target import Profile
+
+#: Reads of what a call makes or takes away, which nothing obliges to be there.
+_SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport"})
+#: What names something that stays for the whole run, unlike a rule or an integration, which a call takes away.
+_STAYS = frozenset({"id", "merge_request_iid"})
+_UNAUTHENTICATED = 401
+_LONGEST_SURE_PAGE = 20
+
+
+class ServedReads:
+    """The reads of projects, groups and merge requests of the profile that were served. Safe to use from threads."""
+
+    def __init__(self, profile: Profile, validator: ResponseValidator) -> None:
+        """Begin with none; what the run made for itself it may also take away, and is not watched."""
+        self._spots, self._validator = Spots(profile), validator
+        self._served: dict[tuple[str, str], Exchange] = {}
+        """By the name of the caller, and the path."""
+        self._lock = threading.Lock()
+
+    def contradicted_by(self, exchange: Exchange) -> tuple[str, Exchange] | None:
+        """Return what states that a read is served which is refused now, with the answer that was served before."""
+        call, path = exchange.call, exchange.call.path.partition("?")[0]
+        operation = self._validator.operation_of(call.method, path)
+        if operation is None or call.actor is None or not self._is_plain(exchange):
+            return None
+        if operation.id in _SHOWS_WHAT_WAS_MADE or {one.name for one in operation.path_parameters} - _STAYS:
+            return None
+        if call.actor.name not in operation.served or self._spots.called(path) is None:
+            return None
+        key = call.actor.name, path
+        with self._lock:
+            if exchange.is_success:
+                self._served[key] = exchange
+                return None
+            # A token may run out, and a target that is asked too much says so: neither is about what is read.
+            if not exchange.is_refusal or exchange.status == _UNAUTHENTICATED or key not in self._served:
+                return None
+            return operation.served[call.actor.name], self._served[key]
+
+    def _is_plain(self, exchange: Exchange) -> bool:
+        """Tell whether a read is made as it must be served: the first page, of a length that no service refuses."""
+        call = exchange.call
+        if call.method != "GET" or call.headers or call.raw or "?" in call.path or call.is_elsewhere:
+            return False
+        if not call.query.keys() <= {"page", "per_page"}:
+            return False
+        length = call.query.get("per_page", 1)
+        is_first = call.query.get("page", 1) in (1, None)
+        return is_first and (length is None or (type(length) is int and 1 <= length <= _LONGEST_SURE_PAGE))

@@ -1,0 +1,77 @@
+"""What was shown to somebody must be shown to them again; what a call takes away need not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import Contract, Version
+from conformance.http.exchange import Call, Exchange
+from conformance.schema.response_validator import ResponseValidator
+from conformance.suite.served_reads import ServedReads
+from conformance.target.embedded import prepared_service, profile_data
+from conformance.target.profile import Profile, profile_from
+from selftest.conftest import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SERVED = "integrations.authorization.maintainer-is-served"
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    service = prepared_service(VERSION)
+    return profile_from(profile_data(service.world, "http://127.0.0.1:1", VERSION), "test")
+
+
+@pytest.fixture
+def answered(profile: Profile) -> Callable[..., str | None]:
+    """Return what an answer to a read violates, after all that were answered before."""
+    reads = ServedReads(profile, ResponseValidator(Contract.load(), Version.parse(VERSION)))
+
+    def see(status: int, below: str = "integrations", who: str = "maintainer", **call: Any) -> str | None:
+        path = f"/projects/{profile.value('project.id')}/{below}"
+        made = replace(Call(profile.actors[who], "GET", path), **call)
+        found = reads.contradicted_by(Exchange(made, status, {}, b"[]", 0.0))
+        return None if found is None else found[0]
+
+    return see
+
+
+def test_a_list_that_was_shown_must_not_be_missing_afterwards(answered: Callable[..., str | None]) -> None:
+    assert answered(404) is None
+    assert answered(200) is None
+    assert answered(404) == SERVED
+
+
+@pytest.mark.parametrize("status", [200, 401, 429, 502])
+def test_what_says_nothing_of_the_list_is_no_contradiction(answered: Callable[..., str | None], status: int) -> None:
+    answered(200)
+    assert answered(status) is None
+
+
+def test_somebody_else_may_be_refused_what_another_one_is_shown(answered: Callable[..., str | None]) -> None:
+    answered(200)
+    assert answered(403, who="owner") is None
+    answered(200, who="developer")
+    assert answered(403, who="developer") is None
+
+
+@pytest.mark.parametrize(
+    "below", ["integrations/slack", "approval_rules/1", "merge_requests/1/approval_rules/1", "something-else"]
+)
+def test_what_a_call_takes_away_need_not_be_shown_again(answered: Callable[..., str | None], below: str) -> None:
+    answered(200, below)
+    assert answered(404, below) is None
+
+
+@pytest.mark.parametrize("query", [{"page": 2}, {"page": 1, "per_page": 100}, {"per_page": "some"}, {"other": 1}])
+def test_a_list_may_be_refused_when_it_is_asked_for_otherwise(
+    answered: Callable[..., str | None], query: dict[str, object]
+) -> None:
+    answered(200)
+    assert answered(400, query=query) is None
+    assert answered(404, query={"page": 1, "per_page": 20}) == SERVED
