@@ -27,7 +27,9 @@ Step = Callable[[], None]
 _OPENNESS = ("private", "internal", "public")
 _FILE = "changes.md"
 _OWNERS = "CODEOWNERS"
-_DESCRIPTION = "Ready for review."
+#: Signs that mean something in a page are signs like any other in an answer.
+_SIGNS = "<b>R&D</b> \"&amp;\" 'x'"
+_DESCRIPTION = f"Ready for review: {_SIGNS}."
 
 
 @dataclass
@@ -149,7 +151,7 @@ class World:
         base = {"name": self.names.shown(place.name), "path": full_path.rpartition("/")[2], **more}
         # What lies inside may not be more open than what is around, and some targets offer fewer ways to be open.
         levels = reversed(_OPENNESS[: _OPENNESS.index(place.visibility) + 1])
-        described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run"}
+        described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {_SIGNS}"}
         bodies = [{**base, **wished, "visibility": level} for level in levels]
         bodies = [{**bodies[0], **described}, *bodies, {**base, **wished}, base]
         wanted = Wanted(
@@ -245,7 +247,7 @@ class World:
             body = {
                 "source_branch": branch,
                 "target_branch": project["default_branch"],
-                "title": self.names.title(name.replace("_", " ")),
+                "title": f"{self.names.title(name.replace('_', ' '))}, R&D",
                 "description": _DESCRIPTION,
             }
             wanted = Wanted(
