@@ -181,6 +181,7 @@ def test_selective_removals_hold_where_no_approvals_are_kept(
         settings.must_show(SELECTIVE, value=False)
 
 
+@pytest.mark.calls_area("approval-settings")
 @at_both_places(
     "beside",
     group="approval-settings.group.update.selective-code-owner-removals.beside-retain",
@@ -189,10 +190,13 @@ def test_selective_removals_hold_where_no_approvals_are_kept(
 def test_selective_removals_beside_kept_approvals_are_noted(beside: str, settings: Settings) -> None:
     """The text rules the pair out and does not say how: refused, dropped, or stored and without effect."""
     given_free(settings, RETAIN, SELECTIVE)
+    before = settings.values()[COMMITTER]
     settings.without_selective_removals()
     settings.change(**{RETAIN: True}).given_served()
-    answer = settings.change(**{SELECTIVE: True})
+    answer = settings.change(**{SELECTIVE: True, COMMITTER: not before})
     after = settings.values()
+    with verifies("errors.refusal.changes-nothing"):  # and no part of it
+        must(answer.is_served or after[COMMITTER] is before, f"{COMMITTER} = {before}", "refused, and another value")
     observe(
         beside,
         f"beside {RETAIN} = true, {SELECTIVE} = true is answered {answer.status}; after that "

@@ -21,9 +21,9 @@ def completes(owner: Caller) -> None:
     given(owner.target_declares("code_completion"), "the target does not declare code_completion")
 
 
-def complete(caller: Caller, **headers: str) -> Answer:
+def complete(caller: Caller, body: object = None, **headers: str) -> Answer:
     """Ask for a completion with a token where the headers put it, and nowhere else."""
-    return caller.call("POST", COMPLETIONS, json=completion(), headers=headers)
+    return caller.call("POST", COMPLETIONS, json=body or completion(), headers=headers)
 
 
 @pytest.mark.usefixtures("completes")
@@ -35,6 +35,11 @@ def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller,
         complete(anonymous, **{"PRIVATE-TOKEN": token}).must_be(200)
     with verifies("authentication.bearer-on-completions"):
         served = complete(anonymous, Authorization=f"Bearer {token}").must_be(200)
+        # The same operation, though another part of a service may answer it.
+        streamed = completion(stream=True)
+        in_pieces = complete(anonymous, streamed, Authorization=f"Bearer {token}")
+        if in_pieces.exchange.is_refusal and complete(anonymous, streamed, **{"PRIVATE-TOKEN": token}).is_served:
+            in_pieces.must_be(200)
     with verifies("authentication.unknown-bearer-on-completions"):
         # A token is compared as a whole: one with more behind it was never issued either.
         for unknown in (UNKNOWN_TOKEN, f"{token}x"):

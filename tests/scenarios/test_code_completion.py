@@ -93,7 +93,8 @@ def test_everything_optional_may_be_sent_as_well(owner: Caller, project: Fixture
     with verifies("code-completion.request.intent.may-be-completion", go_on=True):
         complete(owner, intent="completion").must_be(200)
     with verifies("code-completion.request.intent.may-be-generation", go_on=True):
-        complete(owner, intent="generation").must_be(200)
+        # What comes below the cursor was taken before; it may be sent with either intent.
+        complete(owner, intent="generation", current_file={**FILE, "content_below_cursor": "\n"}).must_be(200)
     with verifies("code-completion.request.project-path.is-optional"):
         complete(owner, project_path=given_field(project, "path", str)).must_be(200)
 

@@ -374,8 +374,9 @@ def test_a_file_holds_the_objects_of_its_group(
     export: Export,
     export_group: Fixture,
     subgroup: Fixture,
+    group: Fixture,
 ) -> None:
-    """Two groups have labels and milestones of their own."""
+    """Two groups have labels and milestones of their own, and an export of one takes away none of another."""
     texts = given_field(export_group, "objects", list)
     other = of_group(owner, subgroup, export.relation)
     own_lines = lines_of(export.in_one_piece())
@@ -391,6 +392,9 @@ def test_a_file_holds_the_objects_of_its_group(
         after = marks_of(export)
         others = [relation for relation, mark in before.items() if after.get(relation) != mark]
         must(not others, "the entries of a group as before the export of another one", f"others of {others}")
+        # Whether a group is exported with the one around it is left open; what was exported of it is there after that.
+        if of_group(owner, group, export.relation).schedule().is_served:
+            must(bool(other.entries()), "the entries of a group inside the one that is exported", "none of them")
 
 
 def file_of_what_there_is(export: Export) -> Answer:

@@ -131,10 +131,16 @@ def test_all_integrations_that_are_set_up_are_listed(
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """As many as the profile names, up to four. Of issue trackers there may be one at a time."""
+    """
+    As many as the profile names, up to four. Of issue trackers there may be one at a time.
+
+    Two of them need a setting of the same name, where the profile names such two: each keeps its own.
+    """
     path = integrations_path(maintainer, project)
     before = maintainer.whole_list(path)
-    free = [each for each in integrations if not (is_tracker(each) or before.having(slug=slug_of(each)))][:MANY]
+    free = [each for each in integrations if not (is_tracker(each) or before.having(slug=slug_of(each)))]
+    alike: tuple[Fixture, ...] = next((pair for pair in combinations(free, 2) if needed_by_both(*pair)), ())
+    free = [*alike, *(each for each in free if each not in alike)][:MANY]
     with borrowed(maintainer, path, *free):
         slugs = [slug_of(each) for each in free if set_up(maintainer, path, each).is_served]
         with verifies("integrations.set-up.listed"):
@@ -142,6 +148,24 @@ def test_all_integrations_that_are_set_up_are_listed(
             listed = maintainer.whole_list(path)
             for slug in slugs:
                 listed.must_contain(slug=slug)
+        for own, strange in needed_by_both(*alike[:2]) if alike and {*map(slug_of, alike)} <= {*slugs} else ():
+            answer = maintainer.get(path / slug_of(alike[0]))
+            if shows_text(answer, own) or shows_text(answer, strange):  # it may be masked, or left out
+                with verifies("integrations.single.shows-its-own"):
+                    must(shows_text(answer, own), own, f"{strange}, as of another integration", answer.exchange)
+            else:
+                left_to_others("integrations.single.shows-its-own")
+        if not alike:
+            left_to_others("integrations.single.shows-its-own")
+
+
+def needed_by_both(one: Fixture, other: Fixture) -> list[tuple[str, str]]:
+    """Return a text of each of two integrations that both need under one name, and show again; none where alike."""
+    settings, others = (each.get("settings") or {} for each in (one, other))
+    hidden = {*(one.get("never_shown") or ()), *(other.get("never_shown") or ())}
+    both = [(settings[name], others[name]) for name in sorted(settings.keys() & others.keys() - hidden)]
+    texts = [pair for pair in both if all(isinstance(text, str) for text in pair)]
+    return [(own, strange) for own, strange in texts if own not in strange and strange not in own][:1]
 
 
 def test_of_two_integrations_with_names_alike_the_named_one_is_disabled(

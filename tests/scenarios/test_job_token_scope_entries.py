@@ -183,11 +183,12 @@ def test_a_project_and_a_group_of_one_number_are_two_entries(maintainer: Caller,
         with verifies("job-token-scope.allowlists.are-separate"):
             # It was taken while the project of its number was on no list, so nothing but that one is in its way.
             maintainer.post(GROUPS.of(project), GROUPS.body(number)).must_be(201)
-            with unchanged(lambda: PROJECTS.ids(maintainer, project), "the list of projects"):
-                maintainer.delete(GROUPS.of(project) / number).given_served()
-            maintainer.post(GROUPS.of(project), GROUPS.body(number)).given_served()
             with unchanged(lambda: GROUPS.ids(maintainer, project), "the list of groups"):
                 maintainer.delete(PROJECTS.of(project) / number).given_served()
+            # And so it is the other way round: the project was taken while no group of its number was on a list.
+            maintainer.post(PROJECTS.of(project), PROJECTS.body(number)).must_be(201)
+            with unchanged(lambda: PROJECTS.ids(maintainer, project), "the list of projects"):
+                maintainer.delete(GROUPS.of(project) / number).given_served()
 
 
 def of_one_number() -> tuple[Fixture, Fixture] | None:

@@ -325,24 +325,26 @@ def test_removals_are_selective_only_while_pushes_do_not_reset(configuration: Co
     configuration.bring_to({SELECTIVE: False, RESET: True})
     given(configuration.settings()[RESET], f"{RESET} cannot be switched on")
     with verifies("project-approval-configuration.change.selective-while-resetting", go_on=True):
-        configuration.change(**{SELECTIVE: True}).must_not_break()
-        must_not_store_both(configuration)
+        must_not_store_both(configuration, **{SELECTIVE: True})
         configuration.bring_to({SELECTIVE: False, RESET: False})
-        configuration.change(**{SELECTIVE: True, RESET: True}).must_not_break()
-        must_not_store_both(configuration)
+        before = configuration.settings()[COMMITTERS]
+        answer = must_not_store_both(configuration, **{SELECTIVE: True, RESET: True, COMMITTERS: not before})
+        # What is refused is refused as a whole.
+        stays = answer.is_served or configuration.settings()[COMMITTERS] is before
+        must(stays, f"{COMMITTERS} = {before}", "another value after a refusal", answer.exchange)
     configuration.bring_to({SELECTIVE: False, RESET: False})
     given(not configuration.settings()[RESET], f"{RESET} cannot be switched off")
     with verifies("project-approval-configuration.change.selective-without-resetting"):
         configuration.change(**{SELECTIVE: True}).must_be_served()
         configuration.must_hold(**{SELECTIVE: True})
     with verifies("project-approval-configuration.change.selective-while-resetting"):
-        configuration.change(**{RESET: True}).must_not_break()
-        must_not_store_both(configuration)
+        must_not_store_both(configuration, **{RESET: True})
 
 
-def must_not_store_both(configuration: Configuration) -> None:
-    found = configuration.settings()
+def must_not_store_both(configuration: Configuration, **change: bool) -> Answer:
+    answer, found = configuration.change(**change).must_not_break(), configuration.settings()
     must(not (found[RESET] and found[SELECTIVE]), f"{RESET} and {SELECTIVE} not both true", str(found))
+    return answer
 
 
 def test_a_setting_that_is_no_truth_value_is_refused(configuration: Configuration) -> None:
@@ -370,9 +372,7 @@ def must_be_refused_and_change_nothing(configuration: Configuration, wrong: Reco
 
 
 def test_a_change_of_one_project_leaves_the_others(
-    configuration: Configuration,
-    maintainer: Caller,
-    sibling_project: Fixture,
+    configuration: Configuration, maintainer: Caller, sibling_project: Fixture
 ) -> None:
     sibling, before = Configuration(maintainer, sibling_project), configuration.settings()
     with (
