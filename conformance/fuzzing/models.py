@@ -58,7 +58,7 @@ def explore(suite: SuiteSession, make: type[Model]) -> None:
     drawn moves never reached is left to the stories: the model leaves no requirement open.
     """
     test = current_test()
-    examples = max(3, 3 * suite.options.max_examples // 10)
+    examples = max(3, 4 * suite.options.max_examples // 15)
     options = settings(
         max_examples=examples,
         stateful_step_count=_STEPS,

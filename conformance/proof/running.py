@@ -6,9 +6,8 @@ import contextlib
 import hashlib
 import io
 import json
-import multiprocessing
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from conformance.contract import Contract
 from conformance.errors import ContractError
 from conformance.proof import all_faults
 from conformance.proof.matrix import Kill, Matrix
+from conformance.proof.processes import processes
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _try_once(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs:
     if jobs <= 1 or len(faults) <= _HANDFUL:
         return set().union(*(_try_at(place, group, tell) for place, group in groups.items()))
     unhealthy: set[str] = set()
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with processes(jobs) as pool:
         waiting = [
             pool.submit(_try_by_name, version, place, [fault.name for fault in handful])
             for place, group in groups.items()

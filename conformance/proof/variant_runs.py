@@ -6,9 +6,8 @@ import contextlib
 import io
 import random
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import ContractError
+from conformance.proof.processes import processes
 from conformance.reference import Choices, EmbeddedServer
 from conformance.results.reading import read_record
 from conformance.results.record import Check, Reason, RunRecord, TestOutcome
@@ -132,7 +132,7 @@ def run_side_by_side(
     if workers <= 1:
         return run_each(runs, *options, progress=progress)
     found: dict[tuple[str, str, int | None, bool, int], VariantResult] = {}
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with processes(workers) as pool:
         waiting = [pool.submit(run_each, (one,), *options) for one in runs]
         for done in as_completed(waiting):
             for each in done.result():

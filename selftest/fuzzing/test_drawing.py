@@ -13,6 +13,7 @@ from hypothesis.internal.conjecture.provider_conformance import run_conformance_
 
 from conformance.contract import Contract, Operation, Version
 from conformance.fuzzing import Budget, CaseAdapter, Corpus, DrawnCase
+from conformance.fuzzing.cases import without_small_steps
 from conformance.fuzzing.choices import SeededChoices
 from conformance.suite.arrange import ABSENT, Place
 from conformance.target.profile import Profile, profile_from
@@ -97,6 +98,17 @@ def test_every_operation_can_be_drawn_for(drawn: Any, phase: str) -> None:
         assert any(case.is_positive for case in cases), operation.id
         assert {case.method for case in cases} == {operation.method}
         assert not any(case.headers for case in cases)
+
+
+def test_of_bodies_that_grow_by_one_property_some_are_left_out(drawn: Any) -> None:
+    _, cases = drawn["coverage"]["setUpIntegration"]
+    kept = list(without_small_steps(cases))
+    steps = [case for case in cases if case not in kept]
+    assert len(steps) > 30
+    assert all(case.is_positive for case in steps)
+    bodies = [case.body for case in kept if case.is_positive]
+    assert {name for body in bodies for name in body} >= {name for case in steps for name in case.body}
+    assert max(len(body) for body in bodies) > max(len(case.body) for case in steps)
 
 
 @pytest.mark.parametrize("phase", ["coverage", "fuzz"])

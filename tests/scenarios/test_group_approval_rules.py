@@ -176,8 +176,8 @@ def test_a_rule_shows_the_name_that_a_change_sends_alone(
     """What becomes of what a change of a group's rule does not send is open. Who has read it before reads it again."""
     change = {"name": name_of_digits()}
     others = [in_list(one, group_rules, group_rule["id"]) for one in other_readers(admin_of_group, group_rules)]
+    answer = admin_of_group.put(group_rules / group_rule["id"], change)
     with verifies("group-approval-rules.update.answers-with-rule", go_on=True):
-        answer = admin_of_group.put(group_rules / group_rule["id"], change)
         answer.must_be(200, 201).must_hold(id=group_rule["id"])
     with verifies("group-approval-rules.update.name-alone", go_on=True):
         answer.must_be_served()
@@ -206,8 +206,8 @@ def test_a_rule_shows_the_number_that_a_change_sends_alone(
     admin_of_group: Caller, group_rules: Path, group_rule: Rule
 ) -> None:
     change = {"approvals_required": group_rule["approvals_required"] + 1}
+    answer = admin_of_group.put(group_rules / group_rule["id"], change)
     with verifies("group-approval-rules.update.approvals-required-alone", go_on=True):
-        answer = admin_of_group.put(group_rules / group_rule["id"], change)
         answer.must_be_served()
     with verifies("group-approval-rules.update.approvals-required"):
         in_answer(answer).must_hold(**change)

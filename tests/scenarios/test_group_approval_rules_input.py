@@ -32,18 +32,18 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
     spare_group_rules: Path,
 ) -> None:
     """Whether callers can make such rules is open; a service that falls over them is not."""
+    answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type="any_approver")
     with verifies("group-approval-rules.create.any-approver", go_on=True):
-        answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type="any_approver")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
     observe("group-approval-rules.create.any-approver-answer", f"creating such a rule is answered {answer.status}")
+    answer, _ = attempt(admin_of_spare_group, spare_group_rules, rule_type="report_approver")
     with verifies("group-approval-rules.create.report-approver", go_on=True):
-        answer, _ = attempt(admin_of_spare_group, spare_group_rules, rule_type="report_approver")
         answer.must_not_break()
     observe("group-approval-rules.create.report-approver-answer", f"creating such a rule is answered {answer.status}")
+    answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type="code_owner")
     with verifies("group-approval-rules.create.code-owner", go_on=True):
-        answer, made = attempt(admin_of_spare_group, spare_group_rules, rule_type="code_owner")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must("code_owner" not in types, "no rule of type code_owner", f"rule_type = {types}")

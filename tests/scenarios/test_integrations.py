@@ -78,8 +78,9 @@ def test_an_integration_is_listed_from_being_set_up_until_it_is_disabled(
     with verifies("integrations.set-up.listed"):
         first.given_served()
         listed.must_contain(slug=slug)
+    disabled = maintainer.delete(path / slug)
     with verifies("integrations.disable.accepted", go_on=True):
-        disabled = maintainer.delete(path / slug).must_be_served()
+        disabled.must_be_served()
     with verifies("integrations.disable.unlisted"):
         disabled.given_served()
         maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
@@ -202,8 +203,9 @@ def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path:
     before = maintainer.get(path / slug).given_served()
     given(shows_text(before, value), f"{slug} does not show the {name} that it was given")
     given_disabled(maintainer, path, integration)
+    left = maintainer.get(path / slug)
     with verifies("integrations.disable.settings-reset", go_on=True):
-        left = maintainer.get(path / slug).must_not_break()
+        left.must_not_break()
         still = left.is_served and shows_text(left, value)
         must(not still, f"{name} reset", f"{name} = {value} is still shown", left.exchange)
     answered = "answers 200 with blank settings" if left.is_served else f"is refused with {left.status}"

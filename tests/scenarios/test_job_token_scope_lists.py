@@ -68,8 +68,8 @@ def test_an_added_target_is_listed(
     targets: tuple[Fixture, ...],
 ) -> None:
     path, target = allowlist.of(project), targets[0]
+    added = maintainer.post(path, allowlist.body(target.id))
     with verifies(created, go_on=True):
-        added = maintainer.post(path, allowlist.body(target.id))
         added.must_be(201)
     with verifies(present):
         added.given_served()
@@ -97,8 +97,8 @@ def test_a_removed_target_is_gone(
     with limit_on(maintainer, project), allowlist.left_as_found(maintainer, project, (first, second)):
         allowlist.given_added(maintainer, project, first.id)
         listed = maintainer.list(path)
+        removed = maintainer.delete(path / first.id)
         with verifies(no_content, go_on=True):
-            removed = maintainer.delete(path / first.id)
             removed.must_be(204).without_body()
         with verifies(gone):
             removed.given_served()

@@ -37,8 +37,8 @@ def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Cal
     others = others_of(maintainer, project_rules, number)
     body = changed(maintainer)
     values = {name: body[name] for name in ("name", "approvals_required")}
+    answer = maintainer.put(project_rules / number, body)
     with verifies("project-approval-rules.update.answers-with-rule", go_on=True):
-        answer = maintainer.put(project_rules / number, body)
         answer.must_be(200, 201).must_hold(id=number)
     with verifies("project-approval-rules.update.values", go_on=True):
         answer.given_served().must_hold(**values)

@@ -65,8 +65,8 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
 ) -> None:
     """Whether callers can make such rules is open; a service that falls over them is not."""
     created(maintainer, spare_project_rules)
+    answer, made = attempt(maintainer, spare_project_rules, rule_type="any_approver")
     with verifies("project-approval-rules.create.any-approver", go_on=True):
-        answer, made = attempt(maintainer, spare_project_rules, rule_type="any_approver")
         answer.must_not_break()
         types = [rule.get("rule_type") for rule in made]
         must(all(shown in KNOWN_TYPES for shown in types), f"one of {KNOWN_TYPES}", f"rule_type = {types}")
@@ -79,8 +79,8 @@ def test_types_that_come_from_elsewhere_are_created_or_refused_without_breaking(
         if changed.is_served:
             with verifies("project-approval-rules.update.answers-with-rule", go_on=True):
                 changed.must_hold(rule_type="any_approver")
+    answer, _ = attempt(maintainer, spare_project_rules, rule_type="report_approver")
     with verifies("project-approval-rules.create.report-approver", go_on=True):
-        answer, _ = attempt(maintainer, spare_project_rules, rule_type="report_approver")
         answer.must_not_break()
     observe("project-approval-rules.create.report-approver-answer", f"creating such a rule is answered {answer.status}")
     with verifies("project-approval-rules.create.code-owner"):

@@ -6,10 +6,9 @@ import json
 import random
 import sys
 import time
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from conformance.errors import ExitCode
 from conformance.proof import all_faults
 from conformance.proof.chaos.cells import Cell, CellResult, Subject, run_cell
 from conformance.proof.chaos.kinds import MIXED, OF_A_CALL, OF_A_TIME
+from conformance.proof.processes import processes
 from conformance.proof.variants import VARIANTS
 from conformance.reference import Choices
 from conformance.results.verdicts import RunVerdict
@@ -107,7 +107,7 @@ def calm_twin(result: CellResult, found: Sequence[CellResult]) -> CellResult | N
 def run_all(keys: Sequence[Key], workers: int, seconds: float | None, tell: Callable[[CellResult], None]) -> None:
     """Run cells in several processes and tell of each; begin none when the seconds are over. None means all."""
     started = time.monotonic()
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with processes(workers) as pool:
         left = iter(keys)
         running = {pool.submit(run_key, key) for key in islice(left, workers)}
         while running:

@@ -6,9 +6,8 @@ import json
 import sys
 import time
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from conformance.proof.foreign import faults
 
 # A process that is spawned finds functions of this module under another name: what it runs stands elsewhere.
 from conformance.proof.foreign.running import Sight, seen
+from conformance.proof.processes import processes
 
 
 @click.command()
@@ -37,7 +37,7 @@ def main(file: Path, *, names: tuple[str, ...], seconds: float | None, workers: 
         raise click.BadParameter(f"No fault and no dimension is called {' or '.join(names)}.", param_hint="--only")
     wanted = [one for one in chosen if one.name not in known]
     started = time.monotonic()
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with processes(workers) as pool:
         waiting: set[Future[Sight]] = set()
         while wanted or waiting:
             if seconds is not None and time.monotonic() - started > seconds:
