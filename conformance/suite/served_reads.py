@@ -8,6 +8,7 @@ inconclusive. Where the same caller was served the same read before, and has the
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from conformance.target.spots import Spots
@@ -29,10 +30,11 @@ class ServedReads:
     """The reads of projects, groups and merge requests of the profile that were served. Safe to use from threads."""
 
     def __init__(self, profile: Profile, validator: ResponseValidator) -> None:
-        """Begin with none; what the run made for itself it may also take away, and is not watched."""
+        """Begin with none. What was made just before is not everywhere as long as the target takes to settle."""
         self._spots, self._validator = Spots(profile), validator
-        self._served: dict[tuple[str, str], Exchange] = {}
-        """By the name of the caller, and the path."""
+        self._settle_seconds = profile.limits.settle_seconds
+        self._served: dict[tuple[str, str], tuple[Exchange, float]] = {}
+        """By the name of the caller and the path; each with when it was everywhere, in seconds of the same clock."""
         self._lock = threading.Lock()
 
     def contradicted_by(self, exchange: Exchange) -> tuple[str, Exchange] | None:
@@ -48,12 +50,14 @@ class ServedReads:
         key = call.actor.name, path
         with self._lock:
             if exchange.is_success:
-                self._served[key] = exchange
+                self._served.setdefault(key, (exchange, time.monotonic() + self._settle_seconds))
                 return None
             # A token may run out, and a target that is asked too much says so: neither is about what is read.
             if not exchange.is_refusal or exchange.status == _UNAUTHENTICATED or key not in self._served:
                 return None
-            return operation.served[call.actor.name], self._served[key]
+            before, settled = self._served[key]
+            began = time.monotonic() - exchange.seconds
+            return (operation.served[call.actor.name], before) if began >= settled else None
 
     def _is_plain(self, exchange: Exchange) -> bool:
         """Tell whether a read is made as it must be served: the first page, of a length that no service refuses."""

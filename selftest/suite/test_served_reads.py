@@ -29,6 +29,10 @@ def profile() -> Profile:
 
 @pytest.fixture
 def answered(profile: Profile) -> Callable[..., str | None]:
+    return seen_by(profile)
+
+
+def seen_by(profile: Profile) -> Callable[..., str | None]:
     """Return what an answer to a read violates, after all that were answered before."""
     reads = ServedReads(profile, ResponseValidator(Contract.load(), Version.parse(VERSION)))
 
@@ -45,6 +49,12 @@ def test_a_list_that_was_shown_must_not_be_missing_afterwards(answered: Callable
     assert answered(404) is None
     assert answered(200) is None
     assert answered(404) == SERVED
+
+
+def test_what_is_not_everywhere_yet_may_be_missing_in_between(profile: Profile) -> None:
+    answered = seen_by(replace(profile, limits=replace(profile.limits, settle_seconds=60.0)))
+    assert answered(200) is None
+    assert answered(404) is None
 
 
 @pytest.mark.parametrize("status", [200, 401, 429, 502])
