@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.suite.accepted import ACCEPTED, DONE_WITHIN_SECONDS
 from conformance.suite.arrange.integrations import (
     NEWER_NAME,
     OLDER_NAME,
@@ -26,6 +27,7 @@ from conformance.suite.expectations import (
     given_field,
     left_to_others,
     must,
+    must_settle,
     verifies,
 )
 
@@ -118,13 +120,24 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
             maintainer.put(path / slug, {**settings, **beside, "active": False}).given_served()
             maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
         # One that is not active has settings all the same; whether there is anything to disable is open.
-        if beside and maintainer.delete(path / slug).is_served:
+        gone = maintainer.delete(path / slug) if beside else None
+        if gone is not None and gone.is_served:
             with verifies("integrations.disable.settings-reset"):
-                left = maintainer.get(path / slug).must_not_break()
-                still = left.is_served and any(shows_text(left, value) for value in beside.values())
-                must(not still, f"{', '.join(beside)} reset", f"{beside} is still shown", left.exchange)
+                # It was in no list before, so that only its settings show when what was accepted is done.
+                must_settle(
+                    lambda: not still_shown(maintainer, path / slug, beside),
+                    f"{', '.join(beside)} reset",
+                    lambda: f"{still_shown(maintainer, path / slug, beside)} is still shown",
+                    within=DONE_WITHIN_SECONDS if gone.status == ACCEPTED else 0,
+                )
         else:
             left_to_others("integrations.disable.settings-reset")
+
+
+def still_shown(reader: Caller, one: Path, texts: dict[str, str]) -> dict[str, str]:
+    """Return those texts that an integration shows."""
+    left = reader.get(one).must_not_break()
+    return {name: value for name, value in texts.items() if left.is_served and shows_text(left, value)}
 
 
 def text_beside(integration: Fixture) -> dict[str, str]:
