@@ -178,6 +178,8 @@ EXCLUSIVE = (
     ("encodes-downloads", "keeps-downloads-in-a-storage", "writes-headers-in-capitals"),
     ("finishes-relations-one-by-one", "begins-exports-later", "serves-older-exports-meanwhile"),
     ("finishes-relations-one-by-one", "begins-exports-later", "refuses-exports-meanwhile"),
+    # What is scheduled later would be scheduled for whoever calls then.
+    ("exports-for-each-user", "empties-the-status-first", "begins-exports-later"),
     # Together they would let nobody make a rule that names nobody.
     ("makes-no-default-rules", "makes-rules-that-name-nobody-default"),
     # Two ways to number rules: together two rules of one place would have the same number.

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from conformance.suite import Reason
+from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
 from conformance.suite.arrange.exports import (
     FAILED,
@@ -36,6 +37,7 @@ from conformance.suite.expectations import (
     given_field,
     left_to_others,
     must,
+    must_settle,
     observe,
     unchanged,
     verifies,
@@ -394,7 +396,9 @@ def test_a_file_holds_the_objects_of_its_group(
         must(not others, "the entries of a group as before the export of another one", f"others of {others}")
         # Whether a group is exported with the one around it is left open; what was exported of it is there after that.
         if of_group(owner, group, export.relation).schedule().is_served:
-            must(bool(other.entries()), "the entries of a group inside the one that is exported", "none of them")
+            # That may begin with showing nothing.
+            shown = "the entries of a group inside the one that is exported"
+            must_settle(lambda: bool(other.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
 
 
 def file_of_what_there_is(export: Export) -> Answer:
