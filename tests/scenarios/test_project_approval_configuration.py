@@ -78,6 +78,8 @@ LOCKS = {
 }
 NUMBER = "approvals_before_merge"
 REMOVED = (404, 405, 410)
+#: How often a change is sent that gets no answer.
+MOST_TRIES = 3
 REMOVAL = Version.parse("16.0")
 
 Record = dict[str, Any]
@@ -134,8 +136,15 @@ class Configuration:
         different = {name: value for name, value in wanted.items() if now[name] is not value}
         for name in sorted(different, key=lambda name: name == SELECTIVE and different[name]):
             if name == RESET and different[name] and now[SELECTIVE]:
-                self.change(**{SELECTIVE: False})
-            self.change(**{name: different[name]})
+                self._set(**{SELECTIVE: False})
+            self._set(**{name: different[name]})
+
+    def _set(self, **values: bool) -> None:
+        """Change these, again where that got no answer: what is set twice is set once."""
+        for _ in range(MOST_TRIES):
+            answer = self.change(**values)
+            if answer.is_served or answer.exchange.is_refusal:
+                return
 
 
 def settings_in(body: Any) -> dict[str, bool]:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
 
 _APPROVERS = ("approver", "second_approver")
+#: What the project approval configuration says of the same matter.
+_FORBIDS_OVERRIDING = "disable_overriding_approvers_per_merge_request"
 
 #: By run, where a rule was once created, so that nothing forbids it.
 _overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
@@ -88,6 +90,12 @@ def _overriding(keeper: Caller, place: Place) -> Values:
         given(OVERRIDES in settings.free(), "the settings of the project let no merge request have rules of its own")
         settings.change(**{OVERRIDES: True}).given_served()
         _made_overridable.setdefault(run, set()).add(rules)
+    shown: Any = None
+    with suppress(Unmet):
+        shown = keeper.read(project_path(place.fixture("project")) / "approvals")
+    # Whether the configuration and the settings are one is open; each may forbid it.
+    forbids = isinstance(shown, dict) and shown.get(_FORBIDS_OVERRIDING) is True
+    given(not forbids, f"the project has {_FORBIDS_OVERRIDING} on")
     return {}
 
 
