@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 _SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport"})
 #: What names something that stays for the whole run, unlike a rule or an integration, which a call takes away.
 _STAYS = frozenset({"id", "merge_request_iid"})
+#: What may be why something is not shown any more, such as the entries of a list while nothing is limited to them.
+_MAY_WITHHOLD = frozenset(
+    {
+        "updateJobTokenScope",
+        "updateProjectApprovalConfiguration",
+        "updateProjectApprovalSettings",
+        "updateGroupApprovalSettings",
+    }
+)
 _UNAUTHENTICATED = 401
 _LONGEST_SURE_PAGE = 20
 
@@ -41,6 +50,9 @@ class ServedReads:
         """Return what states that a read is served which is refused now, with the answer that was served before."""
         call, path = exchange.call, exchange.call.path.partition("?")[0]
         operation = self._validator.operation_of(call.method, path)
+        if operation is not None and operation.id in _MAY_WITHHOLD and not exchange.is_refusal:
+            with self._lock:
+                self._served.clear()
         if operation is None or call.actor is None or not self._is_plain(exchange):
             return None
         if operation.id in _SHOWS_WHAT_WAS_MADE or {one.name for one in operation.path_parameters} - _STAYS:

@@ -63,6 +63,14 @@ def test_what_says_nothing_of_the_list_is_no_contradiction(answered: Callable[..
     assert answered(status) is None
 
 
+def test_a_setting_that_was_changed_may_be_why_a_list_is_not_shown(answered: Callable[..., str | None]) -> None:
+    answered(200, "job_token_scope/allowlist")
+    answered(403, "job_token_scope", method="PATCH")
+    assert answered(404, "job_token_scope/allowlist") is not None
+    answered(204, "job_token_scope", method="PATCH")
+    assert answered(404, "job_token_scope/allowlist") is None
+
+
 def test_somebody_else_may_be_refused_what_another_one_is_shown(answered: Callable[..., str | None]) -> None:
     answered(200)
     assert answered(403, who="owner") is None
