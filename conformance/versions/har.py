@@ -30,9 +30,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Stands for a text that was too long.
 _TOO_LONG = "conformance:a-text-that-was-too-long"
 #: The rest of a text: whole escapes, up to its closing quote or to the end of what was read.
-_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+#: No possessive quantifiers: before Python 3.11.5 they end a match too early.
+_REST = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 #: Everything up to the end of the last whole text.
-_WHOLE = re.compile(rb'[^"]*+(?:"(?:[^"\\]++|\\.)*+"[^"]*+)*+', re.DOTALL)
+_WHOLE = re.compile(rb'[^"]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^"]*)*', re.DOTALL)
 _BETWEEN_VALUES = re.compile(rb'[\s"{}\[\],:]')
 
 _ENTRIES = ["log", "entries"]

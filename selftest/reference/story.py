@@ -23,6 +23,7 @@ from selftest.reference.fresh_reviews_chapters import slips_of_reviews
 from selftest.reference.fresh_settings_chapters import slips_of_settings
 from selftest.reference.fresh_tenants_chapters import slips_between_neighbours
 from selftest.reference.newer_reviews_chapters import slips_of_newer_reviews
+from selftest.reference.newer_slips_chapters import newer_slips
 from selftest.reference.newer_tenants_chapters import slips_of_tenants
 from selftest.reference.tired_chapters import slips
 
@@ -130,6 +131,7 @@ class Story:
         slips_between_neighbours(self)
         slips_of_settings(self)
         slips_of_newer_reviews(self)
+        newer_slips(self)
         self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):
