@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from conformance.contract.at_version import at_version
+from conformance.contract.at_version import at_version, property_names
 from conformance.contract.bundle import Json, bundle
 from conformance.contract.changes import Change, ChangeKind, load_changes
 from conformance.contract.folders import CONTRACT_FOLDER
@@ -109,6 +109,11 @@ class Contract:
     def areas(self) -> tuple[str, ...]:
         """The areas that have requirements, in reading order."""
         return tuple(dict.fromkeys(requirement.area for requirement in self.requirements.values()))
+
+    @cached_property
+    def property_names(self) -> frozenset[str]:
+        """The names of all properties that anything sent or answered has at any version."""
+        return frozenset(property_names(self.document))
 
     @cached_property
     def general_areas(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def at_version(document: Json, version: Version | None) -> Json:
         path: item for path, item in pruned["paths"].items() if any(method in item for method in METHODS)
     }
     drop_unused_components(pruned)
-    names = gone - _property_names(pruned)
+    names = gone - property_names(pruned)
     examples: Json = pruned["components"].get("examples", {})
     pruned["components"]["examples"] = {
         name: {**example, "value": _without(example["value"], names)} for name, example in examples.items()
@@ -115,16 +115,17 @@ def _prune_required(node: Json, result: Json, version: Version | None, gone: set
         result.pop("required", None)
 
 
-def _property_names(node: Any) -> set[str]:
+def property_names(node: Any) -> set[str]:
+    """Return the names of all properties that a document, or a part of one, describes."""
     names: set[str] = set()
     if isinstance(node, list):
         for entry in node:
-            names |= _property_names(entry)
+            names |= property_names(entry)
     elif isinstance(node, dict):
         if isinstance(node.get("properties"), dict):
             names |= set(node["properties"])
         for value in node.values():
-            names |= _property_names(value)
+            names |= property_names(value)
     return names
 
 

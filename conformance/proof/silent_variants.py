@@ -176,7 +176,7 @@ VARIANTS = (
     ),
     Variant(
         "values-move",
-        "Merge status, stars and times of last changes move between two reads.",
+        "Merge status, stars and times of last changes move between two reads; each record says when it was shown.",
         alterations=(wire_alterations.moves_values_by_itself,),
         basis="L1",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
-from datetime import timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,6 @@ from conformance.reference.errors import ApiError, UnsupportedMediaError
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from conformance.reference import Service
     from conformance.reference.http import Request, Route
 
@@ -89,12 +87,17 @@ def shows_relative_pictures(service: Service) -> None:
 
 
 def moves_values_by_itself(service: Service) -> None:
-    """Let the merge status be checked anew, stars come in, and the times of last changes move with every answer."""
+    """
+    Let the merge status be checked anew, stars come in, and the times of last changes move with every answer.
+
+    Each record also says when it was shown and how often one was, which the text does not name.
+    """
     states = itertools.cycle(("unchecked", "checking", "can_be_merged", "cannot_be_merged_recheck"))
-    stars = itertools.count(1)
+    stars, shown = itertools.count(1), itertools.count(1)
 
     def move(record: dict[str, Any]) -> None:
         now = service.present.timestamp(service.clock.now())
+        record |= {"as_of": str(datetime.now(tz=UTC)), "times_shown": next(shown)}
         if "merge_status" in record:
             record["merge_status"] = next(states)
         if "star_count" in record:

@@ -33,6 +33,7 @@ from conformance.suite.derived import (
 )
 from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, given, must, must_settle
 from conformance.suite.expectations.words import settles
+from conformance.suite.steady import says_the_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -304,7 +305,7 @@ def look_at_the_path(
     is_changed_too = shows() or (answer.is_served and settles(shows, A_MOMENT if is_changed else 0))
     both_are_served(found, by_number, answer)
     if operation.is_read:
-        both_show_the_same(operation, caller, found, by_number, answer)
+        both_show_the_same(prepared, caller, found, by_number, answer)
     elif answer.is_served:
         what_is_written_is_there(prepared, found, answer, is_changed=is_changed_too or not is_changed)
 
@@ -327,15 +328,18 @@ def both_are_served(found: Named, by_number: Answer, by_path: Answer) -> None:
             by_path.must_be_served()
 
 
-def both_show_the_same(operation: Operation, caller: Caller, found: Named, by_number: Answer, by_path: Answer) -> None:
+def both_show_the_same(prepared: Arranged, caller: Caller, found: Named, by_number: Answer, by_path: Answer) -> None:
     if by_number.is_served and by_path.is_served:
         with held_against([found.encoded_path], go_on=True):
             seen, wanted = identity(content(by_path)), identity(content(by_number))
-            if seen != wanted and operation.paginated:  # a page of a list without an order may be any part of it
+            if (
+                seen != wanted and prepared.operation.paginated
+            ):  # a page of a list without an order may be any part of it
                 seen, wanted = (
                     sorted(map(str, caller.list(answer.exchange.call.path).ids())) for answer in (by_path, by_number)
                 )
-            must(seen == wanted, f"what the number shows: {wanted}", str(seen), by_number.exchange, by_path.exchange)
+            is_same = says_the_same(seen, wanted, lambda: identity(content(prepared.sent_by(caller))))
+            must(is_same, f"what the number shows: {wanted}", str(seen), by_number.exchange, by_path.exchange)
 
 
 def what_is_written_is_there(prepared: Arranged, found: Named, answer: Answer, *, is_changed: bool) -> None:

@@ -27,6 +27,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.steady import of_the_contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,7 +161,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
 
     def neighbour() -> dict[str, object]:
         return {
-            "settings": maintainer.read(scope_path(sibling_project)),
+            "settings": of_the_contract(maintainer.read(scope_path(sibling_project))),
             "projects": PROJECTS.ids(maintainer, sibling_project),
             "groups": GROUPS.ids(maintainer, sibling_project),
         }

@@ -29,6 +29,8 @@ ALWAYS_SHOWN = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, PASSWORD)
 SETTABLE = (AUTHOR, COMMITTER, OVERRIDES, REAUTHENTICATION, RETAIN, SELECTIVE)
 
 Entry = dict[str, Any]
+#: What is shown of each setting.
+_ENTRY = ("value", "locked", "inherited_from")
 T = TypeVar("T")
 
 
@@ -52,7 +54,7 @@ class Settings:
         found = {name: shown[name] for name in (*ALWAYS_SHOWN, REAUTHENTICATION) if isinstance(shown.get(name), dict)}
         unread = {name for name in ALWAYS_SHOWN if not isinstance(found.get(name, {}).get("value"), bool)}
         given(not unread, f"GET {self.path} shows no value of {', '.join(sorted(unread))}")
-        return found
+        return {name: {key: entry[key] for key in _ENTRY if key in entry} for name, entry in found.items()}
 
     def values(self) -> dict[str, bool]:
         """Return the value of every setting that is shown."""

@@ -14,6 +14,7 @@ from conformance.suite.arrange.request_examples import Area, RequestExample, Val
 from conformance.suite.context import NotTested, Run, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, must, project_path
 from conformance.suite.shown_records import values_under
+from conformance.suite.steady import of_the_contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -299,14 +300,16 @@ def holds_text(text: str, body: Any) -> bool:
 
 
 def without_timestamps(body: Any) -> Any:
-    """Return JSON without the times of its making and changing, which may move by themselves, and in no order."""
-    if isinstance(body, dict):
-        return {name: without_timestamps(value) for name, value in body.items() if not name.endswith("_at")}
-    if isinstance(body, list):
-        return sorted(
-            (without_timestamps(value) for value in body), key=lambda value: json.dumps(value, sort_keys=True)
-        )
-    return body
+    """Return what the contract names of JSON, in no order, without the times at which it was made or changed."""
+
+    def without(body: Any) -> Any:
+        if isinstance(body, dict):
+            return {name: without(value) for name, value in body.items() if not name.endswith("_at")}
+        if isinstance(body, list):
+            return sorted(map(without, body), key=lambda value: json.dumps(value, sort_keys=True))
+        return body
+
+    return without(of_the_contract(body))
 
 
 # -- request examples ------------------------------------------------------------------------------------------------

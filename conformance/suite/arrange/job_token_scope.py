@@ -15,6 +15,7 @@ from conformance.suite.arrange.request_examples import (
 )
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, given_done, project_path
+from conformance.suite.steady import of_the_contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -263,10 +264,10 @@ class _Listed:
         )
 
 
-def _settings(caller: Caller, place: Place) -> dict[str, Any]:
+def _settings(caller: Caller, place: Place) -> Any:
     settings = caller.read(scope_path(place.fixture("project")))
     given(isinstance(settings, dict) and "inbound_enabled" in settings, "the settings do not show the limit")
-    return dict(settings)
+    return of_the_contract(settings)
 
 
 def _with_limit_off(caller: Caller, place: Place) -> Values:

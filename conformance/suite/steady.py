@@ -1,0 +1,72 @@
+"""What bodies have in common that were read one after the other, but for what moves by itself in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from conformance.suite.context import current_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+
+def says_the_same(seen: Any, wanted: Any, again: Callable[[], Any]) -> bool:
+    """
+    Tell whether two bodies say the same, but for properties that move by themselves.
+
+    A service may show more than the text names, such as the time of the answer or how often somebody looked. Only
+    where the bodies differ is `wanted` read once more, by `again`: a property moves whose value differs between these
+    two, and it then counts nowhere.
+    """
+    if seen == wanted:
+        return True
+    moving = set(_moving(wanted, again()))
+    return bool(moving) and _without(moving, seen) == _without(moving, wanted)
+
+
+def of_the_contract(body: Any) -> Any:
+    """
+    Return of JSON what the contract names, and what is nested below anything else.
+
+    A service may show more, such as when it answered, and what the text does not name may move by itself.
+    """
+    names = current_run().contract.property_names
+
+    def kept(body: Any) -> Any:
+        if isinstance(body, dict):
+            return {name: kept(value) for name, value in body.items() if name in names or _has_records(value)}
+        return [kept(entry) for entry in body] if isinstance(body, list) else body
+
+    return kept(body)
+
+
+def _moving(first: Any, second: Any) -> Iterator[str]:
+    """Yield the names of properties whose values differ; entries of lists are held against those at the same place."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        for name in first.keys() & second.keys():
+            if _is_nested(first[name]) and _is_nested(second[name]):
+                yield from _moving(first[name], second[name])
+            elif first[name] != second[name]:
+                yield name
+    elif _is_list(first) and _is_list(second) and len(first) == len(second):
+        for one, other in zip(first, second, strict=True):
+            yield from _moving(one, other)
+
+
+def _without(names: Collection[str], body: Any) -> Any:
+    if isinstance(body, dict):
+        return {name: _without(names, value) for name, value in body.items() if name not in names}
+    return [_without(names, entry) for entry in body] if _is_list(body) else body
+
+
+def _has_records(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_records, value)))
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, dict) or _is_list(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
