@@ -28,6 +28,7 @@ def test_what_differs_between_two_reads_of_one_thing_counts_nowhere(
     seen: Any,
     wanted: Any,
     again: Any,
+    *,
     is_same: bool,
 ) -> None:
     assert says_the_same(seen, wanted, lambda: again) == is_same
