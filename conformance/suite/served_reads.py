@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from conformance.target.spots import Spots
 
 if TYPE_CHECKING:
+    from conformance.contract import Operation
     from conformance.http.exchange import Exchange
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
@@ -53,7 +54,7 @@ class ServedReads:
         if operation is not None and operation.id in _MAY_WITHHOLD and not exchange.is_refusal:
             with self._lock:
                 self._served.clear()
-        if operation is None or call.actor is None or not self._is_plain(exchange):
+        if operation is None or call.actor is None or not self._is_plain(operation, exchange):
             return None
         if operation.id in _SHOWS_WHAT_WAS_MADE or {one.name for one in operation.path_parameters} - _STAYS:
             return None
@@ -71,12 +72,16 @@ class ServedReads:
             began = time.monotonic() - exchange.seconds
             return (operation.served[call.actor.name], before) if began >= settled else None
 
-    def _is_plain(self, exchange: Exchange) -> bool:
-        """Tell whether a read is made as it must be served: the first page, of a length that no service refuses."""
+    def _is_plain(self, operation: Operation, exchange: Exchange) -> bool:
+        """
+        Tell whether a read is made as it must be served: the first page, of a length that no service refuses.
+
+        Where no pages are stated, a service may refuse to be asked for one.
+        """
         call = exchange.call
         if call.method != "GET" or call.headers or call.raw or "?" in call.path or call.is_elsewhere:
             return False
-        if not call.query.keys() <= {"page", "per_page"}:
+        if not call.query.keys() <= ({"page", "per_page"} if operation.paginated else set()):
             return False
         length = call.query.get("per_page", 1)
         is_first = call.query.get("page", 1) in (1, None)

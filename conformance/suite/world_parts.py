@@ -145,8 +145,10 @@ def operations_reading(kind: Part) -> Sequence[Operation]:
 
 def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> Reading | None:
     is_list = part.kind.by is not None and part.kind.within is None
-    # A list without stated pages may be paged all the same.
+    # A list without stated pages may be paged all the same, or refuse to be asked for one.
     answer = reader.get(path, page=1, per_page=PAGE_LENGTH) if is_list else reader.get(path)
+    if is_list and not operation.paginated and answer.exchange.is_refusal:
+        answer = reader.get(path)
     if not answer.is_served:
         return None
     try:
@@ -172,7 +174,8 @@ def read_whole(part: WorldPart, before: Reading) -> Reading | None:
     if page is None or not page.may_hide_more:
         return page
     try:
-        entries = _entries(part, before.reader.list(before.path).entries)
+        listed = before.reader.list if before.operation.paginated else before.reader.whole_list
+        entries = _entries(part, listed(before.path).entries)
     except Unmet:
         return None
     return None if entries is None else Reading(entries, page.length, page.reader, page.operation, page.path)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SERVED = "integrations.authorization.maintainer-is-served"
+#: A list whose pages are stated.
+RULES, RULES_SERVED = "approval_rules", "project-approval-rules.authorization.maintainer-may-read"
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +92,12 @@ def test_what_a_call_takes_away_need_not_be_shown_again(answered: Callable[..., 
 def test_a_list_may_be_refused_when_it_is_asked_for_otherwise(
     answered: Callable[..., str | None], query: dict[str, object]
 ) -> None:
+    answered(200, RULES)
+    assert answered(400, RULES, query=query) is None
+    assert answered(404, RULES, query={"page": 1, "per_page": 20}) == RULES_SERVED
+
+
+def test_a_list_without_stated_pages_may_refuse_to_be_asked_for_one(answered: Callable[..., str | None]) -> None:
     answered(200)
-    assert answered(400, query=query) is None
-    assert answered(404, query={"page": 1, "per_page": 20}) == SERVED
+    assert answered(400, query={"page": 1, "per_page": 20}) is None
+    assert answered(404) == SERVED

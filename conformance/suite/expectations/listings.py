@@ -175,8 +175,13 @@ class WholeListing(Listing):
 
     def _walk(self) -> list[Any]:
         answer = self._caller.look(self._path, per_page=_LONGEST_PAGE)
-        entries = _array((self._caller.look(self._path) if answer.exchange.is_refusal else answer).given_served())
-        return entries if len(entries) < PAGE_LENGTH else super()._walk()
+        takes_no_pages = answer.exchange.is_refusal
+        entries = _array((self._caller.look(self._path) if takes_no_pages else answer).given_served())
+        if len(entries) < PAGE_LENGTH:
+            return entries
+        if takes_no_pages and self._caller.look(self._path, page=1, per_page=PAGE_LENGTH).exchange.is_refusal:
+            return entries
+        return super()._walk()
 
 
 def _identity(entry: Any) -> Any:
