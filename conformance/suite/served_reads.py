@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.target.spots import Spots
 
@@ -33,7 +33,6 @@ _MAY_WITHHOLD = frozenset(
     }
 )
 _UNAUTHENTICATED = 401
-_LONGEST_SURE_PAGE = 20
 
 
 class ServedReads:
@@ -43,8 +42,8 @@ class ServedReads:
         """Begin with none. What was made just before is not everywhere as long as the target takes to settle."""
         self._spots, self._validator = Spots(profile), validator
         self._settle_seconds = profile.limits.settle_seconds
-        self._served: dict[tuple[str, str], tuple[Exchange, float]] = {}
-        """By the name of the caller and the path; each with when it was everywhere, in seconds of the same clock."""
+        self._served: dict[tuple[str, str, frozenset[Any]], tuple[Exchange, float]] = {}
+        """By caller, path and query; each with when it was everywhere, in seconds of the same clock."""
         self._lock = threading.Lock()
 
     def contradicted_by(self, exchange: Exchange) -> tuple[str, Exchange] | None:
@@ -60,7 +59,8 @@ class ServedReads:
             return None
         if call.actor.name not in operation.served or self._spots.called(path) is None:
             return None
-        key = call.actor.name, path
+        # A service may refuse pages of one length and serve others.
+        key = call.actor.name, path, frozenset(call.query.items())
         with self._lock:
             if exchange.is_success:
                 self._served.setdefault(key, (exchange, time.monotonic() + self._settle_seconds))
@@ -74,7 +74,7 @@ class ServedReads:
 
     def _is_plain(self, operation: Operation, exchange: Exchange) -> bool:
         """
-        Tell whether a read is made as it must be served: the first page, of a length that no service refuses.
+        Tell whether a read is made as it must be served again: plain, or the first page.
 
         Where no pages are stated, a service may refuse to be asked for one.
         """
@@ -83,6 +83,4 @@ class ServedReads:
             return False
         if not call.query.keys() <= ({"page", "per_page"} if operation.paginated else set()):
             return False
-        length = call.query.get("per_page", 1)
-        is_first = call.query.get("page", 1) in (1, None)
-        return is_first and (length is None or (type(length) is int and 1 <= length <= _LONGEST_SURE_PAGE))
+        return call.query.get("page", 1) in (1, None)

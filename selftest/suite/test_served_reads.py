@@ -94,7 +94,18 @@ def test_a_list_may_be_refused_when_it_is_asked_for_otherwise(
 ) -> None:
     answered(200, RULES)
     assert answered(400, RULES, query=query) is None
-    assert answered(404, RULES, query={"page": 1, "per_page": 20}) == RULES_SERVED
+    assert answered(404, RULES) == RULES_SERVED
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [({"page": 1, "per_page": 100}, RULES_SERVED), ({"page": 2}, None), ({"page": 1, "other": 1}, None)],
+)
+def test_the_first_page_that_was_shown_must_be_shown_again(
+    answered: Callable[..., str | None], query: dict[str, object], expected: str | None
+) -> None:
+    answered(200, RULES, query=query)
+    assert answered(404, RULES, query=query) == expected
 
 
 def test_a_list_without_stated_pages_may_refuse_to_be_asked_for_one(answered: Callable[..., str | None]) -> None:
