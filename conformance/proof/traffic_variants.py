@@ -8,6 +8,7 @@ import zlib
 from dataclasses import replace
 from datetime import UTC, timedelta
 from email.utils import format_datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -242,6 +243,16 @@ def turns_lists_round(service: Service) -> None:
             service.routes.change(route.key, handler=turning(route.handler))
 
 
+def ends_empty_lists_before_their_first_page(service: Service) -> None:
+    """Take the first page of a list without an entry for one that is past the end, which a refusal may say."""
+
+    def change(_: Route, request: Request, answer: Response) -> None:
+        if request.method == "GET" and "page" in parse_qs(request.query.decode("latin-1")) and answer.content == []:
+            answer.status, answer.content = HTTPStatus.NOT_FOUND, {"message": "404 Page Not Found"}
+
+    transform(service, change)
+
+
 def shows_fewer_eligible_approvers_in_lists(service: Service) -> None:
     """Name at most one eligible approver of each rule in a list, and all of them in the rule itself."""
 
@@ -349,6 +360,12 @@ VARIANTS = (
         replace(_PLAIN, default_per_page=1, max_per_page=3),
         alterations=(turns_lists_round, shows_fewer_eligible_approvers_in_lists),
         basis="A17, F11",
+    ),
+    Variant(
+        "empty-lists-have-no-page",
+        "The first page of a list without an entry is past its end.",
+        alterations=(ends_empty_lists_before_their_first_page,),
+        basis="A17",
     ),
     Variant(
         "numbered-otherwise",

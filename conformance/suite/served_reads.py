@@ -74,13 +74,11 @@ class ServedReads:
 
     def _is_plain(self, operation: Operation, exchange: Exchange) -> bool:
         """
-        Tell whether a read is made as it must be served again: plain, or the first page.
+        Tell whether a read is made as it must be served again: plain, or in pages of some length where any are stated.
 
-        Where no pages are stated, a service may refuse to be asked for one.
+        Which page is the last may be read in two ways: a first one without an entry may be past the end.
         """
         call = exchange.call
         if call.method != "GET" or call.headers or call.raw or "?" in call.path or call.is_elsewhere:
             return False
-        if not call.query.keys() <= ({"page", "per_page"} if operation.paginated else set()):
-            return False
-        return call.query.get("page", 1) in (1, None)
+        return call.query.keys() <= ({"per_page"} if operation.paginated else set())

@@ -24,15 +24,23 @@ pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 VERSION = "17.7"
 NOBODYS = b"/2000000001"
+NO_CHOICE = "code-completion.choice.fields"
 ONE_RULE = "PUT /projects/:id/approval_rules/:approval_rule_id"
 
 #: What the profile of such a target says of it, beside what that of the reference says.
-FEATURES = {"approval_configuration": False, "issue_tracker_integration": False, "partial_rule_updates": True}
+FEATURES = {
+    "approval_configuration": False,
+    "completions_without_choices": True,
+    "issue_tracker_integration": False,
+    "partial_rule_updates": True,
+}
 
 
 def unlike_the_reference() -> Service:
     """Serve what is legal and unusual, each by the reading of the text that the reference does not follow."""
-    service = prepared_service(version=VERSION, choices=Choices(configuration_read_from_16_0=False))
+    service = prepared_service(
+        version=VERSION, choices=Choices(configuration_read_from_16_0=False, completion_alternatives=0)
+    )
     for key in ("GET {}", "POST {}", "PUT {}/:approval_rule_id"):
         service.routes.change(key.format("/groups/:id/approval_rules"), admin_only=True)
     service.routes.change(ONE_RULE, handler=_keeping_what_is_not_sent(service.routes.get(ONE_RULE).handler))
@@ -90,6 +98,7 @@ def test_what_the_text_leaves_open_keeps_nobody_from_being_conformant(
     for parameter in ("name", "approvals-required"):
         eased = rows[f"project-approval-rules.update.{parameter}-is-required"]
         assert (eased["verdict"], eased["level"]) == ("failed", "should")
+    assert (rows[NO_CHOICE]["verdict"], rows[NO_CHOICE]["level"]) == ("inconclusive", "should")
     for name in (
         "project-approval-configuration.record.settings",
         "integrations.parameters.issue-tracker-urls.required-together",

@@ -99,9 +99,9 @@ def test_a_list_may_be_refused_when_it_is_asked_for_otherwise(
 
 @pytest.mark.parametrize(
     ("query", "expected"),
-    [({"page": 1, "per_page": 100}, RULES_SERVED), ({"page": 2}, None), ({"page": 1, "other": 1}, None)],
+    [({"per_page": 100}, RULES_SERVED), ({"page": 1, "per_page": 100}, None), ({"per_page": 1, "other": 1}, None)],
 )
-def test_the_first_page_that_was_shown_must_be_shown_again(
+def test_a_page_of_no_number_that_was_shown_must_be_shown_again(
     answered: Callable[..., str | None], query: dict[str, object], expected: str | None
 ) -> None:
     answered(200, RULES, query=query)

@@ -70,7 +70,10 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
             owner, current_file={"file_name": "grüße_你好.py", "content_above_cursor": "# 你好 😀\n"}
         ).must_not_break()
     with verifies("code-completion.choice.fields", go_on=True):
-        given(bool(result["choices"]), "the completion has no choices, so that there is none to look at")
+        given(
+            bool(result["choices"]),
+            "the completion has no choices; completions_without_choices says that none ever has",
+        )
         for choice in result["choices"]:
             must(is_choice(choice), "text, index and finish_reason in each choice", repr(choice)[:200], answer.exchange)
     with verifies("code-completion.result.created-counts-seconds"):

@@ -65,6 +65,8 @@ class Listing:
                 return entries
             if answer.exchange.is_refusal and length > PAGE_LENGTH:
                 return self._pages(PAGE_LENGTH, most)
+            if answer.exchange.is_refusal and self._is_empty():
+                return entries
             answer.given_served()
             # Twice on one page is twice in the list; again on a later page is a list that moved or takes no pages.
             fresh = [(entry, _identity(entry)) for entry in _array(answer)]
@@ -76,6 +78,11 @@ class Listing:
             if page == 1 and self._is_all(answer, len(entries)):
                 return entries
         return None
+
+    def _is_empty(self) -> bool:
+        """Tell whether a list is served without pages and has no entry: its first page may be past its end."""
+        answer = self._caller.look(self._path)
+        return answer.is_served and json_in(answer.exchange.body) == []
 
     def _is_all(self, answer: Answer, number: int) -> bool:
         """
