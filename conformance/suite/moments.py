@@ -10,6 +10,8 @@ _SECONDS: Final = re.compile(r"T\d{2}:?\d{2}:?\d{2}")
 _FRACTION: Final = re.compile(r"[.,](\d+)")
 _DIGITS_KEPT = 6  # a datetime knows no more
 _MINUTE: Final = timedelta(minutes=1)
+#: How far apart the clocks of two machines may be that answer for one target.
+_BETWEEN_CLOCKS: Final = timedelta(minutes=20)
 
 
 class Moment(str):
@@ -40,6 +42,12 @@ class Moment(str):
         """Return the same for whatever may be one moment: none is written more coarsely than by minutes."""
         read = _read(self)
         return hash(str(self) if read is None else _cut(read, _MINUTE))
+
+
+def is_later(one: object, other: object) -> bool:
+    """Tell whether a moment is later than another one, and by more than clocks are apart; what is none is not."""
+    moments = [_read(text) if isinstance(text, str) else None for text in (one, other)]
+    return moments[0] is not None and moments[1] is not None and moments[0] - moments[1] > _BETWEEN_CLOCKS
 
 
 def _read(text: str) -> datetime | None:

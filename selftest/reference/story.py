@@ -22,6 +22,7 @@ from selftest.reference.fresh_places_chapters import slips_of_places
 from selftest.reference.fresh_reviews_chapters import slips_of_reviews
 from selftest.reference.fresh_settings_chapters import slips_of_settings
 from selftest.reference.fresh_tenants_chapters import slips_between_neighbours
+from selftest.reference.latest_slips_chapters import latest_slips
 from selftest.reference.newer_reviews_chapters import slips_of_newer_reviews
 from selftest.reference.newer_slips_chapters import newer_slips
 from selftest.reference.newer_tenants_chapters import slips_of_tenants
@@ -142,6 +143,7 @@ class Story:
                 self._callers_of_groups(group, form)
         neighbours(self)
         slips_of_tenants(self)
+        latest_slips(self)
         return self.told
 
     def _place(self, name: str, form: str = "id") -> str:

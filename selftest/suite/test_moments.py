@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.suite.moments import Moment
+from conformance.suite.moments import Moment, is_later
 
 WRITTEN = "2026-11-23T04:10:48.746437Z"
 
@@ -55,3 +55,18 @@ def test_a_text_that_is_no_moment_equals_itself_alone() -> None:
 
 def test_a_moment_is_shown_as_it_was_written() -> None:
     assert f"{Moment(WRITTEN)!r} {Moment(WRITTEN)}" == f"'{WRITTEN}' {WRITTEN}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_so"),
+    [
+        ("2026-11-23T06:10:48Z", "2026-11-23T04:10:48Z", True),
+        ("2026-11-23T06:10:48+02:00", "2026-11-23T04:10:48Z", False),
+        ("2026-11-23T04:20:48Z", "2026-11-23T04:10:48Z", False),  # the clocks of two machines
+        ("2026-11-23T04:10:48Z", "2026-11-23T06:10:48Z", False),
+        ("soon", "2026-11-23T04:10:48Z", False),
+        (None, "2026-11-23T04:10:48Z", False),
+    ],
+)
+def test_a_moment_is_later_by_more_than_clocks_are_apart(one: object, other: object, *, is_so: bool) -> None:
+    assert is_later(one, other) is is_so

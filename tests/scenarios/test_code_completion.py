@@ -65,10 +65,13 @@ def test_what_a_completion_needs_is_enough(owner: Caller) -> None:
     ):
         result = must_be_a_result(answer)
     with verifies("code-completion.completion.answered", go_on=True):
-        # Names and contents are texts in whatever letters; what a backend makes of them is its own business.
+        # Names and contents are texts in whatever letters; what a backend makes of the rarer ones is its own business.
         complete(
             owner, current_file={"file_name": "grüße_你好.py", "content_above_cursor": "# 你好 😀\n"}
         ).must_not_break()
+        complete(
+            owner, current_file={**FILE, "content_above_cursor": f"# Grüße\n{FILE['content_above_cursor']}"}
+        ).must_be(200)
     with verifies("code-completion.choice.fields", go_on=True):
         given(
             bool(result["choices"]),

@@ -435,8 +435,12 @@ def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: F
     if rule is None:
         left_to_others("group-approval-rules.groups-are-separate")
         return
+    outer = own_group(group)
+    names = named_as_further_out(admin, rules, administrator_of(owner, outer), group_rules_path(outer))
     with verifies("group-approval-rules.groups-are-separate", go_on=True):
-        admin.list(rules).must_contain_once(id=rule["id"])
+        listed = admin.list(rules).must_contain_once(id=rule["id"])
+        for name in names:
+            listed.must_contain(name=name, approvals_required=4)
     around, change = group_rules_path(group), {"name": fresh_name()}
     if administrator_of(owner, group).list(around).having(id=rule["id"]):
         left_to_others("group-approval-rules.update.rule-of-another-group")
@@ -445,6 +449,13 @@ def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: F
     with verifies("group-approval-rules.update.rule-of-another-group"):
         administrator_of(owner, group).put(around / rule["id"], change).must_be_refused(beside=control)
         in_list(admin, rules, rule["id"]).must_hold(name=rule["name"])
+
+
+def named_as_further_out(inside: Caller, rules: Path, around: Caller, outer_rules: Path) -> list[str]:
+    """Let a group have a rule named like one of the group around it; return that name where it was not refused."""
+    name = str(own_rule(around, outer_rules)["name"])
+    sent = {"name": name, "approvals_required": 4, "rule_type": "regular", **naming(inside)}
+    return [name] if not inside.list(rules).having(name=name) and inside.post(rules, sent).is_served else []
 
 
 def test_a_rule_has_the_name_of_one_in_another_group(

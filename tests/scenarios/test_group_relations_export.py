@@ -284,6 +284,8 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
     """
     whole = lines_of(export.in_one_piece())
     given(bool(whole), f"the file of {export.relation} has no line to look for")
+    export.finished(batched=True)
+    export.accepted(batched=True).given_served()  # of the batches of the one before none may be left
     batches = batch_files(export)
     held = [line for lines in batches for line in lines]
     in_whole = [text for text in export_group.get("objects") or () if lines_with(text, whole)]

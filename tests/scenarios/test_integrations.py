@@ -42,6 +42,7 @@ from conformance.suite.expectations import (
     verifies,
 )
 from conformance.suite.expectations.words import settles
+from conformance.suite.moments import is_later
 from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
@@ -252,12 +253,15 @@ def shown_flags(caller: Caller, path: Path, slug: str, settings: dict[str, Any],
 
 
 @pytest.mark.calls_area("integrations")
-def test_the_entry_of_an_integration_names_a_flag_after_each_event_kind(
+def test_the_entry_of_an_integration_has_its_times_and_a_flag_for_each_event_kind(
     maintainer: Caller,
     path: Path,
     integration: Fixture,
 ) -> None:
     entry = given_set_up(maintainer, path, integration)
+    with verifies("integrations.entry.created-before-updated", go_on=True):
+        times = {name: entry.get(name) for name in ("created_at", "updated_at")}
+        must(not is_later(*times.values()), "created_at not after updated_at", f"{times}")
     with verifies("events.flags.named-after-kind", go_on=True):
         for name in EVENTS:
             must_have_flag(entry, name)

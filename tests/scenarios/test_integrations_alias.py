@@ -19,7 +19,17 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without_timestamps,
 )
-from conformance.suite.expectations import Answer, Caller, Path, given, must, observe, project_path, verifies
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    Path,
+    given,
+    left_to_others,
+    must,
+    observe,
+    project_path,
+    verifies,
+)
 from conformance.suite.steady import says_the_same
 
 if TYPE_CHECKING:
@@ -151,17 +161,27 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
     older: Path,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """Somebody who disables an integration by the older name must not leave it active by the newer."""
+    """Somebody who disables an integration by the older name must not leave it active, or set, by the newer."""
     integration = offering(integrations, "push_events")
-    slug, path, settings = slug_of(integration), integrations_path(maintainer, project), settings_of(integration)
+    slug, path = slug_of(integration), integrations_path(maintainer, project)
+    name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
+    settings = {**settings_of(integration), **({name: value} if name and value else {})}
     with borrowed(maintainer, path, integration):
         with verifies("integrations.alias.set-up-shows"):
             for wanted in (True, False, True):
                 through(maintainer, "PUT", older / slug, json={**settings, "push_events": wanted}).given_served()
                 listed = maintainer.whole_list(path).must_contain(slug=slug, push_events=wanted)
+        before = maintainer.get(path / slug)
         with verifies("integrations.alias.disable-shows"):
             through(maintainer, "DELETE", older / slug).given_served()
             maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
+        if before.is_served and name and value and shows_text(before, value):
+            left = maintainer.get(path / slug)
+            with verifies("integrations.disable.settings-reset", go_on=True):
+                still = left.is_served and shows_text(left, value)
+                must(not still, f"{name} reset", f"{name} = {value} is still shown", left.exchange)
+        else:
+            left_to_others("integrations.disable.settings-reset")
         with verifies("integrations.alias.lists-the-same"):
             slugs, others = (slugs_in(through(maintainer, "GET", one).given_served()) for one in (older, path))
             must(slugs == others, f"the slugs {others}", f"the slugs {slugs}")

@@ -17,10 +17,12 @@ from conformance.suite.arrange.integrations import (
     given_disabled,
     given_set_up,
     integrations_path,
+    least_settings,
     offering,
     set_up,
     shows_text,
     slug_of,
+    without,
 )
 from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.reviews import given_in_profile
@@ -188,8 +190,10 @@ def test_of_two_integrations_with_names_alike_the_named_one_is_disabled(
             left_to_others()
             return
         with verifies("integrations.update.leaves-others"):
-            maintainer.delete(path / slug_of(newer)).given_served()
-            maintainer.whole_list(path).must_contain(slug=slug_of(older))
+            for gone, left in ((newer, older), (older, newer)):
+                maintainer.delete(path / slug_of(gone)).given_served()
+                maintainer.whole_list(path).must_contain(slug=slug_of(left))
+                set_up(maintainer, path, gone).given_served()
 
 
 def begin_alike(one: Fixture, other: Fixture) -> int:
@@ -252,11 +256,22 @@ def test_what_is_set_in_one_project_is_shown_in_no_other(
                 elsewhere = maintainer.get(other / slug).must_not_break()
                 leaks = elsewhere.is_served and shows_text(elsewhere, value)
                 must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", elsewhere.exchange)
+            must_begin_anew(maintainer, neighbour, integration)
             also_listed = [other for other in others if is_listed(maintainer, other, slug)]
             if also_listed:
                 given_disabled(maintainer, path, integration)
             for other in also_listed:  # what goes with that of this project is no other project's own
                 must(is_listed(maintainer, other, slug), f"{slug} listed here alone", f"it is listed in {other} too")
+
+
+def must_begin_anew(caller: Caller, path: Path, integration: Fixture) -> None:
+    """Expect of an integration that is set up elsewhere as well that it takes over nothing which was not sent."""
+    slug, (name, value) = slug_of(integration), distinctive(integration)
+    with borrowed(caller, path, integration):
+        if caller.put(path / slug, without(least_settings(integration), name)).is_served:
+            settings = caller.get(path / slug).must_not_break()
+            leaks = settings.is_served and shows_text(settings, value)
+            must(not leaks, f"no {name} of another project", f"{name} = {value} is shown", settings.exchange)
 
 
 def is_listed(caller: Caller, path: Path, slug: str) -> bool:

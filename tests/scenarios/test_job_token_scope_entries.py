@@ -80,23 +80,28 @@ def test_a_project_is_described_alike_on_every_list(
     sibling_project: Fixture,
     allowlist_projects: tuple[Fixture, ...],
 ) -> None:
-    """What may move by itself, such as stars and the last activity, is left out."""
-    targets = allowlist_projects[:1]
-    places = (project, sibling_project)
+    """
+    What may move by itself, such as stars and the last activity, is left out.
+
+    One of them has no description, if there is such, and stands behind another one on the first list alone.
+    """
+    targets = [allowlist_projects[0], *(one for one in allowlist_projects[1:] if not one.get("description"))][:2]
     with (
         PROJECTS.borrowed(maintainer, project, targets),
         limit_on(maintainer, sibling_project),
         PROJECTS.left_as_found(maintainer, sibling_project, targets),
     ):
-        one, other = (added_entries(maintainer, PROJECTS, place, targets)[0] for place in places)
+        here = added_entries(maintainer, PROJECTS, project, targets)
+        alone = [added_entries(maintainer, PROJECTS, sibling_project, [target])[0] for target in targets[::-1]]
     with verifies("job-token-scope.project-entry.same-everywhere"):
-        for name in ("name", "name_with_namespace", "path", "path_with_namespace", "created_at", "web_url"):
-            must_show(other, name, str(one.get(name)))
-        # A project without a description has none on every list, whatever stands before it there.
-        for name in ("description", "default_branch"):
-            must(one.get(name) == other.get(name), f"{name} = {one.get(name)!r}", f"{name} = {other.get(name)!r}")
-        numbers = [dict(entry.get("namespace") or {}).get("id") for entry in (one, other)]
-        must(numbers[0] == numbers[1], f"namespace.id = {numbers[0]}", f"namespace.id = {numbers[1]}")
+        for one, other in zip(here, alone[::-1], strict=True):
+            for name in ("name", "name_with_namespace", "path", "path_with_namespace", "created_at", "web_url"):
+                must_show(other, name, str(one.get(name)))
+            # A project without a description has none on every list, whatever stands before it there.
+            for name in ("description", "default_branch"):
+                must(one.get(name) == other.get(name), f"{name} = {one.get(name)!r}", f"{name} = {other.get(name)!r}")
+            numbers = [dict(entry.get("namespace") or {}).get("id") for entry in (one, other)]
+            must(numbers[0] == numbers[1], f"namespace.id = {numbers[0]}", f"namespace.id = {numbers[1]}")
 
 
 def test_the_entry_of_a_group_describes_it(

@@ -39,6 +39,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.moments import is_later
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -68,6 +69,9 @@ def test_the_status_describes_the_merge_request_of_its_path(
         answer.must_hold(iid=merge_request["iid"], project_id=project.id)
         if merge_request.get("id") is not None:
             answer.must_hold(id=merge_request.id)
+    with verifies("merge-request-approvals.status.created-before-updated", go_on=True):
+        times = {name: answer.json.get(name) for name in ("created_at", "updated_at")}
+        must(not is_later(*times.values()), "created_at not after updated_at", f"{times}", answer.exchange)
     with verifies("merge-request-approvals.status.open-state"):
         answer.must_hold(state="opened")
 

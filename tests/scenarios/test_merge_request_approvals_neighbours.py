@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_rules import standings
@@ -203,6 +204,29 @@ def test_two_rules_created_at_once_are_both_kept(
             lambda found: bool(found == [body["name"] for body in bodies]),
             "both rules in the list, each with the name that it was created with",
         )
+
+
+def test_rules_are_deleted_while_another_one_is_changed(
+    merge_request_rules: Path,
+    maintainer: Caller,
+    owner: Caller,
+    approver: Caller,
+) -> None:
+    """Who writes all rules together brings back those that went meanwhile; of several one surely did."""
+    users = [user_id(approver)]
+    staying, *going = (created(maintainer, merge_request_rules, user_ids=users)["id"] for _ in range(4))
+    listed = maintainer.list(merge_request_rules)
+    body = {"name": fresh_name(), "approvals_required": 5, **naming_only(approver)}
+    with verifies("merge-request-approvals.rules.delete.at-once"):
+        answers = at_once(
+            lambda: [maintainer.put(merge_request_rules / staying, body)],
+            partial(owner.delete_each, merge_request_rules, going),
+        )
+        for answer in chain(*answers):
+            answer.given_served()
+        now = maintainer.list(merge_request_rules).must_contain_once(id=staying, name=body["name"])
+        for number in going:
+            now.must_not_contain(id=number, after=listed)
 
 
 # -- the older of two, and who has read before -------------------------------------------------------------------------

@@ -82,6 +82,8 @@ def test_a_project_bot_clears_all_approvals(
             answer.must_be_served()
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
+        with verifies("merge-request-approvals.state.rule.approved-by-have-approved", go_on=True):
+            must_count_only_who_approved(maintainer, path)
         with verifies("merge-request-approvals.approve.answer"):
             approver.post(path / "approve").must_be(200, 201)
         with verifies("merge-request-approvals.approve.keeps-others", go_on=True):
@@ -142,8 +144,11 @@ def test_approvals_of_one_merge_request_leave_those_of_another(
     project: Fixture,
     second_merge_request: Fixture,
 ) -> None:
-    """The same approver in several merge requests: what happens here must not show there."""
+    """The same approver in several merge requests, of one commit perhaps: what happens here must not show there."""
     untouched = merge_request_path(project, second_merge_request)
+    with verifies("merge-request-approvals.approvals-are-separate"):
+        # It was approved by nobody before the other one was approved.
+        must_be_approved_by(maintainer, review)
 
     def others() -> list[list[int]]:
         return [approvers_of(maintainer, path) for path in (approved, untouched)]

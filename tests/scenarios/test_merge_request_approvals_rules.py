@@ -171,7 +171,7 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
         must_name(maintainer, merge_request_rules, rule, [second], [])
     with verifies("merge-request-approvals.rules.create.user-ids-and-usernames"):
         names = [username(maintainer), username(second_approver)]
-        rule = created(maintainer, merge_request_rules, user_ids=[first], usernames=names)
+        rule = created(maintainer, merge_request_rules, user_ids=[first, second], usernames=names)
         must_name(maintainer, merge_request_rules, rule, [first, second, user_id(maintainer)], [])
 
 

@@ -220,6 +220,7 @@ def test_usernames_name_users_beside_those_named_by_number(
     approver: Caller,
     second_approver: Caller,
 ) -> None:
+    """Somebody may be named by number and by username; both lists are added, and nobody drops out for being in both."""
     first, second, third = user_id(approver), user_id(second_approver), user_id(maintainer)
     both_names = [username(maintainer), username(second_approver)]
     by_name = created(maintainer, project_rules, usernames=[username(second_approver)])
@@ -227,7 +228,7 @@ def test_usernames_name_users_beside_those_named_by_number(
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.create.usernames"):
         by_id(maintainer, project_rules, by_name["id"]).must_name(users=[second])
     with verifies("project-approval-rules.create.user-ids-and-usernames", go_on=True):
-        both = created(maintainer, project_rules, user_ids=[first], usernames=both_names)
+        both = created(maintainer, project_rules, user_ids=[first, second], usernames=both_names)
         by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third])
     rule = created(maintainer, project_rules, user_ids=[third])
     sent = {"user_ids": [first], "usernames": [username(second_approver)], "group_ids": []}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,14 @@ from conformance.suite.arrange.approval_rules import (
     project_rules_path,
     standings,
 )
-from conformance.suite.arrange.reviews import created, fresh_name, name_of_digits, naming_only, rule_in, user_id
+from conformance.suite.arrange.reviews import (
+    created,
+    fresh_name,
+    name_of_digits,
+    naming_only,
+    rule_in,
+    user_id,
+)
 from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
@@ -159,6 +167,21 @@ def test_two_rules_changed_at_once_are_both_changed(maintainer: Caller, owner: C
         for answer, number, body in zip(answers, rules, bodies, strict=True):
             answer.given_served()
             in_list(maintainer, project_rules, number).must_hold(name=body["name"])
+
+
+def test_rules_are_deleted_while_another_one_is_changed(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
+    """Who writes all rules of a project together brings back those that went meanwhile; of several one surely did."""
+    staying, *going = (created(maintainer, project_rules)["id"] for _ in range(4))
+    listed, body = maintainer.list(project_rules), changed(maintainer)
+    with verifies("project-approval-rules.delete.at-once"):
+        answers = at_once(
+            lambda: [maintainer.put(project_rules / staying, body)], partial(owner.delete_each, project_rules, going)
+        )
+        for answer in chain(*answers):
+            answer.given_served()
+        now = maintainer.list(project_rules).must_contain_once(id=staying, name=body["name"])
+        for number in going:
+            now.must_not_contain(id=number, after=listed)
 
 
 def test_the_older_of_two_rules_is_read_under_its_own_number(maintainer: Caller, project_rules: Path) -> None:

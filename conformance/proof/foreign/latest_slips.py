@@ -233,19 +233,6 @@ def owners_of_a_group_inside_write_the_rules_around_it(service: Service) -> None
 # -- rules of projects -------------------------------------------------------------------------------------------------
 
 
-# A copy is a rule of its merge request, and is deleted there.
-@foreign(_STAYS, "Project approval rules: DELETE")
-def copies_go_with_the_rule_they_were_made_from(service: Service) -> None:
-    """Deleting a rule of a project deletes the rules of merge requests that were copied from it."""
-    rules = service.approval_rules
-
-    @instead(service.project_approval_rules, "delete_rule")
-    def _(delete: Any, project: Any, number: int) -> None:
-        delete(project, number)
-        for copy in [rule for rule in rules.rules.values() if rule.source_id == number]:
-            rules.delete_rule(copy)
-
-
 # Both lists are added; somebody in both is an approver as well.
 @foreign(_TWO, "Project approval rules: user_ids and usernames")
 def who_is_named_in_both_lists_is_in_neither(service: Service) -> None:
@@ -316,19 +303,6 @@ def an_empty_list_of_ids_clears_the_usernames_too(service: Service) -> None:
     def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
         names = None if wanted.user_ids == () else wanted.usernames
         return update(merge_request, number, replace(wanted, usernames=names), caller)
-
-
-# Users and groups are those of the project rule.
-@foreign(_BESIDE, "Merge request approvals: Rules, 1")
-def approvers_sent_beside_a_project_rule_join_those_copied(service: Service) -> None:
-    """A copy has the users of the project rule, and those that were sent with it."""
-    rules = service.merge_request_approval_rules
-
-    @instead(rules, "copied_project_rule")
-    def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
-        copy = copied(merge_request, source, wanted)
-        sent = service.approval_rules.users_named(wanted, rules.project_of(merge_request)) or ()
-        return replace(copy, users=tuple(dict.fromkeys((*copy.users, *sent))))
 
 
 # The state is that of the rules as they are.

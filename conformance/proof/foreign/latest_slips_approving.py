@@ -11,7 +11,6 @@ import orjson
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.areas.project_approval_configuration import ConfigurationChange
-from conformance.reference.errors import UnsupportedMediaError
 from conformance.reference.http import Page, Response, ok
 from conformance.reference.identity import Kind, kind_of
 from conformance.reference.versions import Version
@@ -349,18 +348,6 @@ def the_older_name_disables_and_resets_nothing(service: Service) -> None:
 
 
 # -- what all operations share -----------------------------------------------------------------------------------------
-
-
-# A media type may have parameters.
-@foreign(_BESIDE, "Requests and responses are JSON")
-def json_that_names_its_charset_is_refused(service: Service) -> None:
-    """The content type is compared as a whole, so `application/json; charset=utf-8` is none that is known."""
-
-    @instead(service.access, "admit")
-    def _(admit: Any, request: Any) -> None:
-        admit(request)
-        if request.body and "charset" in request.header("content-type").lower():
-            raise UnsupportedMediaError
 
 
 # An answer is JSON to its end.

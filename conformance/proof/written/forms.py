@@ -1,7 +1,8 @@
-"""Faults of texts that look like a date or an address, and are none."""
+"""Faults of texts that look like a date or an address, and are none, or not the right one."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.faults import fault
@@ -35,6 +36,29 @@ def status_was_updated_in_the_thirteenth_month(service: Service) -> None:
 def status_was_created_on_the_thirtieth_of_february(service: Service) -> None:
     """created_at of the approval status is a day that no year has."""
     showing(service, STATUS, "created_at", "2024-02-30T10:00:00Z")
+
+
+@fault("merge-request-approvals.status.created-before-updated")
+def status_was_created_in_another_time_zone(service: Service) -> None:
+    """created_at of the approval status is local time with the mark of UTC."""
+    status, present = service.merge_request_approvals.status, service.present
+
+    def shifted(merge_request: Any, viewer: Any) -> Any:
+        moment = merge_request.created_at + timedelta(hours=2)
+        return {**status(merge_request, viewer), "created_at": present.timestamp(moment)}
+
+    service.merge_request_approvals.status = shifted
+
+
+@fault("integrations.entry.created-before-updated")
+def integrations_were_created_in_another_time_zone(service: Service) -> None:
+    """created_at of an integration is local time with the mark of UTC."""
+    entry, present = service.integrations.present_entry, service.present
+
+    def shifted(integration: Any) -> Any:
+        return {**entry(integration), "created_at": present.timestamp(integration.created_at + timedelta(hours=2))}
+
+    service.integrations.present_entry = shifted
 
 
 @fault("records.user-reference.web-url", operation="listProjectApprovalRules")

@@ -134,11 +134,15 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """
     Return the fixtures that integrations make, from the description of each by its slug.
 
-    The list has as few as together have all parameters and events that any of them has. The kinds that are asked for by
-    names of their own come from what the list does not have, as far as there is something.
+    The list has as few as together have all parameters and events that any of them has, and one more whose name begins
+    with that of another. The kinds that are asked for by names of their own come from what the list does not have, as
+    far as there is something.
     """
     usable = {kind.slug: found[kind.slug] for kind in catalogue() if kind.slug in found and kind.nature != _CHAT_APP}
     listed = _covering(usable)
+    listed += [slug for slug in usable if slug not in listed and slug.startswith(tuple(f"{one}-" for one in listed))][
+        :1
+    ]
     fixtures: dict[str, Any] = {"integrations": [usable[slug] for slug in listed]} if listed else {}
     for kind in sorted(catalogue(), key=lambda kind: kind.slug in listed):
         if kind.nature is not None and kind.slug in found and kind.nature not in fixtures:

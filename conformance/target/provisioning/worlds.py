@@ -153,7 +153,8 @@ class World:
         levels = reversed(_OPENNESS[: _OPENNESS.index(place.visibility) + 1])
         described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {_SIGNS}"}
         bodies = [{**base, **wished, "visibility": level} for level in levels]
-        bodies = [{**bodies[0], **described}, *bodies, {**base, **wished}, base]
+        best = [{**bodies[0], **described}] if place.described else []
+        bodies = [*best, *bodies, {**base, **wished}, base]
         wanted = Wanted(
             what=f"{kind} {full_path}",
             path=f"/{kind}s",
@@ -223,14 +224,14 @@ class World:
 
     # -- what lies in projects -----------------------------------------------------------------------------------------
 
-    def _branch(self, project: Entry, name: str, token: str) -> None:
+    def _branch(self, project: Entry, name: str, token: str, ref: str = "") -> None:
         path = f"/projects/{project['id']}/repository/branches"
         self.calls.ensure(
             Wanted(
                 what=f"branch {name}",
                 path=path,
                 tokens=[token, self.administrator],
-                bodies=[{"branch": name, "ref": project["default_branch"]}],
+                bodies=[{"branch": name, "ref": ref or project["default_branch"]}],
                 look_up=partial(self.calls.find, self.administrator, f"{path}/{segment(name)}"),
             )
         )
@@ -242,8 +243,10 @@ class World:
         author = self.people["author"].token
         found = self._find_merge_request(path, branch)
         if found is None:
-            self._branch(project, branch, author)
-            self._commit(path, branch, author, f"{branch}-{_FILE}", f"Change on {branch}.\n")
+            twin = self.merge_requests.get(Blueprint.load().same_commit.get(name, ""), {})
+            self._branch(project, branch, author, ref=twin.get("source_branch", ""))
+            if not twin.get("source_branch"):
+                self._commit(path, branch, author, f"{branch}-{_FILE}", f"Change on {branch}.\n")
             body = {
                 "source_branch": branch,
                 "target_branch": project["default_branch"],

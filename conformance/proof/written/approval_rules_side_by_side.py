@@ -1,0 +1,45 @@
+"""Faults of approval rules that show only where two callers write at once, and not the same thing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.faults import fault
+from conformance.proof.tampering import handling
+from conformance.proof.written.approval_rules import stored
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request
+
+_CHANGES = (
+    "PUT /projects/:id/approval_rules/:approval_rule_id",
+    "PUT /projects/:id/merge_requests/:merge_request_iid/approval_rules/:approval_rule_id",
+)
+#: How long a change waits between reading and writing, so that a deletion that began with it comes in between.
+_MEANWHILE_SECONDS = 0.05
+
+
+@fault("project-approval-rules.delete.at-once")
+@fault("merge-request-approvals.rules.delete.at-once")
+def a_change_brings_back_what_went_meanwhile(service: Service) -> None:
+    """Whoever changes a rule writes all rules as they were a moment before, with those that were deleted since."""
+    seen: dict[int, dict[int, Any]] = {}
+
+    async def wait(request: Request) -> None:
+        if request.route.key in _CHANGES:
+            seen[id(request)] = dict(stored(service))
+            await asyncio.sleep(_MEANWHILE_SECONDS)
+
+    def make(handler: Any) -> Any:
+        def late(request: Request) -> Any:
+            for number, rule in seen.pop(id(request), {}).items():
+                stored(service).setdefault(number, rule)
+            return handler(request)
+
+        return late
+
+    service.interruption = wait
+    for key in _CHANGES:
+        handling(service, key, make)
