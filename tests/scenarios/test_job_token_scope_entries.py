@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on, scope_path
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
-from conformance.suite.expectations import Caller, given, given_field, left_to_others, must, unchanged, verifies
+from conformance.suite.expectations import Answer, Caller, given, given_field, left_to_others, must, unchanged, verifies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -222,3 +222,49 @@ def test_a_role_in_what_is_let_in_is_none_in_the_project(
         removed = bot.delete(path / project.id)
         maintainer.list(path).must_contain_once(id=project.id)
         removed.must_be_refused(beside=maintainer.delete(path / project.id))
+
+
+# -- who added it, and who takes it off --------------------------------------------------------------------------------
+
+
+def test_an_entry_is_removed_by_another_one_than_who_added_it(
+    maintainer: Caller, owner: Caller, project: Fixture
+) -> None:
+    """The role is all that is asked for: who has it may take off what somebody else let in."""
+    fixtures = current_run().profile.fixtures
+    with limit_on(maintainer, project):
+        projects = removed_crosswise(PROJECTS, project, maintainer, owner, fixtures.get("fresh_project", ())[:1])
+        groups = removed_crosswise(GROUPS, project, maintainer, owner, fixtures.get("fresh_group", ())[:1])
+    if projects:
+        with verifies("job-token-scope.allowlist.remove.no-content", go_on=True):
+            for answer in projects:
+                answer.must_be(204)
+    else:
+        left_to_others("job-token-scope.allowlist.remove.no-content")
+    if groups:
+        with verifies("job-token-scope.groups-allowlist.remove.no-content"):
+            for answer in groups:
+                answer.must_be(204)
+    else:
+        left_to_others("job-token-scope.groups-allowlist.remove.no-content")
+
+
+def removed_crosswise(
+    allowlist: Allowlist, project: Fixture, one: Caller, other: Caller, targets: Sequence[Fixture]
+) -> list[Answer]:
+    """
+    Let each of two callers remove what the other one added, and return the answers; none where it was listed before.
+
+    A service may ask for a role in the target too: whoever adds it has that, and whoever does not is not looked at.
+    """
+    path, answers = allowlist.of(project), []
+    for target in targets:
+        pairs = () if target.id in allowlist.ids(one, project) else ((one, other), (other, one))
+        removed = []
+        for adding, removing in pairs:
+            if adding.post(path, allowlist.body(target.id)).is_served:
+                removed.append(removing.delete(path / target.id))
+                if not removed[-1].is_served:
+                    adding.delete(path / target.id)
+        answers += removed if len(removed) == len(pairs) else []
+    return answers
