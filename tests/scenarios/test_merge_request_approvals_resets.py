@@ -83,7 +83,7 @@ def test_a_project_bot_clears_all_approvals(
         with verifies("merge-request-approvals.reset.clears-all"):
             must_be_approved_by(maintainer, path, within=RESET_SECONDS)
         with verifies("merge-request-approvals.state.rule.approved-by-have-approved", go_on=True):
-            must_count_only_who_approved(maintainer, path)
+            must_count_only_who_approved(maintainer, path, within=RESET_SECONDS)
         with verifies("merge-request-approvals.approve.answer"):
             approver.post(path / "approve").must_be(200, 201)
         with verifies("merge-request-approvals.approve.keeps-others", go_on=True):

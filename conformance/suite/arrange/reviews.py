@@ -438,8 +438,8 @@ def _wants_approvals(rule: Rule) -> bool:
     return (whole_number(rule.get("approvals_required")) or 0) > (len(by) if isinstance(by, list) else 0)
 
 
-def must_count_only_who_approved(reader: Caller, merge_request: Path) -> None:
-    """Expect in approved_by of the rules in the state nobody who is not in approved_by of the status."""
+def must_count_only_who_approved(reader: Caller, merge_request: Path, *, within: float = 0) -> None:
+    """Expect nobody in approved_by of a rule in the state who is not in approved_by of the status; see must_become."""
 
     def strangers() -> list[Any]:
         approved = approvers_in(status_of(reader, merge_request))
@@ -447,7 +447,9 @@ def must_count_only_who_approved(reader: Caller, merge_request: Path) -> None:
         shown = [user for rule in rules for user in rule.get("approved_by") or () if isinstance(user, dict)]
         return [user.get("id") for user in shown if user.get("id") not in approved]
 
-    must_become(strangers, lambda found: not found, "nobody in approved_by of a rule who has not approved")
+    must_become(
+        strangers, lambda found: not found, "nobody in approved_by of a rule who has not approved", within=within
+    )
 
 
 def rule_in_state(state: Mapping[str, Any], number: int) -> Rule:

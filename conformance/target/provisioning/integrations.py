@@ -140,9 +140,8 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """
     usable = {kind.slug: found[kind.slug] for kind in catalogue() if kind.slug in found and kind.nature != _CHAT_APP}
     listed = _covering(usable)
-    listed += [slug for slug in usable if slug not in listed and slug.startswith(tuple(f"{one}-" for one in listed))][
-        :1
-    ]
+    beginnings = tuple(f"{one}-" for one in listed)
+    listed += [slug for slug in usable if slug not in listed and slug.startswith(beginnings)][:1]
     fixtures: dict[str, Any] = {"integrations": [usable[slug] for slug in listed]} if listed else {}
     for kind in sorted(catalogue(), key=lambda kind: kind.slug in listed):
         if kind.nature is not None and kind.slug in found and kind.nature not in fixtures:
