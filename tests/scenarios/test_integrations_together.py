@@ -16,10 +16,12 @@ from conformance.suite.arrange.integrations import (
     every_integration,
     given_disabled,
     given_set_up,
+    has,
     integrations_path,
     least_settings,
     offering,
     set_up,
+    shown,
     shows_text,
     slug_of,
     without,
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 #: How often two write at once: the moments in which one could overwrite the other are short.
 ROUNDS = 3
+#: Parameters with a closed list of values: what one integration has, and another one beside it has not.
+UNLIKE = {"branches_to_be_notified": ("all", "protected"), "labels_to_be_notified_behavior": ("match_all", "match_any")}
 #: How many integrations are set up at the same time, where the profile names so many.
 MANY = 4
 
@@ -211,15 +215,23 @@ def test_a_change_of_one_integration_leaves_the_others(
     pair: tuple[Fixture, Fixture],
 ) -> None:
     path, (moving, resting) = integrations_path(maintainer, project), pair
-    given_set_up(maintainer, path, resting)
+    shared = [name for name in UNLIKE if has(moving, name) and has(resting, name)]
+    mine, theirs = ({name: UNLIKE[name][place] for name in shared} for place in (0, 1))
+    given_set_up(maintainer, path, resting, **theirs)
 
     def others() -> dict[str, object]:
         found = entries(maintainer, path)
         return {slug: entry for slug, entry in found.items() if slug != slug_of(moving)}
 
+    def settings() -> dict[str, object]:
+        return {name: shown(maintainer, path, slug_of(resting), name) for name in shared}
+
     with verifies("integrations.update.leaves-others"), unchanged(others, "the entries of the other integrations"):
-        with unchanged(others, "the entries of the other integrations"):
-            given_set_up(maintainer, path, moving, push_events=True)
+        with (
+            unchanged(others, "the entries of the other integrations"),
+            unchanged(settings, f"the settings of {slug_of(resting)}"),
+        ):
+            given_set_up(maintainer, path, moving, push_events=True, **mine)
         with unchanged(others, "the entries of the other integrations"):
             given_set_up(maintainer, path, moving, push_events=False)
         given_disabled(maintainer, path, moving)

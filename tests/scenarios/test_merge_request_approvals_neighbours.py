@@ -19,6 +19,7 @@ from conformance.suite.arrange.reviews import (
     given_reset,
     merge_request_path,
     must_be_approved_by,
+    must_be_in_the_state_as_listed,
     must_become,
     must_count_only_who_approved,
     naming_only,
@@ -373,15 +374,7 @@ def test_a_rule_is_the_same_in_the_state_as_in_the_list(
 ) -> None:
     """Of two rules, each with a name, a number and an approver of its own."""
     given_open(maintainer, merge_request_path(project, merge_request))
-    state = project_path(project) / "merge_requests" / merge_request["iid"] / "approval_state"
     for number, caller in ((2, approver), (3, second_approver)):
         created(maintainer, merge_request_rules, approvals_required=number, user_ids=[user_id(caller)])
-    listed = essences(maintainer, merge_request_rules)
     with verifies("merge-request-approvals.rules.create.in-state"):
-        body = maintainer.read(state)
-        given(isinstance(body, dict) and isinstance(body.get("rules"), list), "the state has no list of rules")
-        shown = {rule.get("id"): rule for rule in body["rules"] if isinstance(rule, dict)}
-        for number in listed.keys() & shown.keys():
-            told = {name: shown[number].get(name) for name in ("name", "approvals_required")}
-            wanted = {name: listed[number][name] for name in told}
-            must(told == wanted, f"rule {number} as in the list: {wanted}", str(told))
+        must_be_in_the_state_as_listed(maintainer, merge_request_rules)

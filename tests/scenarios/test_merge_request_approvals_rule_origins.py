@@ -16,6 +16,7 @@ from conformance.suite.arrange.reviews import (
     essences,
     fresh_name,
     merge_request_path,
+    must_be_in_the_state_as_listed,
     rule_in,
     rule_in_state,
     rules_put_back,
@@ -101,6 +102,8 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         changed.must_hold(name=change["name"])
     with verifies("merge-request-approvals.rules.update.approvals-required", go_on=True):
         changed.must_hold(approvals_required=change["approvals_required"])
+    with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
+        must_be_in_the_state_as_listed(maintainer, merge_request_rules)
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule"):
         now = essence(maintainer.read(source))
         must(now == original, f"the project rule as before: {original}", str(now))

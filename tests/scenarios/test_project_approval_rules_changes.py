@@ -25,7 +25,7 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     user_id,
 )
-from conformance.suite.expectations import Caller, Path, given, must, observe, unchanged, verifies
+from conformance.suite.expectations import Caller, Path, given, must, named_otherwise, observe, unchanged, verifies
 from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
     approver: Caller,
     second_approver: Caller,
     approver_group: Fixture,
+    project: Fixture,
 ) -> None:
-    """Somebody who stays an approver after removal may still let changes through."""
+    """Somebody who stays an approver after removal may still let changes through, whatever the project is named by."""
     first, second, groups = user_id(approver), user_id(second_approver), [approver_group.id]
     number = created(maintainer, project_rules, user_ids=[first], group_ids=groups)["id"]
     stored = by_id(maintainer, project_rules, number)
@@ -81,6 +82,9 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
         stored.must_not_name(users=[first])
         maintainer.put(project_rules / number, changed(maintainer, user_ids=[second], group_ids=groups)).given_served()
         stored.must_not_name(users=[first])
+        by_path = named_otherwise(project_rules, project, maintainer) / number
+        if maintainer.put(by_path, changed(maintainer, user_ids=[first], group_ids=groups)).is_served:
+            stored.must_not_name(users=[second])
 
 
 def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(

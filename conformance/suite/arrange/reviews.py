@@ -428,6 +428,20 @@ def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
     return dict(body)
 
 
+def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
+    """Expect of each rule of a merge request that the state shows name and number of approvals as the list does."""
+
+    def told(rule: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: rule.get(name) for name in ("name", "approvals_required")}
+
+    def differing() -> list[tuple[Any, ...]]:
+        listed, state = essences(reader, rules), state_of(reader, Path(rules.rpartition("/")[0]))
+        pairs = [(listed.get(rule.get("id")), rule) for rule in state["rules"] if isinstance(rule, dict)]
+        return [(one["name"], told(one), told(rule)) for one, rule in pairs if one and told(one) != told(rule)]
+
+    must_become(differing, lambda found: not found, "the rules in the state as in the list, by name and number")
+
+
 def open_rules(state: Mapping[str, Any]) -> list[Rule]:
     """Return the rules of a state that still want approvals."""
     return [rule for rule in state["rules"] if isinstance(rule, dict) and _wants_approvals(rule)]
