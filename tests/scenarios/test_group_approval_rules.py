@@ -242,7 +242,8 @@ def test_users_and_groups_that_a_change_names_become_approvers_of_the_rule(
     first = {"user_ids": [user_id(approver)], "group_ids": [approver_group.id]}
     second = {"user_ids": [user_id(second_approver)], "group_ids": [second_approver_group.id]}
     path, stored = group_rules / group_rule["id"], in_list(admin_of_group, group_rules, group_rule["id"])
-    for sent in (first, second):
+    both = {name: [*first[name], *second[name]] for name in first}
+    for sent in (both, first, second):
         answer = admin_of_group.put(path, sent).given_served()
         for reading in (in_answer(answer), stored):
             with verifies("group-approval-rules.update.user-ids", go_on=True):

@@ -174,6 +174,10 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
         names = [username(maintainer), username(second_approver)]
         rule = created(maintainer, merge_request_rules, user_ids=[first, second], usernames=names)
         must_name(maintainer, merge_request_rules, rule, [first, second, user_id(maintainer)], [])
+        body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [first], "usernames": []}
+        none_by_name = maintainer.post(merge_request_rules, body)
+        if none_by_name.is_served:  # a service may take no empty list
+            must_name(maintainer, merge_request_rules, rule_in(none_by_name), [first], [])
 
 
 def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(

@@ -230,6 +230,10 @@ def test_usernames_name_users_beside_those_named_by_number(
     with verifies("project-approval-rules.create.user-ids-and-usernames", go_on=True):
         both = created(maintainer, project_rules, user_ids=[first, second], usernames=both_names)
         by_id(maintainer, project_rules, both["id"]).must_name(users=[first, second, third])
+        body = {"name": fresh_name(), "approvals_required": 1, "user_ids": [first], "usernames": []}
+        none_by_name = maintainer.post(project_rules, body)
+        if none_by_name.is_served:  # a service may take no empty list
+            by_id(maintainer, project_rules, rule_in(none_by_name)["id"]).must_name(users=[first])
     rule = created(maintainer, project_rules, user_ids=[third])
     sent = {"user_ids": [first], "usernames": [username(second_approver)], "group_ids": []}
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.update.usernames"):
