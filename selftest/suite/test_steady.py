@@ -39,3 +39,12 @@ def test_what_is_the_same_at_once_is_read_no_second_time() -> None:
         pytest.fail("read once more")
 
     assert says_the_same({"a": 1}, {"a": 1}, again)
+
+
+def test_what_takes_one_of_few_values_moves_though_it_comes_back_to_them() -> None:
+    answered = iter("aab")
+    assert says_the_same({"id": 1, "by": "b"}, {"id": 1, "by": "a"}, lambda: {"id": 1, "by": next(answered)})
+
+
+def test_what_stays_as_often_as_it_is_read_does_not_move() -> None:
+    assert not says_the_same({"id": 2, "by": "b"}, {"id": 1, "by": "a"}, lambda: {"id": 1, "by": "b"})
