@@ -51,6 +51,7 @@ _SHARING = frozenset({"test_attempts_on_records", "test_parts", "test_private_na
 #: What takes longest is begun first, so that no worker is busy long after the others.
 _LONGEST_FIRST = (
     *("test_every_version", "test_combinations", "test_variants", "test_null_targets", "test_legal_targets"),
+    "test_second_server",
     *("test_prove", "test_order", "test_wheel", "test_hostile_targets", "test_precautions"),
     "test_resumed_workers",
     *("test_what_a_run_may_change", "test_ci_files"),
