@@ -106,6 +106,8 @@ def test_a_service_by_another_hand_is_conformant(conformance: Callable[..., Any]
     assert_conformant(Kind(), conformance, tmp_path)
 
 
-def test_and_whatever_it_chooses(conformance: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_service_by_another_hand_is_conformant_whatever_it_chooses(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
     asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607 - git
     assert_conformant(Kind.drawn(DRAWN_BY or asked.stdout.strip() or "none"), conformance, tmp_path)
