@@ -392,6 +392,9 @@ def test_a_file_holds_the_objects_of_its_group(
         held = lines_of(file)
         strange = [text for text in texts if lines_with(text, held)]
         must(not strange, "the objects of this group", f"{strange} of another group", file.exchange)
+        again = export.download()
+        lost = [text for text in texts if again.is_served and not lines_with(text, lines_of(again))]
+        must(not lost, "the objects of the group after the export of another one", f"none of {lost}", again.exchange)
     with verifies("group-relations-export.schedule.belongs-to-its-group"):
         after = marks_of(export)
         others = [relation for relation, mark in before.items() if after.get(relation) != mark]

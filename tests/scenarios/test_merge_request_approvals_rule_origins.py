@@ -331,6 +331,7 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
     cannot_be_updated: str,
     cannot_be_deleted: str,
     maintainer: Caller,
+    owner: Caller,
     approver: Caller,
     project: Fixture,
     request: pytest.FixtureRequest,
@@ -354,8 +355,10 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
             for answer in answers:
                 answer.must_be_refused(beside=control)
         with verifies(cannot_be_deleted), unchanged(rule, "the rule"):
-            refused = maintainer.delete(path / system["id"])
-            refused.must_be_refused(beside=maintainer.delete(path / own["id"]))
+            refused = [caller.delete(path / system["id"]) for caller in (maintainer, owner)]
+            control = maintainer.delete(path / own["id"])
+            for answer in refused:
+                answer.must_be_refused(beside=control)
 
 
 # -- the records -------------------------------------------------------------------------------------------------------
