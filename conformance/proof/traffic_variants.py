@@ -356,16 +356,15 @@ VARIANTS = (
     ),
     Variant(
         "lists-turn-round",
-        "Pages are of one entry unless more are asked for, each walk begins at the other end, and lists say less.",
+        "Pages are of one entry unless more are asked for and, of an empty list, past its end; each walk begins at the "
+        "other end, and lists say less.",
         replace(_PLAIN, default_per_page=1, max_per_page=3),
-        alterations=(turns_lists_round, shows_fewer_eligible_approvers_in_lists),
+        alterations=(
+            turns_lists_round,
+            shows_fewer_eligible_approvers_in_lists,
+            ends_empty_lists_before_their_first_page,
+        ),
         basis="A17, F11",
-    ),
-    Variant(
-        "empty-lists-have-no-page",
-        "The first page of a list without an entry is past its end.",
-        alterations=(ends_empty_lists_before_their_first_page,),
-        basis="A17",
     ),
     Variant(
         "numbered-otherwise",
