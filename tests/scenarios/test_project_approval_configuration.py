@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suite import Version
 from conformance.suite.arrange.approval_settings import AUTHOR as AUTHOR_SETTING
 from conformance.suite.arrange.approval_settings import COMMITTER as COMMITTER_SETTING
-from conformance.suite.arrange.approval_settings import OVERRIDES as OVERRIDES_SETTING
-from conformance.suite.arrange.approval_settings import PASSWORD as PASSWORD_SETTING
-from conformance.suite.arrange.approval_settings import REAUTHENTICATION as REAUTHENTICATION_SETTING
-from conformance.suite.arrange.approval_settings import RETAIN as RETAIN_SETTING
-from conformance.suite.arrange.approval_settings import SELECTIVE as SELECTIVE_SETTING
 from conformance.suite.arrange.approval_settings import (
     an_unlocked_project_if_read,
     each_alone,
     of_project,
     side_by_side,
 )
-from conformance.suite.arrange.project_approval_configuration import NO_LONGER_READ
+from conformance.suite.arrange.project_approval_configuration import (
+    AUTHOR,
+    COMMITTERS,
+    GONE,
+    NO_LONGER_READ,
+    NUMBER,
+    OVERRIDING,
+    REMOVAL,
+    RESET,
+    SELECTIVE,
+    SETTINGS,
+    Configuration,
+    settings_in,
+)
 from conformance.suite.arrange.reviews import (
     UNUSED_ID,
     approvers_in,
     approvers_of,
     merge_request_path,
     must_be_approved_by,
-    must_become,
     status_of,
     under_review,
     user_id,
@@ -53,105 +59,9 @@ if TYPE_CHECKING:
 
     from conformance.suite import Fixture
 
-RESET = "reset_approvals_on_push"
-SELECTIVE = "selective_code_owner_removals"
-AUTHOR = "merge_requests_author_approval"
-COMMITTERS = "merge_requests_disable_committers_approval"
-SETTINGS = (
-    RESET,
-    SELECTIVE,
-    "disable_overriding_approvers_per_merge_request",
-    AUTHOR,
-    COMMITTERS,
-    "require_password_to_approve",
-)
-OVERRIDING = "disable_overriding_approvers_per_merge_request"
 PASSWORD = "require_password_to_approve"  # noqa: S105 - the name of a setting
-#: The approval settings that a group may lock, and with them what the configuration says of the same matter.
-LOCKS = {
-    RESET: (RETAIN_SETTING,),
-    SELECTIVE: (SELECTIVE_SETTING, RETAIN_SETTING),
-    OVERRIDING: (OVERRIDES_SETTING,),
-    AUTHOR: (AUTHOR_SETTING,),
-    COMMITTERS: (COMMITTER_SETTING,),
-    PASSWORD: (PASSWORD_SETTING, REAUTHENTICATION_SETTING),
-}
-NUMBER = "approvals_before_merge"
-REMOVED = (404, 405, 410)
-#: How often a change is sent that gets no answer.
-MOST_TRIES = 3
-REMOVAL = Version.parse("16.0")
 
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """The configuration of one project, for one caller."""
-
-    caller: Caller
-    project: Fixture
-    read_at: Path | None = None
-    """Where it is read, if not where it is changed."""
-
-    @property
-    def path(self) -> Path:
-        return project_path(self.project) / "approvals"
-
-    def settings(self) -> dict[str, bool]:
-        """Return the six settings; inconclusive when they cannot be read."""
-        return settings_in(self.caller.read(self.read_at or self.path))
-
-    def locked(self) -> set[str]:
-        """Return what a group around may prescribe; nothing where the approval settings cannot be read at all."""
-        settings = of_project(self.caller, self.project)
-        if not self.caller.get(settings.path).is_served:
-            return set()
-        entries = settings.entries()
-        return {name for name, locks in LOCKS.items() if any(entries.get(lock, {}).get("locked") for lock in locks)}
-
-    def given_free(self, *names: str) -> None:
-        """Go on only if none of these is locked."""
-        locked = self.locked() & set(names)
-        given(not locked, f"a group may prescribe what the project does: {', '.join(sorted(locked))} are locked")
-
-    def state(self) -> dict[str, Any]:
-        """Return the six settings, and the deprecated number where it is shown."""
-        body = self.caller.read(self.path)
-        return {**settings_in(body), NUMBER: body.get(NUMBER)}
-
-    def change(self, **values: Any) -> Answer:
-        """Change these and send no others."""
-        return self.caller.post(self.path, values)
-
-    def must_hold(self, **values: bool) -> None:
-        """Expect these settings on the next reading."""
-        must_become(
-            self.settings, lambda found: all(found[name] is value for name, value in values.items()), f"{values}"
-        )
-
-    def bring_to(self, wanted: dict[str, bool]) -> None:
-        """Change what differs, so that the excluded pair is never asked for on the way."""
-        now = self.settings()
-        different = {name: value for name, value in wanted.items() if now[name] is not value}
-        for name in sorted(different, key=lambda name: name == SELECTIVE and different[name]):
-            if name == RESET and different[name] and now[SELECTIVE]:
-                self._set(**{SELECTIVE: False})
-            self._set(**{name: different[name]})
-
-    def _set(self, **values: bool) -> None:
-        """Change these, again where that got no answer: what is set twice is set once."""
-        for _ in range(MOST_TRIES):
-            answer = self.change(**values)
-            if answer.is_served or answer.exchange.is_refusal:
-                return
-
-
-def settings_in(body: Any) -> dict[str, bool]:
-    shown = body if isinstance(body, dict) else {}
-    unread = [name for name in SETTINGS if not isinstance(shown.get(name), bool)]
-    given(not unread, f"the configuration does not say {', '.join(unread)}")
-    return {name: shown[name] for name in SETTINGS}
 
 
 @pytest.fixture
@@ -191,7 +101,7 @@ def test_the_configuration_can_be_read_unless_it_was_removed(maintainer: Caller,
         )
     given(maintainer.target_declares("approval_configuration"), "the profile says that the configuration is not read")
     with verifies("project-approval-configuration.read"):
-        gone = may_be_removed(maintainer) and answer.status in REMOVED
+        gone = may_be_removed(maintainer) and answer.status in GONE
         given(not gone, NO_LONGER_READ)
         answer.must_be(200).must_be_an(dict)
 

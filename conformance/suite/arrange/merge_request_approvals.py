@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
+from conformance.suite.arrange.project_approval_configuration import OVERRIDING
 from conformance.suite.arrange.request_examples import (
     Area,
     RequestExample,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from conformance.suite.arrange.places import Place
 
 _APPROVERS = ("approver", "second_approver")
-#: What the project approval configuration says of the same matter.
-_FORBIDS_OVERRIDING = "disable_overriding_approvers_per_merge_request"
 
 #: By run, where a rule was once created, so that nothing forbids it.
 _overridable: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
@@ -93,9 +92,9 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     shown: Any = None
     with suppress(Unmet):
         shown = keeper.read(project_path(place.fixture("project")) / "approvals")
-    # Whether the configuration and the settings are one is open; each may forbid it.
-    forbids = isinstance(shown, dict) and shown.get(_FORBIDS_OVERRIDING) is True
-    given(not forbids, f"the project has {_FORBIDS_OVERRIDING} on")
+    # Whether the project approval configuration and these settings are one is open; each may forbid it.
+    forbids = isinstance(shown, dict) and shown.get(OVERRIDING) is True
+    given(not forbids, f"the project has {OVERRIDING} on")
     return {}
 
 

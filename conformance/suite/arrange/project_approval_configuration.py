@@ -3,39 +3,128 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Version
-from conformance.suite.arrange.approval_settings import an_unlocked_project_if_read, of_project
+from conformance.suite.arrange import approval_settings as settings_of_approval
+from conformance.suite.arrange.approval_settings import (
+    COMMITTER,
+    OVERRIDES,
+    PASSWORD,
+    REAUTHENTICATION,
+    RETAIN,
+    an_unlocked_project_if_read,
+    of_project,
+)
 from conformance.suite.arrange.request_examples import Area, ReadBack, RequestExample, Values
 from conformance.suite.context import Unmet
-from conformance.suite.expectations import Caller, Path, given, project_path
+from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from conformance.suite.arrange.places import Place
     from conformance.target import Fixture
 
-#: The settings, in an order in which each can be put back: no selective removals while pushes reset.
-_SETTINGS = (
-    "selective_code_owner_removals",
-    "reset_approvals_on_push",
-    "disable_overriding_approvers_per_merge_request",
-    "merge_requests_author_approval",
-    "merge_requests_disable_committers_approval",
-    "require_password_to_approve",
-)
-_REMOVAL = Version.parse("16.0")
-_GONE = (404, 405, 410)
+RESET = "reset_approvals_on_push"
+SELECTIVE = "selective_code_owner_removals"
+OVERRIDING = "disable_overriding_approvers_per_merge_request"
+AUTHOR = "merge_requests_author_approval"
+COMMITTERS = "merge_requests_disable_committers_approval"
+SETTINGS = (RESET, SELECTIVE, OVERRIDING, AUTHOR, COMMITTERS, "require_password_to_approve")
+NUMBER = "approvals_before_merge"
+#: The approval settings that a group may lock, and with them what the configuration says of the same matter.
+_LOCKS = {
+    RESET: (RETAIN,),
+    SELECTIVE: (settings_of_approval.SELECTIVE, RETAIN),
+    OVERRIDING: (OVERRIDES,),
+    AUTHOR: (settings_of_approval.AUTHOR,),
+    COMMITTERS: (COMMITTER,),
+    "require_password_to_approve": (PASSWORD, REAUTHENTICATION),
+}
+#: How often a change is sent that gets no answer.
+_MOST_TRIES = 3
+REMOVAL = Version.parse("16.0")
+GONE = (404, 405, 410)
 #: What keeps the configuration from being looked at; the operator alone can tell whether it was given up.
 NO_LONGER_READ = (
     "the service does not let the configuration be read, which from 16.0 on it may have given up: if so, let the "
     "profile say `approval_configuration: false` among its features"
 )
-_EXAMPLE = {"merge_requests_disable_committers_approval": True}
+_EXAMPLE = {COMMITTERS: True}
 #: The setting of a project that may be the same one, and that its groups or the installation may lock.
-_LOCKED_WITH_IT = "allow_committer_approval"
+_LOCKED_WITH_IT = COMMITTER
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The configuration of one project, for one caller."""
+
+    caller: Caller
+    project: Fixture
+    read_at: Path | None = None
+    """Where it is read, if not where it is changed."""
+
+    @property
+    def path(self) -> Path:
+        """The path by which it is changed."""
+        return project_path(self.project) / "approvals"
+
+    def settings(self) -> dict[str, bool]:
+        """Return the six settings; inconclusive when they cannot be read."""
+        return settings_in(self.caller.read(self.read_at or self.path))
+
+    def locked(self) -> set[str]:
+        """Return what a group around may prescribe; nothing where the approval settings cannot be read at all."""
+        settings = of_project(self.caller, self.project)
+        if not self.caller.get(settings.path).is_served:
+            return set()
+        entries = settings.entries()
+        return {name for name, locks in _LOCKS.items() if any(entries.get(lock, {}).get("locked") for lock in locks)}
+
+    def given_free(self, *names: str) -> None:
+        """Go on only if none of these is locked."""
+        locked = self.locked() & set(names)
+        given(not locked, f"a group may prescribe what the project does: {', '.join(sorted(locked))} are locked")
+
+    def state(self) -> dict[str, Any]:
+        """Return the six settings, and the deprecated number where it is shown."""
+        body = self.caller.read(self.path)
+        return {**settings_in(body), NUMBER: body.get(NUMBER)}
+
+    def change(self, **values: Any) -> Answer:
+        """Change these and send no others."""
+        return self.caller.post(self.path, values)
+
+    def must_hold(self, **values: bool) -> None:
+        """Expect these settings on the next reading."""
+        must_settle(lambda: values.items() <= self.settings().items(), f"{values}", lambda: str(self.settings()))
+
+    def bring_to(self, wanted: Mapping[str, Any]) -> None:
+        """Change what differs."""
+        _bring(lambda values: self.change(**values), self.settings(), wanted)
+
+
+def settings_in(body: Any) -> dict[str, bool]:
+    """Return the six settings of a body; inconclusive when one is missing or neither true nor false."""
+    shown = body if isinstance(body, dict) else {}
+    unread = [name for name in SETTINGS if not isinstance(shown.get(name), bool)]
+    given(not unread, f"the configuration does not say {', '.join(unread)}")
+    return {name: shown[name] for name in SETTINGS}
+
+
+def _bring(change: Callable[[dict[str, Any]], Answer], now: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Change what differs, so that the excluded pair is never asked for, and again what got no answer."""
+    different = {name: value for name, value in wanted.items() if now.get(name) != value}
+    steps = [{name: value} for name, value in sorted(different.items(), key=lambda one: one == (SELECTIVE, True))]
+    if different.get(RESET) and now.get(SELECTIVE):
+        steps.insert(0, {SELECTIVE: False})
+    for step in steps:
+        for _ in range(_MOST_TRIES):
+            answer = change(step)
+            if answer.is_served or answer.exchange.is_refusal:
+                break
 
 
 def _path(place: Place) -> Path:
@@ -50,8 +139,8 @@ def _changed_path(keeper: Caller, place: Place) -> Path:
 def _configuration(keeper: Caller, place: Place) -> dict[str, Any]:
     """Return the settings of what is changed; inconclusive when they cannot be read."""
     body = keeper.read(_changed_path(keeper, place))
-    given(isinstance(body, dict) and set(_SETTINGS) <= body.keys(), "the configuration does not show its settings")
-    return {name: body[name] for name in (*_SETTINGS, "approvals_before_merge") if name in body}
+    given(isinstance(body, dict) and set(SETTINGS) <= body.keys(), "the configuration does not show its settings")
+    return {name: body[name] for name in (*SETTINGS, NUMBER) if name in body}
 
 
 def _still_there(keeper: Caller, place: Place) -> Values:
@@ -61,8 +150,8 @@ def _still_there(keeper: Caller, place: Place) -> Values:
     """
     given(keeper.target_declares("approval_configuration"), "the profile says that the configuration is not read")
     version = keeper.target_version
-    removal_reached = version is None or version >= _REMOVAL
-    gone = removal_reached and keeper.get(_path(place)).status in _GONE
+    removal_reached = version is None or version >= REMOVAL
+    gone = removal_reached and keeper.get(_path(place)).status in GONE
     given(not gone, NO_LONGER_READ)
     return {}
 
@@ -70,15 +159,15 @@ def _still_there(keeper: Caller, place: Place) -> Values:
 def _able_to_change(keeper: Caller, place: Place) -> Values:
     """Let the example of the call be a change."""
     if keeper.target_version is None:
-        same = _configuration(keeper, place)["merge_requests_author_approval"]
-        taken = keeper.post(_changed_path(keeper, place), {"merge_requests_author_approval": same}).is_served
+        same = _configuration(keeper, place)[AUTHOR]
+        taken = keeper.post(_changed_path(keeper, place), {AUTHOR: same}).is_served
         given(taken, "the version is not known, and the target takes no change, as from 16.0 on")
     chosen = an_unlocked_project_if_read(keeper, place.fixture("project"))
     if _may_be_locked(keeper, chosen):
         taken = keeper.post(_changed_path(keeper, place), _EXAMPLE).is_served
         given(taken, f"{_LOCKED_WITH_IT} is locked in each project, or cannot be read, and may bind the configuration")
-    if _configuration(keeper, place)["merge_requests_disable_committers_approval"]:
-        off = {"merge_requests_disable_committers_approval": False}
+    if _configuration(keeper, place)[COMMITTERS]:
+        off = {COMMITTERS: False}
         keeper.post(_changed_path(keeper, place), off).given_served()
     return {} if chosen == place.fixture("project") else {"id": chosen.id}
 
@@ -86,13 +175,8 @@ def _able_to_change(keeper: Caller, place: Place) -> Values:
 def _put_back(keeper: Caller, place: Place, before: Mapping[str, Any] | None) -> None:
     if before is None:
         return
-    now = _configuration(keeper, place)
-    different = {name: value for name, value in before.items() if now.get(name) != value}
-    # What enables selective removals comes last, when pushes no longer reset.
-    for name in sorted(different, key=lambda name: (name == _SETTINGS[0] and bool(different[name]), name)):
-        if name == "reset_approvals_on_push" and different[name]:
-            keeper.post(_changed_path(keeper, place), {"selective_code_owner_removals": False})
-        keeper.post(_changed_path(keeper, place), {name: different[name]})
+    path = _changed_path(keeper, place)
+    _bring(lambda values: keeper.post(path, values), _configuration(keeper, place), before)
 
 
 def _remember(keeper: Caller, place: Place) -> Mapping[str, Any] | None:
@@ -130,8 +214,8 @@ AREA = Area(
             state=_configuration,
             read_back=ReadBack(
                 requirement=lambda _: "project-approval-configuration.change.stored",
-                shows={name: name for name in _SETTINGS},
-                apart=(("selective_code_owner_removals", "reset_approvals_on_push"),),
+                shows={name: name for name in SETTINGS},
+                apart=((SELECTIVE, RESET),),
                 is_held=_is_held,
             ),
         ),
