@@ -44,10 +44,14 @@ class Moment(str):
         return hash(str(self) if read is None else _cut(read, _MINUTE))
 
 
-def is_later(one: object, other: object) -> bool:
-    """Tell whether a moment is later than another one, and by more than clocks are apart; what is none is not."""
-    moments = [_read(text) if isinstance(text, str) else None for text in (one, other)]
-    return moments[0] is not None and moments[1] is not None and moments[0] - moments[1] > _BETWEEN_CLOCKS
+def is_later(one: object, other: object) -> bool | None:
+    """
+    Tell whether a moment is later than another one, by more than clocks are apart.
+
+    Return None where one of them names no moment, or not in which zone.
+    """
+    first, second = (_read(text) if isinstance(text, str) else None for text in (one, other))
+    return None if first is None or second is None else first - second > _BETWEEN_CLOCKS
 
 
 def _read(text: str) -> datetime | None:

@@ -1,7 +1,8 @@
-"""What bodies have in common that were read one after the other, but for what moves by itself in between."""
+"""Tells whether two answers that were read one after the other say the same, but for what moves by itself."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from conformance.suite.context import current_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+#: What tells a thing from all others. Everything else of a record may move between two answers.
+_IDENTITY = ("id", "iid", "slug", "relation", "path", "name", "username")
 #: How often is read what does not seem to move: which of two machines answered is the same again half of the time.
 _LOOKS = 5
 
@@ -32,11 +35,25 @@ def says_the_same(seen: Any, wanted: Any, again: Callable[[], Any]) -> bool:
     return False
 
 
+def identity(node: Any) -> Any:
+    """
+    Return what of a body must be the same in the next answer: which things it shows, in whatever order.
+
+    Of what has no identity, such as settings, all that it says but the times.
+    """
+    if isinstance(node, list):
+        return sorted((identity(entry) for entry in node), key=lambda entry: json.dumps(entry, sort_keys=True))
+    if not isinstance(node, dict):
+        return node
+    kept = {name: node[name] for name in _IDENTITY if name in node}
+    return kept or {name: identity(value) for name, value in node.items() if not name.endswith("_at")}
+
+
 def of_the_contract(body: Any) -> Any:
     """
-    Return of JSON what the contract names, and what is nested below anything else.
+    Leave out of JSON the values of properties that the contract does not name; records below other names are kept.
 
-    A service may show more, such as when it answered, and what the text does not name may move by itself.
+    A service may show more than the text names, such as when it answered, and that may move by itself.
     """
     names = current_run().contract.property_names
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.suite.arrange import Arranged, arranged
-from conformance.suite.arrange.integrations import without_timestamps
+from conformance.suite.arrange.integrations import comparable
 from conformance.suite.derived import (
     ANONYMOUS,
     WRONG_TOKEN,
@@ -83,12 +83,12 @@ def outcome_of(answer: Answer, name: str) -> str:
 def shown(answer: Answer) -> Any:
     """Return what a served call shows; the body of a refusal is nobody's business."""
     try:
-        return without_timestamps(json.loads(answer.exchange.body)) if answer.is_served else None
+        return comparable(json.loads(answer.exchange.body)) if answer.is_served else None
     except ValueError:
         return "no JSON"
 
 
 def without_numbers(state: dict[str, Any]) -> dict[str, Any]:
     """Return entries without their times and numbers, which every setting up makes anew."""
-    entries = {name: without_timestamps(entry) for name, entry in state.items()}
+    entries = {name: comparable(entry) for name, entry in state.items()}
     return {name: {key: value for key, value in entry.items() if key != "id"} for name, entry in entries.items()}

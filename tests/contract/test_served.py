@@ -33,7 +33,7 @@ from conformance.suite.derived import (
 )
 from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, given, must, must_settle
 from conformance.suite.expectations.words import settles
-from conformance.suite.steady import says_the_same
+from conformance.suite.steady import identity, says_the_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -75,8 +75,6 @@ NAMED = {
         names_no_other="conventions.group-id.names-no-project",
     ),
 }
-#: What tells a thing from all others. Everything else of a record may move between two answers.
-IDENTITY = ("id", "iid", "slug", "relation", "path", "name", "username")
 NOT_FOUND = (404, 405)
 #: Who makes once more a call that somebody else has just made.
 UNCHANGING = "developer"
@@ -332,9 +330,8 @@ def both_show_the_same(prepared: Arranged, caller: Caller, found: Named, by_numb
     if by_number.is_served and by_path.is_served:
         with held_against([found.encoded_path], go_on=True):
             seen, wanted = identity(content(by_path)), identity(content(by_number))
-            if (
-                seen != wanted and prepared.operation.paginated
-            ):  # a page of a list without an order may be any part of it
+            # A page of a list without an order may be any part of it.
+            if seen != wanted and prepared.operation.paginated:
                 seen, wanted = (
                     sorted(map(str, caller.list(answer.exchange.call.path).ids())) for answer in (by_path, by_number)
                 )
@@ -374,20 +371,6 @@ def content(answer: Answer) -> Any:
             return [json.loads(line) for line in text.splitlines() if line]
     except (ValueError, RecursionError, OSError, EOFError):
         return None
-
-
-def identity(node: Any) -> Any:
-    """
-    Return what of a body must be the same in the next answer: which things it shows, in whatever order.
-
-    Of what has no identity, such as settings, all that it says but the times.
-    """
-    if isinstance(node, list):
-        return sorted((identity(entry) for entry in node), key=lambda entry: json.dumps(entry, sort_keys=True))
-    if not isinstance(node, dict):
-        return node
-    kept = {name: node[name] for name in IDENTITY if name in node}
-    return kept or {name: identity(value) for name, value in node.items() if not name.endswith("_at")}
 
 
 # -- who lacks the role ------------------------------------------------------------------------------------------------

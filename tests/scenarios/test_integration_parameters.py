@@ -10,6 +10,7 @@ import pytest
 
 from conformance.suite.arrange.integrations import (
     CHANNELS,
+    CLOSED_LISTS,
     EVENTS,
     borrowed,
     every_integration,
@@ -114,17 +115,19 @@ class Choice:
     """A parameter with a closed list of values, and the requirements that speak of it."""
 
     name: str
-    allowed: tuple[str, ...]
     default: str
     values: str
     closed: str
     has_default: str
 
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        return CLOSED_LISTS[self.name]
+
 
 CHOICES = (
     Choice(
         "branches_to_be_notified",
-        ("all", "default", "protected", "default_and_protected"),
         "default",
         values="integrations.parameters.branches-to-be-notified.values",
         closed="integrations.parameters.branches-to-be-notified.closed",
@@ -132,7 +135,6 @@ CHOICES = (
     ),
     Choice(
         "labels_to_be_notified_behavior",
-        ("match_any", "match_all"),
         "match_any",
         values="integrations.parameters.labels-to-be-notified-behavior.values",
         closed="integrations.parameters.labels-to-be-notified-behavior.closed",

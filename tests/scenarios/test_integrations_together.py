@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suite.arrange.integrations import (
+    CLOSED_LISTS,
     borrowed,
     distinctive,
     entries,
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 
 #: How often two write at once: the moments in which one could overwrite the other are short.
 ROUNDS = 3
-#: Parameters with a closed list of values: what one integration has, and another one beside it has not.
-UNLIKE = {"branches_to_be_notified": ("all", "protected"), "labels_to_be_notified_behavior": ("match_all", "match_any")}
 #: How many integrations are set up at the same time, where the profile names so many.
 MANY = 4
 
@@ -215,8 +214,8 @@ def test_a_change_of_one_integration_leaves_the_others(
     pair: tuple[Fixture, Fixture],
 ) -> None:
     path, (moving, resting) = integrations_path(maintainer, project), pair
-    shared = [name for name in UNLIKE if has(moving, name) and has(resting, name)]
-    mine, theirs = ({name: UNLIKE[name][place] for name in shared} for place in (0, 1))
+    shared = [name for name in CLOSED_LISTS if has(moving, name) and has(resting, name)]
+    mine, theirs = ({name: CLOSED_LISTS[name][place] for name in shared} for place in (0, -1))
     given_set_up(maintainer, path, resting, **theirs)
 
     def others() -> dict[str, object]:

@@ -74,6 +74,11 @@ CHANNELS = tuple(
         "group_confidential_mentions",
     )
 )
+#: Parameters with a closed list of values, and these.
+CLOSED_LISTS = {
+    "branches_to_be_notified": ("all", "default", "protected", "default_and_protected"),
+    "labels_to_be_notified_behavior": ("match_any", "match_all"),
+}
 #: Fixtures that are integrations of a kind of their own, and have parameters like all others.
 _OTHER_KINDS = (
     "chat_integration",
@@ -249,7 +254,7 @@ def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[Non
 def entries(caller: Caller, path: Path) -> dict[str, dict[str, Any]]:
     """Return the entries of the list by slug, so that their order is of no account, without times, which may move."""
     listed = caller.whole_list(path).entries
-    return {str(entry.get("slug")): without_timestamps(entry) for entry in listed if isinstance(entry, dict)}
+    return {str(entry.get("slug")): comparable(entry) for entry in listed if isinstance(entry, dict)}
 
 
 def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
@@ -299,7 +304,7 @@ def holds_text(text: str, body: Any) -> bool:
     return isinstance(body, str) and text in body
 
 
-def without_timestamps(body: Any) -> Any:
+def comparable(body: Any) -> Any:
     """Return what the contract names of JSON, in no order, without the times at which it was made or changed."""
 
     def without(body: Any) -> Any:

@@ -434,12 +434,17 @@ def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
     def told(rule: Mapping[str, Any]) -> dict[str, Any]:
         return {name: rule.get(name) for name in ("name", "approvals_required")}
 
-    def differing() -> list[tuple[Any, ...]]:
+    def in_both() -> list[tuple[dict[str, Any], dict[str, Any]]]:
         listed, state = essences(reader, rules), state_of(reader, Path(rules.rpartition("/")[0]))
         pairs = [(listed.get(rule.get("id")), rule) for rule in state["rules"] if isinstance(rule, dict)]
-        return [(one["name"], told(one), told(rule)) for one, rule in pairs if one and told(one) != told(rule)]
+        return [(told(one), told(rule)) for one, rule in pairs if one]
 
-    must_become(differing, lambda found: not found, "the rules in the state as in the list, by name and number")
+    given(bool(in_both()), "the approval state shows none of the listed rules")
+    must_become(
+        lambda: [pair for pair in in_both() if pair[0] != pair[1]],
+        lambda differing: not differing,
+        "each rule in the state with name and approvals_required as in the list",
+    )
 
 
 def open_rules(state: Mapping[str, Any]) -> list[Rule]:
