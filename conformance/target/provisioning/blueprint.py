@@ -62,7 +62,7 @@ class Blueprint:
     groups: Mapping[str, Place]
     projects: Mapping[str, Place]
     merge_requests: Mapping[str, str]
-    same_commit: Mapping[str, str]
+    same_source: Mapping[str, str]
     code_owners: Mapping[str, str]
     completions: Mapping[str, str]
     bots: Sequence[BotToken]
@@ -81,7 +81,7 @@ class Blueprint:
             groups={name: Place(**{"name": name, "members": staff, **entry}) for name, entry in data["groups"].items()},
             projects={name: Place(name=name, **entry) for name, entry in data["projects"].items()},
             merge_requests=data["merge_requests"],
-            same_commit=data["same_commit"],
+            same_source=data["same_source"],
             code_owners=data["code_owners"],
             completions=data["completions"],
             bots=tuple(_bot(name, entry) for name, entry in data["bots"].items()),

@@ -238,29 +238,25 @@ class World:
 
     def _merge_request(self, name: str, place: str) -> None:
         project = self.projects[place]
-        path, branch = f"/projects/{project['id']}", name.replace("_", "-")
-        # Whoever commits may not approve, so the author does it all.
-        author = self.people["author"].token
-        found = self._find_merge_request(path, branch)
+        path = f"/projects/{project['id']}"
+        pairs = self._branches_of(name, project)
+        find = partial(self._find_merge_request, path, pairs)
+        found = find()
         if found is None:
-            twin = self.merge_requests.get(Blueprint.load().same_commit.get(name, ""), {})
-            self._branch(project, branch, author, ref=twin.get("source_branch", ""))
-            if not twin.get("source_branch"):
-                self._commit(path, branch, author, f"{branch}-{_FILE}", f"Change on {branch}.\n")
-            body = {
-                "source_branch": branch,
-                "target_branch": project["default_branch"],
-                "title": f"{self.names.title(name.replace('_', ' '))}, R&D",
-                "description": _DESCRIPTION,
-            }
-            wanted = Wanted(
-                what=f"{name} of {path}",
-                path=f"{path}/merge_requests",
-                tokens=[author],
-                bodies=[body],
-                look_up=partial(self._find_merge_request, path, branch),
+            # Whoever commits may not approve, so the author does it all.
+            author = self.people["author"].token
+            self._branches(name, project, author)
+            texts = {"title": f"{self.names.title(name.replace('_', ' '))}, R&D", "description": _DESCRIPTION}
+            bodies = [{"source_branch": source, "target_branch": target, **texts} for source, target in pairs]
+            found = self.calls.make(
+                Wanted(
+                    what=f"{name} of {path}",
+                    path=f"{path}/merge_requests",
+                    tokens=[author],
+                    bodies=bodies,
+                    look_up=find,
+                )
             )
-            found = self.calls.make(wanted)
         if not found.get("sha"):
             found = self.calls.until(partial(self._with_head, f"{path}/merge_requests/{found['iid']}")) or found
         tip = {}
@@ -270,11 +266,28 @@ class World:
         target = {"target_sha": (tip.get("commit") or {}).get("id")}
         self.merge_requests[name] = {**found, **target, "project_id": project["id"]}
 
+    def _branches_of(self, name: str, project: Entry) -> list[tuple[str, str]]:
+        """Return the pairs of source and target branch that a merge request may have, the wanted one first."""
+        own, default = _branch_name(name), project["default_branch"]
+        source = Blueprint.load().same_source.get(name)
+        # A target may take one merge request only from each branch.
+        return [*([(_branch_name(source), f"{own}-target")] if source else []), (own, default)]
+
+    def _branches(self, name: str, project: Entry, author: str) -> None:
+        """Make the branches that a merge request can be opened with."""
+        own, source = _branch_name(name), Blueprint.load().same_source.get(name)
+        if source:
+            self._branch(project, f"{own}-target", author)
+            self._branch(project, own, author, ref=_branch_name(source))
+        else:
+            self._branch(project, own, author)
+            self._commit(f"/projects/{project['id']}", own, author, f"{own}-{_FILE}", f"Change on {own}.\n")
+
     def _code_owners(self, name: str) -> None:
         """Say on the default branch, as far as that can be pushed to, whom the file of a merge request belongs to."""
         plan = Blueprint.load()
         project, person = self.projects[plan.merge_requests[name]], self.people[plan.code_owners[name]]
-        content = f"/{name.replace('_', '-')}-{_FILE} @{person.username}\n"
+        content = f"/{_branch_name(name)}-{_FILE} @{person.username}\n"
         path, owner = f"/projects/{project['id']}", self.people["owner"].token
         self._commit(path, project["default_branch"], owner, _OWNERS, content)
 
@@ -293,11 +306,13 @@ class World:
         found = self.calls.find(self.administrator, path)
         return found if found and found.get("sha") else None
 
-    def _find_merge_request(self, path: str, branch: str) -> Entry | None:
-        query = {"state": "opened", "source_branch": branch}
-        for entry in self.calls.walk(self.administrator, f"{path}/merge_requests", **query):
-            if entry.get("source_branch") == branch and entry.get("state") == "opened":
-                return entry
+    def _find_merge_request(self, path: str, pairs: Sequence[tuple[str, str]]) -> Entry | None:
+        for source, target in pairs:
+            query = {"state": "opened", "source_branch": source}
+            wanted = {**query, "target_branch": target}.items()
+            for entry in self.calls.walk(self.administrator, f"{path}/merge_requests", **query):
+                if all(entry.get(key) == value for key, value in wanted):
+                    return entry
         return None
 
     def _commit(self, path: str, branch: str, token: str, file: str, content: str) -> None:
@@ -425,6 +440,10 @@ class World:
     def _is_on(self, token: str, path: str, name: str) -> bool:
         value = self.calls.get(token, path).entry.get(name)
         return value is True or (isinstance(value, dict) and value.get("value") is True)
+
+
+def _branch_name(merge_request: str) -> str:
+    return merge_request.replace("_", "-")
 
 
 def _one_by_one(steps: Sequence[Step]) -> None:
