@@ -24,7 +24,9 @@ class Place:
     name: str
     within: str = ""
     namesake: str = ""
-    """Another place, after which its path ends as well."""
+    """Another place, after which it is called, and its path ends."""
+    numbered: bool = False
+    """Whether its path begins with digits."""
     by: str = "owner"
     visibility: str = "private"
     members: Mapping[str, int] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class Blueprint:
     groups: Mapping[str, Place]
     projects: Mapping[str, Place]
     merge_requests: Mapping[str, str]
+    opened_by: Mapping[str, str]
     same_source: Mapping[str, str]
     code_owners: Mapping[str, str]
     completions: Mapping[str, str]
@@ -81,6 +84,7 @@ class Blueprint:
             groups={name: Place(**{"name": name, "members": staff, **entry}) for name, entry in data["groups"].items()},
             projects={name: Place(name=name, **entry) for name, entry in data["projects"].items()},
             merge_requests=data["merge_requests"],
+            opened_by=data["opened_by"],
             same_source=data["same_source"],
             code_owners=data["code_owners"],
             completions=data["completions"],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from conformance.target.ownership import UNUSED_ID
 from conformance.target.provisioning.accounts import Accounts, Person, UsersRefusedError, require_ours
 from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint
 from conformance.target.provisioning.calls import (
@@ -139,7 +140,8 @@ class World:
 
     def _full_path(self, place: Place) -> str:
         if not place.within:
-            return self.names.path(place.name)
+            digits = f"{UNUSED_ID}-" if place.numbered else ""
+            return f"{digits}{self.names.path(place.name)}"
         return f"{self.groups[place.within]['full_path']}/{(place.namesake or place.name).replace('_', '-')}"
 
     def _find_place(self, kind: str, full_path: str) -> Entry | None:
@@ -148,7 +150,7 @@ class World:
 
     def _place(self, kind: str, place: Place, more: Mapping[str, Any], wished: Mapping[str, Any]) -> Entry:
         full_path = self._full_path(place)
-        base = {"name": self.names.shown(place.name), "path": full_path.rpartition("/")[2], **more}
+        base = {"name": self.names.shown(place.namesake or place.name), "path": full_path.rpartition("/")[2], **more}
         # What lies inside may not be more open than what is around, and some targets offer fewer ways to be open.
         levels = reversed(_OPENNESS[: _OPENNESS.index(place.visibility) + 1])
         described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {_SIGNS}"}
@@ -172,9 +174,20 @@ class World:
 
     def _group(self, place: Place) -> None:
         more = {"parent_id": self.groups[place.within]["id"]} if place.within else {}
-        group = self._place("group", place, more, {})
+        group = self._numbered(place, more) or self._place("group", replace(place, numbered=False), more, {})
         self._members(f"/groups/{group['id']}/members", place)
         self.groups[place.name] = group
+
+    def _numbered(self, place: Place, more: Mapping[str, Any]) -> Entry | None:
+        """Make a group whose path begins with digits; None where it is there without, or no such path is taken."""
+        if not place.numbered or self._find_place("group", self.names.path(place.name)):
+            return None
+        try:
+            return self._place("group", place, more, {})
+        except NotOursError:
+            raise
+        except RefusedError:
+            return None
 
     def _members(self, path: str, place: Place) -> None:
         owner = self.people[place.by]
@@ -243,8 +256,8 @@ class World:
         find = partial(self._find_merge_request, path, pairs)
         found = find()
         if found is None:
-            # Whoever commits may not approve, so the author does it all.
-            author = self.people["author"].token
+            # Whoever commits may not approve, so one does it all who approves nothing.
+            author = self.people[Blueprint.load().opened_by.get(name, "author")].token
             self._branches(name, project, author)
             texts = {"title": f"{self.names.title(name.replace('_', ' '))}, R&D", "description": _DESCRIPTION}
             bodies = [{"source_branch": source, "target_branch": target, **texts} for source, target in pairs]
