@@ -267,14 +267,17 @@ class Client:
     def _persistently(self, call: Call) -> Exchange:
         begun, throttled, tries = time.monotonic(), False, 0
         arranging = self._beside or self.test in self._arranging
-        exchange = self._sent(call)
+        exchange = self._seen(call)
         while self.retries.wait(exchange, begun, tries, calm=self._is_calm(exchange), arranging=arranging):
             throttled, tries = throttled or exchange.status == TOO_MANY_REQUESTS, tries + 1
-            exchange = self._sent(call)
-        if exchange.is_of_gateway:
-            problem = f"status {exchange.status}, which a gateway answers in the place of the service"
-            exchange = Exchange.unanswered(call, problem, exchange.seconds, Trouble.GATEWAY)
+            exchange = self._seen(call)
+        exchange = self.retries.take_for(exchange)
         return replace(exchange, throttled=True) if throttled else exchange
+
+    def _seen(self, call: Call) -> Exchange:
+        exchange = self._sent(call)
+        self.retries.see(exchange)
+        return exchange
 
     def _is_calm(self, exchange: Exchange) -> bool:
         """Tell whether calls were answered before, so that one without an answer may be an accident that passes."""

@@ -19,6 +19,8 @@ TOO_MANY_REQUESTS = 429
 NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)
 _SERVER_ERROR = 500
+#: From here on the numbers are those of makers of gateways.
+_BEYOND_HTTP = 520
 
 #: A parameter with a tuple of values is sent once for each.
 Query = Mapping[str, str | int | bool | tuple[str, ...] | None]
@@ -133,13 +135,19 @@ class Exchange:
         """
         Whether something in front of the service answered in its place: the service did not.
 
-        So do 502, 503 and 504, and any other 5xx that asks to come back later or is a page for people.
+        So do 502, 503, 504 and the numbers beyond HTTP's own, and any other 5xx that asks to come back later.
         """
-        return self.status in _GATEWAY_ERRORS or (
-            self.status is not None
-            and self.status >= _SERVER_ERROR
-            and ("retry-after" in self.headers or "text/html" in self.headers.get("content-type", "").lower())
+        return self.status is not None and (
+            self.status in _GATEWAY_ERRORS
+            or self.status >= _BEYOND_HTTP
+            or (self.status >= _SERVER_ERROR and "retry-after" in self.headers)
         )
+
+    @property
+    def may_be_of_gateway(self) -> bool:
+        """Whether this is a page for people about some other 5xx: a gateway's, or of the framework of the service."""
+        is_error = self.status is not None and self.status >= _SERVER_ERROR
+        return is_error and not self.is_of_gateway and "text/html" in self.headers.get("content-type", "").lower()
 
     @property
     def is_refusal(self) -> bool:

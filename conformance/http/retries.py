@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
 
-from conformance.http.exchange import TOO_MANY_REQUESTS, Trouble
-
-if TYPE_CHECKING:
-    from conformance.http.exchange import Exchange
+from conformance.http.exchange import TOO_MANY_REQUESTS, Exchange, Trouble
 
 _READING = frozenset({"GET", "HEAD"})
 #: What the same call brings about once more when it is made twice.
@@ -25,6 +22,10 @@ _LONGEST_ASKED_FOR = 60.0
 _LONGEST_OUTAGE = 30.0
 #: How often a call is sent again whose connections break, where it is not held against the target.
 _MOST_BREAKS = 3
+
+
+#: So many pages about a server error in a row are the answer of the service to calls of a kind.
+_PAGES_OF_ITS_OWN = 3
 
 
 @dataclass
@@ -46,7 +47,32 @@ class Retries:
     waited: float = 0.0
     """Seconds that were spent in waiting; what several threads wait at once counts once."""
     _waited_until: float = 0.0
+    _pages: Counter[str] = field(default_factory=Counter)
+    """By kind of call, how many pages for people about a server error came one after the other."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take_for(self, exchange: Exchange) -> Exchange:
+        """
+        Return an answer as it came, or as none where something in front of the service gave it.
+
+        A page for people about a server error may be a gateway's or the service's own. It is a gateway's at first;
+        calls of that kind which are answered with nothing else show that it is the service's own answer.
+        """
+        if exchange.is_of_gateway or (exchange.may_be_of_gateway and not self._is_its_own(exchange)):
+            problem = f"status {exchange.status}, which a gateway answers in the place of the service"
+            return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.GATEWAY)
+        return exchange
+
+    def see(self, exchange: Exchange) -> None:
+        """Take note of what came, before it is decided whether to send the call again."""
+        with self._lock:
+            if exchange.may_be_of_gateway:
+                self._pages[_kind(exchange)] += 1
+            elif exchange.status is not None:
+                self._pages.pop(_kind(exchange), None)
+
+    def _is_its_own(self, exchange: Exchange) -> bool:
+        return self._pages[_kind(exchange)] >= _PAGES_OF_ITS_OWN
 
     def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, arranging: bool) -> bool:
         """
@@ -67,13 +93,15 @@ class Retries:
 
     def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool, may_break: bool) -> float | None:
         """Return how long to wait before the same call is sent again; None where that is of no use."""
-        growing = min(_FIRST_PAUSE * 2**tries, _LONGEST_PAUSE)
+        growing = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
         if exchange.status == TOO_MANY_REQUESTS:
             return _asked_for(exchange) if exchange.call.patient else None
         if exchange.trouble is Trouble.REFUSED:
             return growing if calm else None
         if exchange.is_of_gateway and safe:
             return _asked_for(exchange) if "retry-after" in exchange.headers else growing
+        if exchange.may_be_of_gateway and safe and not self._is_its_own(exchange):
+            return growing
         if exchange.trouble is Trouble.BROKEN and safe and calm and may_break:
             return 0.0
         return None
@@ -93,6 +121,11 @@ class Retries:
         """Count a call without an answer."""
         with self._lock:
             self.unanswered[str(trouble or Trouble.OTHER)] += 1
+
+
+def _kind(exchange: Exchange) -> str:
+    """Return what a call has in common with those that the same code of the service answers, as far as can be told."""
+    return f"{exchange.call.method} {re.sub('[0-9]+', '0', exchange.call.path)}"
 
 
 def _asked_for(exchange: Exchange) -> float:

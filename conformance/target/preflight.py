@@ -26,25 +26,54 @@ NO_PROOF = " proves no role"
 
 def preflight(profile: Profile, client: Client) -> None:
     """
-    Send one call that a target must answer; raise TargetError that says what to do when it cannot be tested.
+    Ask until something answers as a service does; raise TargetError that says what to do when nothing can be tested.
 
-    Whether an answer is right is not decided here: that is what the suite is for.
+    Whether an answer is right is not decided here: that is what the suite is for. A service that is half built may
+    serve one area alone, so that one answer of any of them is enough.
     """
-    try:
-        exchange = client.send(asking_actor(profile), "GET", _first_path(profile))
-    except TargetGoneError as error:
-        raise TargetError(f"{error}. Is the service running there?") from error
-    problem = _problem(profile, exchange)
+    asked: list[str] = []
+    problem = None
+    for path in _first_paths(profile):
+        try:
+            exchange = client.send(asking_actor(profile), "GET", path)
+        except TargetGoneError as error:
+            raise TargetError(f"{error}. Is the service running there?") from error
+        found = _problem(profile, exchange)
+        if found is None:
+            return
+        problem = problem or found
+        asked.append(f"GET {path}")
+        if exchange.status is None:  # whoever waited for it once need not wait again
+            break
     if problem:
-        raise TargetError(problem)
+        raise TargetError(f"{problem} (asked: {', '.join(asked)})")
 
 
-def _first_path(profile: Profile) -> str:
-    project = profile.first("project")
-    if project is not None:
-        return f"/projects/{project.id}/merge_request_approval_setting"
-    group = profile.first("group")
-    return f"/groups/{group.id}/merge_request_approval_setting" if group else "/version"
+#: What is read of an area, below the fixture of the profile that it lies in.
+_FIRST_READS = {
+    "approval-settings": (
+        ("project", "/projects/{}/merge_request_approval_setting"),
+        ("group", "/groups/{}/merge_request_approval_setting"),
+    ),
+    "job-token-scope": (("project", "/projects/{}/job_token_scope"),),
+    "integrations": (("project", "/projects/{}/integrations"),),
+    "project-approval-rules": (("project", "/projects/{}/approval_rules"),),
+    "project-approval-configuration": (("project", "/projects/{}/approvals"),),
+    "group-approval-rules": (("group", "/groups/{}/approval_rules"),),
+    "group-relations-export": (("export_group", "/groups/{}/export_relations/status"),),
+}
+
+
+def _first_paths(profile: Profile) -> Iterator[str]:
+    """Yield paths that some service of this kind serves: of the claimed areas, and what nearly all of them have."""
+    for area, reads in _FIRST_READS.items():
+        if profile.claims(area):
+            yield from (path for fixture, below in reads if (path := _below(profile, fixture, below)))
+    yield from ("/user", "/version")
+    for fixture in ("project", "group"):
+        path = _below(profile, fixture, f"/{fixture}s/{{}}")
+        if path:
+            yield path
 
 
 def _problem(profile: Profile, exchange: Exchange) -> str | None:
@@ -53,11 +82,11 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
         if "WRONG_VERSION_NUMBER" in str(exchange.problem):
             return f"{where} does not speak TLS at this port. Does base_url have to begin with http:// there?"
         return f"{where} does not answer: {exchange.problem}. Check base_url, and that the service is running."
-    elsewhere = _leads_elsewhere(profile, exchange)
-    if elsewhere:
+    location = exchange.headers.get("location") if exchange.status in range(300, 400) else None
+    if location:
         return (
-            f"{where} redirects to {elsewhere} (status {exchange.status}), where no token is sent. "
-            "Write into base_url the address that answers itself."
+            f"{where} redirects to {_where_to(profile, location)} (status {exchange.status}), where no token is sent. "
+            "Write into base_url the address that answers itself; if that asks for a login, one that does not."
         )
     if _is_html(exchange):
         return (
@@ -73,13 +102,12 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
     return None
 
 
-def _leads_elsewhere(profile: Profile, exchange: Exchange) -> str | None:
-    """Return the scheme and host of another server that an answer redirects to."""
-    location = exchange.headers.get("location") if exchange.status in range(300, 400) else None
+def _where_to(profile: Profile, location: str) -> str:
+    """Return where a redirect leads, without what may be secret: another server, or a path of the same one."""
     with suppress(ValueError):
-        there, here = urlsplit(urljoin(profile.base_url, location or "")), urlsplit(profile.base_url)
-        return f"{there.scheme}://{there.netloc.rpartition('@')[2]}" if there[:2] != here[:2] else None
-    return None
+        there, here = urlsplit(urljoin(profile.base_url, location)), urlsplit(profile.base_url)
+        return there.path if there[:2] == here[:2] else f"{there.scheme}://{there.netloc.rpartition('@')[2]}"
+    return "what is no address"
 
 
 #: By feature: who can read what where a target has it, below one of the fixtures if one is named.

@@ -139,13 +139,25 @@ def test_a_host_that_is_not_the_service_is_said_to_be_none(
     assert_nothing_passed(tmp_path / "out")
 
 
-def test_a_host_that_redirects_to_another_server_is_not_judged(
-    conformance: Callable[..., Any], answering: Callable[..., str], reference: Any, write_profile: Callable[..., Path]
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("https://user@api.example.com/api/v4/projects/1", "https://api.example.com"),
+        ("/users/sign_in?state=secret", "/users/sign_in"),
+    ],
+)
+def test_a_host_that_redirects_every_call_is_not_judged(
+    conformance: Callable[..., Any],
+    answering: Callable[..., str],
+    reference: Any,
+    write_profile: Callable[..., Path],
+    location: str,
+    shown: str,
 ) -> None:
-    write_profile(reference[0], answering(308, b"{}", location="https://user@api.example.com/api/v4/projects/1"))
+    write_profile(reference[0], answering(308, b"{}", location=location))
     outcome = conformance("run", "--target", "target.yaml", "--out", "out")
     assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
-    assert "redirects to https://api.example.com (status 308)" in outcome.text
+    assert f"redirects to {shown} (status 308)" in outcome.text
 
 
 def test_a_check_where_nothing_of_the_service_is_says_so(

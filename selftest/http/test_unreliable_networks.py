@@ -104,6 +104,8 @@ def test_a_target_that_answers_nothing_any_more_is_not_asked_twice_each_time() -
         (b"504 Gateway Timeout", AT_ONCE),
         (b"500 Internal Server Error", AT_ONCE),
         (b"520 Unknown", HTML),
+        (b"500 Internal Server Error", HTML),
+        (b"501 Not Implemented", HTML),
     ],
 )
 def test_what_a_gateway_answers_is_waited_for_and_asked_again(status: bytes, headers: bytes) -> None:
@@ -207,6 +209,22 @@ def test_a_server_error_of_the_service_itself_is_its_answer() -> None:
     turns = Turns(failing(b"500 Internal Server Error", b"Content-Type: application/json\r\n"))
     exchange, retries = asked(turns)
     assert (exchange.status, retries) == (500, {})
+
+
+@pytest.mark.parametrize(("method", "statuses"), [("GET", [500, 500]), ("POST", [None, None, 500])])
+def test_a_page_about_an_error_that_always_comes_is_the_answer_of_the_service(
+    method: str, statuses: list[int | None]
+) -> None:
+    turns = Turns(*[failing(b"500 Internal Server Error", HTML)] * 4)
+    with serving(turns) as server, client_of(server.base_url) as client:
+        assert [client.send(MAINTAINER, method, f"/projects/{n}").status for n in range(len(statuses))] == statuses
+
+
+def test_a_page_about_an_error_among_good_answers_is_never_that_of_the_service() -> None:
+    page = failing(b"500 Internal Server Error", HTML)
+    turns = Turns(page, good, page, good, page, good, page)
+    with serving(turns) as server, client_of(server.base_url) as client:
+        assert [client.send(MAINTAINER, "POST", "/version").status for _ in range(7)] == [None, 200] * 3 + [None]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -95,7 +95,7 @@ def test_what_is_taken_or_malformed_is_refused(served: Served) -> None:
     user = {"username": "fresh", "name": "Fresh", "email": "fresh@example.com", "password": "long enough"}
     for change, status in (
         ({"username": "world-1-owner"}, 409),
-        ({"username": "world-1-group"}, 409),
+        ({"username": "world-1-sibling-group"}, 409),
         ({"email": "WORLD-1-OWNER@example.com"}, 409),
         ({"password": "short"}, 400),
         ({"username": "two words"}, 400),
@@ -103,7 +103,7 @@ def test_what_is_taken_or_malformed_is_refused(served: Served) -> None:
         ({"name": " "}, 400),
     ):
         assert admin.post("/users", json={**user, **change}).status_code == status, change
-    assert admin.post("/groups", json={"name": "x", "path": "world-1-group"}).status_code == 409
+    assert admin.post("/groups", json={"name": "x", "path": "world-1-sibling-group"}).status_code == 409
     assert admin.post("/groups", json={"name": "x", "path": "world-1-owner"}).status_code == 409
     group = served.id_of("group")
     assert admin.post("/projects", json={"name": "project", "namespace_id": group}).status_code == 409
