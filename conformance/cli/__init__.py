@@ -17,6 +17,8 @@ from conformance.http.redaction import GuardedStream
 _READER_GONE = 141
 #: The standard streams, in the order of their numbers.
 _STANDARD = ("stdin", "stdout", "stderr")
+#: Options of pytest that are looked for among those of `run`.
+_OF_PYTEST = frozenset({"-k", "-m", "-x", "--maxfail", "--lf", "--deselect", "--pdb", "--collect-only", "-s", "-n"})
 
 
 #: In which module of this package each command is. It is loaded when it is called: all together take half a second.
@@ -114,6 +116,8 @@ def main() -> None:
         code = commands.main(standalone_mode=False)
     except click.ClickException as error:
         error.show()
+        if isinstance(error, click.NoSuchOption) and error.option_name in _OF_PYTEST:
+            click.echo(f"Options of pytest stand behind `--`: conformance run -- {error.option_name} ...", err=True)
         sys.exit(ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)

@@ -219,8 +219,8 @@ def _exit_code(code: int, session: Session | None) -> int:
         click.echo("\nInterrupted before the first test.", err=True)
     if code in (ExitCode.CONFORMANT, ExitCode.NON_CONFORMANT, ExitCode.NOTHING_RAN):
         click.echo(
-            "No test ran, so there is no verdict. Is what was selected outside of the scope, the version or the "
-            "features of the profile?",
+            "No test ran, so there is no verdict. Does anything have the name that was selected, by -k or in another "
+            "way, and is it inside the scope, the version and the features of the profile?",
             err=True,
         )
         return int(ExitCode.NOTHING_RAN)

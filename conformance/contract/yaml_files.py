@@ -34,10 +34,26 @@ _TYPES = {
     "number": "a number",
     "boolean": "true or false",
     "array": "a list",
-    "object": "a mapping, lines such as `name: value`,",
+    "object": "a mapping (lines such as `name: value`)",
     "null": "nothing",
 }
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SAFE_LOADER):  # type: ignore[misc]
+    """Reads what is safe, and takes no name twice in one mapping, of which the first would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the library's own
+        """Return a mapping; raise ConstructorError at the second of two like names."""
+        seen = set()
+        for key, _ in node.value:
+            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
+            if name in seen:
+                problem = f"'{key.value}' stands here a second time"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen |= {name} - {None}
+        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return found
 
 
 def read_yaml(file: Path) -> Any:
@@ -56,7 +72,7 @@ def parse_yaml(text: str, name: str) -> Any:
     if _TOO_DEEP.search(text):
         raise UsageError(f"{name} is nested beyond all reason.")
     try:
-        data = yaml.load(text, Loader=_LOADER)  # noqa: S506 - _LOADER is the safe loader, in C where it exists
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe loader, in C where that exists
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.errors import Flaky
+from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.http.client import RequestsSpentError, TargetGoneError
@@ -78,6 +78,11 @@ def explore(suite: SuiteSession, make: type[Model]) -> None:
             raise
         except Flaky as error:
             raise _told_by(error) from error
+        except Unsatisfiable as error:
+            if test.history.unanswered is None:
+                raise
+            detail = f"no moves came to their end: {test.history.unanswered} got no answer"
+            raise Unmet(Reason.NO_ANSWER, detail) from error
         finally:
             test.on_silence = None
     test.results.settle(test.declared)

@@ -29,6 +29,7 @@ _FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 6
 _TRIES_TO_SHRINK = 40
 _GROWN_LONG = 50  # entries
 _SERVER_ERROR = 500
+_NOT_IMPLEMENTED = 501
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +141,13 @@ class _Sending:
     def judged(self, case: DrawnCase, exchange: Exchange) -> Iterator[Failure]:
         """Yield what no reading of the text allows about one answer."""
         status, operation = exchange.status, self.arranged.operation
-        if status is None or status == TOO_MANY_REQUESTS:
+        if status is None or self._says_nothing(case, status):
             return
-        if operation.alias_of and 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
-            return  # an older name may send its callers to the newer one, which is judged by itself
         owed = self.adapter.must_be_refused(case)
         if status >= _SERVER_ERROR:
             expected = "no server error"
-            for name in owed[:1] or [self.adapter.requirement_of(case) or self.success]:
+            general = self.success if case.is_positive else "errors.refusal.is-client-error"
+            for name in owed[:1] or [self.adapter.requirement_of(case) or general]:
                 yield Failure(case, name, expected, f"status {status}", (exchange,), may_be_load=True)
         elif owed and not exchange.is_refusal:
             for name in owed:
@@ -158,6 +158,14 @@ class _Sending:
         for finding in current_run().validator.findings(exchange):
             if not finding.holds:
                 yield Failure(case, finding.requirement, finding.expected, finding.actual, (exchange,), finding.place)
+
+    def _says_nothing(self, case: DrawnCase, status: int) -> bool:
+        """Tell whether an answer is none of this operation."""
+        if self.arranged.operation.alias_of and 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
+            return True  # an older name may send its callers to the newer one, which is judged by itself
+        # What is no number may lead to no operation at all.
+        is_astray = status == _NOT_IMPLEMENTED and any(mutation.place == "path" for mutation in case.mutated)
+        return is_astray or status == TOO_MANY_REQUESTS
 
     def not_stored(self, case: DrawnCase, exchange: Exchange) -> list[Failure]:
         """Read a served, correct write back and return what is not there."""

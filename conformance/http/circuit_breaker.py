@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Call
 
 _IN_A_ROW = 5
-_TRIES = 3
+_TRIES, _TRIES_WHEN_SPENT = 3, 2
 _TIMEOUTS_IN_ALL = 10
 _WITNESSES = 2
 _REMEMBERED = 32
@@ -36,7 +36,8 @@ class CircuitBreaker:
     Decides which calls are worth sending.
 
     After some calls of one operation have waited in vain, the rest of that test's calls of it are not sent; the next
-    test tries once more. When waiting has cost ten timeouts in all, an operation that is silent once is left alone.
+    test tries once more. When waiting has cost ten timeouts in all, an operation that is silent once is left alone; one
+    that answered before is so after two calls in a row.
     After some calls of any kind without an answer, others that worked before show whether the target is gone.
     """
 
@@ -48,6 +49,8 @@ class CircuitBreaker:
     _unanswered: int = 0
     _silent: set[str] = field(default_factory=set)
     _answered: OrderedDict[str, Call] = field(default_factory=OrderedDict)
+    _heard: set[str] = field(default_factory=set)
+    """What answered at any time."""
     _waited: float = 0.0
     _waited_until: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -75,6 +78,7 @@ class CircuitBreaker:
             self._silent.clear()
             name = self.place_of(call)
             self._places.pop(name, None)
+            self._heard.add(name)
             if call.method == "GET" and call.actor is not None:
                 self._answered[name] = call
                 self._answered.move_to_end(name)
@@ -97,7 +101,8 @@ class CircuitBreaker:
                 place = self._places.setdefault(name, _Place())
                 place.missed += 1
                 place.problem = problem
-                if place.missed >= (1 if self._is_spent else _TRIES):
+                patience = (_TRIES_WHEN_SPENT if name in self._heard else 1) if self._is_spent else _TRIES
+                if place.missed >= patience:
                     place.closed_in = test
             return self._unanswered >= _IN_A_ROW
 

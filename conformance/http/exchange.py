@@ -145,9 +145,14 @@ class Exchange:
 
     @property
     def may_be_of_gateway(self) -> bool:
-        """Whether this is a page for people about some other 5xx: a gateway's, or of the framework of the service."""
+        """
+        Whether this is a page for people instead of data, about some other 5xx or with a success.
+
+        It may be a gateway's, about an upkeep or a login, or be made by the framework of the service.
+        """
+        is_page = "text/html" in self.headers.get("content-type", "").lower() and not self.call.is_elsewhere
         is_error = self.status is not None and self.status >= _SERVER_ERROR
-        return is_error and not self.is_of_gateway and "text/html" in self.headers.get("content-type", "").lower()
+        return is_page and (self.is_success or is_error) and not self.is_of_gateway
 
     @property
     def is_refusal(self) -> bool:

@@ -24,7 +24,9 @@ _LONGEST_OUTAGE = 30.0
 _MOST_BREAKS = 3
 
 
-#: So many pages about a server error in a row are the answer of the service to calls of a kind.
+#: A call that was heard, perhaps, and whose answer did not come in time.
+_TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
+#: So many pages for people in a row are the answer of the service to calls of a kind.
 _PAGES_OF_ITS_OWN = 3
 
 
@@ -48,15 +50,15 @@ class Retries:
     """Seconds that were spent in waiting; what several threads wait at once counts once."""
     _waited_until: float = 0.0
     _pages: Counter[str] = field(default_factory=Counter)
-    """By kind of call, how many pages for people about a server error came one after the other."""
+    """By kind of call, and by call, how many pages for people came one after the other."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
         """
         Return an answer as it came, or as none where something in front of the service gave it.
 
-        A page for people about a server error may be a gateway's or the service's own. It is a gateway's at first;
-        calls of that kind which are answered with nothing else show that it is the service's own answer.
+        A page for people may be a gateway's or the service's own. It is a gateway's at first; the same call that is
+        answered so again, or calls of that kind which are answered with nothing else, show that it is the service's.
         """
         if exchange.is_of_gateway or (exchange.may_be_of_gateway and not self._is_its_own(exchange)):
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"
@@ -66,13 +68,16 @@ class Retries:
     def see(self, exchange: Exchange) -> None:
         """Take note of what came, before it is decided whether to send the call again."""
         with self._lock:
-            if exchange.may_be_of_gateway:
-                self._pages[_kind(exchange)] += 1
-            elif exchange.status is not None:
-                self._pages.pop(_kind(exchange), None)
+            for name in (_kind(exchange), _same(exchange)):
+                if exchange.may_be_of_gateway:
+                    self._pages[name] += 1
+                elif exchange.status is not None:
+                    self._pages.pop(name, None)
 
     def _is_its_own(self, exchange: Exchange) -> bool:
-        return self._pages[_kind(exchange)] >= _PAGES_OF_ITS_OWN
+        # A write is sent again by a test that begins anew, a read also by itself.
+        often = _PAGES_OF_ITS_OWN if exchange.call.method in _READING else _PAGES_OF_ITS_OWN - 1
+        return self._pages[_kind(exchange)] >= _PAGES_OF_ITS_OWN or self._pages[_same(exchange)] >= often
 
     def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, arranging: bool) -> bool:
         """
@@ -84,7 +89,8 @@ class Retries:
         safe = exchange.call.method in (_SAFE_TWICE if arranging else _READING)
         may_break = tries < (_MOST_BREAKS if arranging else 1)
         pause = self._pause(exchange, tries, safe=safe, calm=calm, may_break=may_break)
-        if pause is None or not self._may(pause, begun, exchange.trouble):
+        lost = exchange.seconds if exchange.trouble in _TIMEOUTS else 0.0
+        if pause is None or not self._may(pause, lost, begun, exchange.trouble):
             return False
         with self._lock:
             self.counts[str(exchange.trouble or f"status {exchange.status}")] += 1
@@ -102,15 +108,18 @@ class Retries:
             return _asked_for(exchange) if "retry-after" in exchange.headers else growing
         if exchange.may_be_of_gateway and safe and not self._is_its_own(exchange):
             return growing
-        if exchange.trouble is Trouble.BROKEN and safe and calm and may_break:
+        is_late = exchange.trouble in _TIMEOUTS and tries == 0
+        is_broken = exchange.trouble is Trouble.BROKEN and may_break
+        if safe and calm and (is_late or is_broken):
             return 0.0
         return None
 
-    def _may(self, pause: float, begun: float, trouble: Trouble | None) -> bool:
+    def _may(self, pause: float, lost: float, begun: float, trouble: Trouble | None) -> bool:
+        """Tell whether the budget has a pause, and the seconds in which nothing came; take them from it."""
         with self._lock:
             now = time.monotonic()
             most = min(self.call_seconds, _LONGEST_OUTAGE) if trouble is Trouble.REFUSED else self.call_seconds
-            more = max(0.0, now + pause - max(now, self._waited_until))
+            more = max(0.0, now + pause - max(now - lost, self._waited_until))
             if now + pause - begun > most or self.waited + more > self.run_seconds:
                 return False
             self.waited += more
@@ -126,6 +135,12 @@ class Retries:
 def _kind(exchange: Exchange) -> str:
     """Return what a call has in common with those that the same code of the service answers, as far as can be told."""
     return f"{exchange.call.method} {re.sub('[0-9]+', '0', exchange.call.path)}"
+
+
+def _same(exchange: Exchange) -> str:
+    """Return what only the same call has in common with one."""
+    call = exchange.call
+    return f"{call.method} {call.target} {(call.body or b'').decode('latin-1')}"
 
 
 def _asked_for(exchange: Exchange) -> float:

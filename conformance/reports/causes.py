@@ -23,6 +23,9 @@ _Key = tuple[str, int | None, str, str]
 #: What differs from call to call of one operation: numbers, encoded paths, pages and generated names.
 _OF_ONE_TEST = re.compile(r"\btests/[\w/]+\.py::\w+(?:\[[^\]]*\])?:? ?")
 _SHOWN_IDS = 3
+#: What differs between reasons that are one: numbers, queries and lists of them.
+_OF_ONE_REASON = re.compile(r"\?[^\s,;]*|\[[^\]]*\]|\b\d+\b(?!\.)")
+_STATUS = re.compile(r"\bstatus \d{3}\b")
 _OF_ONE_CALL = re.compile(r"(?<=/)(?:\d+|[^/?]*%2F[^/?]*)(?=[/?]|$)|\?.*$|\b\d{2,}\b", re.IGNORECASE)
 
 
@@ -144,16 +147,27 @@ class Gap:
 
 def gap_groups(rows: Iterable[RequirementVerdict]) -> tuple[Gap, ...]:
     """Group requirements that were left open by what closes them: what the verdict waits for first, most first."""
-    found: dict[tuple[str, str, str], list[RequirementVerdict]] = {}
+    found: dict[tuple[str, str, str], list[tuple[str, RequirementVerdict]]] = {}
     for row in rows:
         if row.requirement.selected:
+            detail, paste = _closed_by(row)
             reason = str(row.reason or Reason.NOT_REACHED)
-            found.setdefault((reason, *_closed_by(row)), []).append(row)
+            found.setdefault((reason, _common(detail), paste), []).append((detail, row))
     groups = [
-        Gap(reason, detail, tuple(row.requirement.id for row in rows), sum(row.is_gap for row in rows), paste)
-        for (reason, detail, paste), rows in found.items()
+        Gap(reason, members[0][0], tuple(row.requirement.id for _, row in members), _owed(members), paste)
+        for (reason, _, paste), members in found.items()
     ]
     return tuple(sorted(groups, key=lambda gap: (-gap.owed, -len(gap.ids))))
+
+
+def _owed(members: Iterable[tuple[str, RequirementVerdict]]) -> int:
+    return sum(row.is_gap for _, row in members)
+
+
+def _common(detail: str) -> str:
+    """Return what reasons have in common that come from the same answer to calls about different things."""
+    statuses = _STATUS.findall(detail)
+    return f"{_OF_ONE_REASON.sub('*', detail)} {statuses}"
 
 
 def _closed_by(row: RequirementVerdict) -> tuple[str, str]:

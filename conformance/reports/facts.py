@@ -155,7 +155,15 @@ class Facts:
             found["not sent"] = f"{calls} that could reach what the profile does not name, or add to a list for good"
         if header.command:
             found["to repeat"] = header.command
+        if self.was_cut_short:
+            found["to go on"] = "conformance run --resume FOLDER, the folder of this report"
         return found
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether the run came to some results and not to its end, so that it can be gone on with."""
+        footer = self.record.footer
+        return bool(self.record.tests) and (footer is None or bool(footer.detail))
 
     @property
     def merged(self) -> str:
@@ -201,6 +209,15 @@ class Facts:
         """What went wrong, each with all requirements that failed because of it."""
         return causes(self.failed)
 
+    @property
+    def failed_in_brief(self) -> str:
+        """How many requirements failed and how many were unstable, for a heading."""
+        unstable = sum(row.verdict is Verdict.UNSTABLE for row in self.failed)
+        by = f", by {plural(len(self.causes), 'cause')}" if len(self.causes) < len(self.failed) else ""
+        if 0 < unstable < len(self.failed):
+            return f"Failed ({len(self.failed) - unstable}) and unstable ({unstable}){by}"
+        return f"{'Unstable' if unstable else 'Failed'} ({len(self.failed)}{by})"
+
     @cached_property
     def unverified(self) -> Mapping[Reason, tuple[RequirementVerdict, ...]]:
         """Inconclusive and untested requirements of every level by reason, the most frequent reason first."""
@@ -213,6 +230,11 @@ class Facts:
     def gap_groups(self) -> tuple[Gap, ...]:
         """What was selected and not verified, grouped by what kept it from being seen."""
         return gap_groups(self.result.rows_with(Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TESTED))
+
+    def kept_open_by(self, reason: str) -> tuple[Gap, ...]:
+        """Return what kept musts open for a reason and is no matter of the profile, most first."""
+        found = (gap for gap in self.gap_groups if gap.reason == reason and gap.owed)
+        return tuple(gap for gap in found if gap.detail and not gap.paste)
 
     @cached_property
     def gaps(self) -> Mapping[Reason, int]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _SHOWN_FAILED = 15
 _SHOWN_OBSERVED = 20
 _SHOWN_LINES = 10
+#: By reason, how many of the things that kept requirements open.
+_SHOWN_CAUSES = 3
 _SHOWN_WORDS = 400
 _SHOWN_CURL = 900
 _COLUMNS = (
@@ -61,8 +63,7 @@ def _head(facts: Facts) -> Iterator[str]:
 def _failed(facts: Facts) -> Iterator[str]:
     if not facts.failed:
         return
-    by = f", by {plural(len(facts.causes), 'cause')}" if len(facts.causes) < len(facts.failed) else ""
-    yield f"### Failed ({len(facts.failed)}{by})"
+    yield f"### {facts.failed_in_brief}"
     yield ""
     for cause in facts.causes[:_SHOWN_FAILED]:
         yield from _cause(cause)
@@ -104,6 +105,11 @@ def _gaps(facts: Facts) -> Iterator[str]:
     yield ""
     for reason, number in facts.gaps.items():
         yield f"- {number} {reason}"
+        waited_for = facts.kept_open_by(reason)
+        for gap in waited_for[:_SHOWN_CAUSES]:
+            yield f"  - {gap.owed}: {code(one_line(gap.detail, 160))}"
+        if len(waited_for) > _SHOWN_CAUSES:
+            yield f"  - and {plural(len(waited_for) - _SHOWN_CAUSES, 'other reason')}, see the report"
     yield ""
     closed = [gap for gap in facts.gap_groups if gap.paste and gap.owed]
     if closed:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 _SHOWN_GAPS = 5
+#: By reason, how many of the things that kept requirements open, and how many signs of each.
+_SHOWN_CAUSES, _SHOWN_DETAIL = 3, 160
 _SHOWN_WORDS = 500
 #: Of the headline what keeps a run from being whole; the verdict names what was selected by itself.
 _SAID_IN_BRIEF = ("forced", "not there", "deselected", "not begun", "left on the target")
@@ -128,8 +130,7 @@ def _failed(facts: Facts, text: _Text) -> Iterator[str]:
     if not facts.failed:
         return
     yield ""
-    by = f", by {plural(len(facts.causes), 'cause')}" if len(facts.causes) < len(facts.failed) else ""
-    yield text.in_colour(_BOLD, f"Failed ({len(facts.failed)}{by})")
+    yield text.in_colour(_BOLD, facts.failed_in_brief)
     for cause in facts.causes[:_SHOWN]:
         yield from _cause(cause, text)
     yield from _more(len(facts.causes) - _SHOWN)
@@ -162,7 +163,14 @@ def _gaps(facts: Facts, text: _Text) -> Iterator[str]:
         return
     yield ""
     yield text.in_colour(_BOLD, f"Not verified ({facts.total.open})")
-    yield from (f"  {number:5} {reason}" for reason, number in facts.gaps.items())
+    for reason, number in facts.gaps.items():
+        yield f"  {number:5} {reason}"
+        waited_for = facts.kept_open_by(reason)
+        for gap in waited_for[:_SHOWN_CAUSES]:
+            words = f"{gap.owed}: {one_line(gap.detail, _SHOWN_DETAIL)}"
+            yield from wrap(words, _WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 14)
+        if len(waited_for) > _SHOWN_CAUSES:
+            yield f"{'':10}and {plural(len(waited_for) - _SHOWN_CAUSES, 'other reason')}, see the report"
     closed = [gap for gap in facts.gap_groups if gap.paste and gap.owed]
     if closed:
         yield ""

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from conformance.http.client import RequestsSpentError, TargetGoneError
-from conformance.results.record import Check, Outcome, TestEnd, TestOutcome
+from conformance.results.record import Check, Outcome, Reason, TestEnd, TestOutcome
 from conformance.target.stand_ins import Elsewhere, StandIn
 
 if TYPE_CHECKING:
@@ -50,6 +50,11 @@ class _Attempt:
     def failed(self) -> dict[str, Check]:
         """The checks that failed, by requirement."""
         return {check.requirement: check for check in self.checks if check.outcome is Outcome.FAILED}
+
+    @property
+    def looked_at(self) -> set[str]:
+        """The requirements of which something was seen; not those that an earlier step kept it from."""
+        return {check.requirement for check in self.checks if check.reason is not Reason.PRECONDITION}
 
     @property
     def unseen(self) -> int:
@@ -209,9 +214,12 @@ def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
     """
     Return what counts of a test that ran twice: its second attempt, but for what failed in one of both only.
 
-    What failed both times stays failed. What failed once is unstable, with the evidence of the time when it failed.
+    What failed both times stays failed. What failed once is unstable, with the evidence of the time when it failed; but
+    what failed at first, and could not be looked at again for the second attempt failed before it came so far, is no
+    less a failure.
     """
-    steady = first.failed.keys() & second.failed.keys()
+    lost = first.failed.keys() - second.looked_at if second.failed else set()
+    steady = (first.failed.keys() & second.failed.keys()) | lost
     unstable = [
         *_unstable(first, steady, "it failed at first, and not when the test ran once more"),
         *_unstable(second, steady, "it held at first, and failed when the test ran once more"),
@@ -223,11 +231,19 @@ def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
         if not isinstance(line, TestEnd):
             lines.append(line)
             continue
+        lines += [check for check in first.checks if check.outcome is Outcome.FAILED and check.requirement in lost]
         lines += unstable
-        is_other = unstable and not steady and line.outcome is not TestOutcome.BROKEN
-        said = "it came to something else when it ran once more"
-        lines.append(replace(line, outcome=TestOutcome.UNSTABLE, detail=said) if is_other else line)
+        lines.append(_ended(line, is_unstable=bool(unstable) and not steady, has_lost=bool(lost)))
     return _Attempt(lines).with_cost_of([first])
+
+
+def _ended(line: TestEnd, *, is_unstable: bool, has_lost: bool) -> TestEnd:
+    if line.outcome is TestOutcome.BROKEN:
+        return line
+    if has_lost:
+        return replace(line, outcome=TestOutcome.FAILED, detail="it could not come so far again when it ran once more")
+    said = "it came to something else when it ran once more"
+    return replace(line, outcome=TestOutcome.UNSTABLE, detail=said) if is_unstable else line
 
 
 def _unstable(attempt: _Attempt, steady: Iterable[str], detail: str) -> list[Check]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 
-_NOT_IMPLEMENTED = 501
+_UNAUTHORIZED, _NOT_IMPLEMENTED = 401, 501
 #: What says nothing of the operation: whoever asks for a token or a role may do so before any path is looked up.
 _SAYS_NOTHING = frozenset({401, 403, 429, 502, 503, 504})
 #: Fixtures of a kind: where one of them is answered, so is the operation there.
@@ -259,7 +259,9 @@ class Absences:
             for prefix in OTHER_PREFIXES:
                 yield self._client.send(call.actor, call.method, f"{self._profile.base_url}{prefix}{call.path}")
             token = call.actor.token if call.actor else ""
-            yield self._client.send(None, call.method, call.path, headers={"Authorization": f"Bearer {token}"})
+            bearing = self._client.send(None, call.method, call.path, headers={"Authorization": f"Bearer {token}"})
+            if bearing.status != _UNAUTHORIZED:  # who takes no token that way says nothing of the operation
+                yield bearing
 
     def _other_paths(self, operation: Operation, path: str) -> Iterator[str]:
         """Yield the path of the same call by the full path of what it is about, and of a read about things alike."""

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: The version of a profile whose target is to be asked.
 AUTO = "auto"
 
+#: What a token may consist of.
+_CARRIED = re.compile(r"[!-~]+")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -418,9 +420,20 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         headers=dict(data.get("headers", {})),
         http2=http2_from(source, wanted=data.get("http2", False)),
     )
+    _refuse_blanks(profile, source)
     _refuse_words(profile, source)
     keep_in(profile.secrets())
     return profile
+
+
+def _refuse_blanks(profile: Profile, source: str) -> None:
+    """Raise UsageError for a token that no header can carry, such as one with the line break of the file it was in."""
+    for name, actor in profile.actors.items():
+        if not _CARRIED.fullmatch(actor.token):
+            raise UsageError(
+                f"{source} gives a token with a blank, a line break or another sign that no header carries, at "
+                f"actors.{name}.token. Was it read from a file together with the end of its line?"
+            )
 
 
 def _refuse_words(profile: Profile, source: str) -> None:

@@ -76,6 +76,11 @@ def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
         ("base_url: x.example:80\nactors: {}\nfixtures: {}", "looks like https://"),
         ("base_url: http://x.example?a=b\nactors: {}\nfixtures: {}", "is not a base URL"),
         ("base_url: http://x.example\nactors: {owner: {token: maintainer}}\nfixtures: {}", "0.owner.token"),
+        ('base_url: http://x.example\nactors: {owner: {token: "abc\\n"}}\nfixtures: {}', "at actors.owner.token"),
+        (
+            "base_url: http://x.example\nbase_url: http://y.example",
+            "line 2, column 1 is not valid YAML: 'base_url' stands",
+        ),
     ],
 )
 def test_a_wrong_profile_ends_with_4_and_names_the_place(

@@ -14,7 +14,7 @@ from conformance.proof.chaos.proxy import Proxy
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
 from conformance.target.profile import Actor, profile_from
-from selftest.proof.hostile import GOOD, Answer, Call, Line, resets, says, serving, whole
+from selftest.proof.hostile import GOOD, Answer, Call, Line, falls_silent_after, resets, says, serving, whole
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
@@ -42,8 +42,9 @@ class Turns:
         return (self.answers.pop(0) if self.answers else good)(line, call)
 
 
-def client_of(base_url: str, *, beside: bool = False, **retries: Any) -> Client:
-    data = {"base_url": base_url, "actors": {}, "fixtures": {}, "limits": {"timeout_seconds": 10}, "retries": retries}
+def client_of(base_url: str, *, beside: bool = False, timeout: float = 10, **retries: Any) -> Client:
+    limits = {"timeout_seconds": timeout}
+    data = {"base_url": base_url, "actors": {}, "fixtures": {}, "limits": limits, "retries": retries}
     return Client(profile_from(data, "target.yaml").client_settings(), beside=beside)
 
 
@@ -106,6 +107,7 @@ def test_a_target_that_answers_nothing_any_more_is_not_asked_twice_each_time() -
         (b"520 Unknown", HTML),
         (b"500 Internal Server Error", HTML),
         (b"501 Not Implemented", HTML),
+        (b"200 OK", HTML),
     ],
 )
 def test_what_a_gateway_answers_is_waited_for_and_asked_again(status: bytes, headers: bytes) -> None:
@@ -218,6 +220,22 @@ def test_a_page_about_an_error_that_always_comes_is_the_answer_of_the_service(
     turns = Turns(*[failing(b"500 Internal Server Error", HTML)] * 4)
     with serving(turns) as server, client_of(server.base_url) as client:
         assert [client.send(MAINTAINER, method, f"/projects/{n}").status for n in range(len(statuses))] == statuses
+
+
+def test_the_same_write_that_is_answered_with_a_page_twice_was_answered_by_the_service() -> None:
+    page = failing(b"500 Internal Server Error", HTML)
+    with serving(Turns(page, good, page)) as server, client_of(server.base_url) as client:
+        found = [client.send(MAINTAINER, "POST", "/version", json_body={"n": n}).status for n in (1, 2, 1)]
+    assert found == [None, 200, 500]
+
+
+@pytest.mark.parametrize(("method", "calls"), [("GET", 2), ("POST", 1)])
+def test_a_read_whose_answer_does_not_come_in_time_is_asked_once_more(method: str, calls: int) -> None:
+    turns = Turns(falls_silent_after())
+    with serving(turns) as server, client_of(server.base_url, timeout=0.4) as client:
+        status = client.send(MAINTAINER, method, "/version").status
+        assert (status, turns.calls) == (200 if calls > 1 else None, calls)
+        assert client.retries.waited > 0.3 or calls == 1
 
 
 def test_a_page_about_an_error_among_good_answers_is_never_that_of_the_service() -> None:

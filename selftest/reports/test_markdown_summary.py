@@ -26,7 +26,8 @@ def test_a_failure_is_told_with_what_is_needed_to_repeat_it() -> None:
 
 
 def test_gaps_are_counted_by_reason() -> None:
-    assert "### Not verified (6)\n\n- 2 no test yet\n- 1 precondition not met\n" in _summary("incomplete")
+    text = _summary("incomplete")
+    assert "### Not verified (6)\n\n- 2 no test yet\n  - 2: `no test`\n- 1 precondition not met\n  - 1: `prec" in text
 
 
 def test_areas_are_a_table_that_adds_up() -> None:

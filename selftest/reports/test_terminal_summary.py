@@ -34,7 +34,8 @@ def test_it_tells_what_failed_and_how_to_repeat_it() -> None:
 
 
 def test_it_counts_gaps_by_reason() -> None:
-    assert "Not verified (6)\n      2 no test yet\n      1 precondition not met\n" in _summary("incomplete")
+    text = _summary("incomplete")
+    assert "Not verified (6)\n      2 no test yet\n          2: no test\n      1 precondition not met\n" in text
 
 
 def test_it_tells_what_went_wrong_with_the_run() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.reference import EmbeddedServer, Service
+from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.reference.errors import ApiError, ForbiddenError, NoRouteError, WrongMethodError
 from conformance.reference.http import no_content
 from conformance.reference.identity import Group, Role
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from conformance.reference import Choices
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
@@ -111,6 +111,29 @@ def test_each_drawn_call_of_what_is_not_implemented_is_no_failure_of_its_own(jud
         "group-relations-export.status.list",
     }, text[-3000:]
     assert "not reached" not in {row["reason"] for row in rows.values() if row["selected"]}
+
+
+def test_what_takes_no_bearer_token_is_seen_to_lack_an_operation_all_the_same(judged: Judge) -> None:
+    service = prepared_service(version="17.7", choices=Choices(bearer_everywhere=False))
+    lacking({route.key for route in service.routes if "/groups_allowlist" in route.key}, NoRouteError, service)
+    _, text, rows = judged(service, "--area", "job-token-scope", *_DRAWS)
+    assert {name for name, row in rows.items() if row["verdict"] == "failed"} == {
+        "job-token-scope.groups-allowlist.list",
+        "job-token-scope.groups-allowlist.add.created",
+        "job-token-scope.groups-allowlist.remove.no-content",
+    }, text[-3000:]
+    assert precondition_not_met(rows) == []
+    assert "the target does not have GET /projects/{id}/job_token_scope/groups_allowlist" in " ".join(text.split())
+
+
+def test_what_a_broken_removal_lets_be_seen_only_once_fails_all_the_same(judged: Judge) -> None:
+    service = prepared_service(version="17.7")
+    service.routes.change(f"DELETE {SCOPE}/allowlist/:target_project_id", handler=lambda _: no_content())
+    service.transformers.append(_added_with_200)
+    _, text, rows = judged(service, "--area", "job-token-scope", *_DRAWS)
+    failed = {name for name, row in rows.items() if row["verdict"] == "failed"}
+    assert {"job-token-scope.allowlist.add.created", "job-token-scope.allowlist.remove.gone"} <= failed, text[-3000:]
+    assert "was served for (job-token-scope.allowlist.remove.gone)" in " ".join(text.split())
 
 
 def test_the_bugs_of_two_operations_are_found_where_there_are_no_others(judged: Judge) -> None:
@@ -270,3 +293,8 @@ def _break(service: Service) -> None:
 
 def _content_with_nothing(_: Route, request: Request, response: Response) -> Response:
     return no_content() if request.method == "PATCH" and request.body == b"{}" and response.status == 400 else response
+
+
+def _added_with_200(route: Route, _: Request, response: Response) -> Response:
+    is_added = route.key == f"POST {SCOPE}/allowlist" and response.status == HTTPStatus.CREATED
+    return replace(response, status=HTTPStatus.OK) if is_added else response

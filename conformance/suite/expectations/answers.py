@@ -139,7 +139,20 @@ class Answer:
         if not self.exchange.is_success:
             self.given_there()
             raise self.unserved(f"{self._what()} was not served: status {self.status}")
+        self._look_at_success()
         return self
+
+    def _look_at_success(self) -> None:
+        """Fail what an operation says of its success where it was a success of another kind; the story goes on."""
+        call, test = self.exchange.call, current_test()
+        operation = current_run().validator.operation_of(call.method, call.path)
+        if operation is None or operation.success.requirement is None or operation.response_to(self.status):
+            return
+        requirement = operation.success.requirement
+        violation = Violation(f"status {operation.success.status}", f"status {self.status}", self.exchange)
+        if test.history.unanswered_write is None and not test.excused(requirement, violation):
+            test.failed(requirement, violation)
+            test.fail_softly(f"{requirement}: {violation}")
 
     def unserved(self, detail: str) -> Unmet:
         """Return what keeps a test from going on: the version, where the target may be older than the operation."""

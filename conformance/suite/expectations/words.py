@@ -167,7 +167,7 @@ def given_done(requirement: str) -> Iterator[None]:
         if test.history.unanswered_write is None:
             test.failed(requirement, violation)
             test.fail_softly(f"{requirement}: {violation}")
-        detail = f"an earlier step did not do what it was served for: {violation}"
+        detail = f"an earlier step did not do what it was served for ({requirement}): {violation}"
         raise Unmet(Reason.PRECONDITION, detail) from violation
 
 
