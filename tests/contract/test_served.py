@@ -260,6 +260,7 @@ def look_at_what_is_stored(prepared: Arranged, caller: Caller, answer: Answer) -
     if keeps_what_is_sent(prepared.operation) and answer.is_served:
         with held_against(stored, go_on=True):
             must_be_stored(prepared, call, answer)
+    serve_what_is_so(prepared, caller, answer)
     refuse_what_is_so(prepared, answer)
     name = call.body.get("name") if isinstance(call.body, dict) else None
     is_text = keeps_what_is_sent(prepared.operation) and isinstance(name, str)
@@ -462,6 +463,15 @@ def refuse(prepared: Arranged, name: str, requirement: str, control: Control, to
     note("errors.body-shape", f"the body of a {answer.exchange.status} is {shape(answer)}")
     if any(called.is_served for called in found):
         prepared.again()
+
+
+def serve_what_is_so(prepared: Arranged, caller: Caller, control: Answer) -> None:
+    """What has just been changed may be changed to the same once more: no value is wrong for being there already."""
+    operation = prepared.operation
+    if operation.method in ("PUT", "PATCH") and prepared.call.body and control.is_served:
+        stated = {response.requirement for response in operation.responses if response.is_success}
+        with held_against([*stated], go_on=True):
+            prepared.sent_by(caller).must_be_served()
 
 
 def refuse_what_is_so(prepared: Arranged, control: Answer) -> None:

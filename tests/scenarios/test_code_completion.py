@@ -9,6 +9,7 @@ import pytest
 
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
 from conformance.suite.context import current_run
+from conformance.suite.derived import administrators
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -251,13 +252,22 @@ def test_a_project_may_have_completions_through_its_group(maintainer: Caller, gr
 
 def test_a_project_without_completions_is_told_so(
     maintainer: Caller,
+    owner: Caller,
     disabled_project: Fixture,
     enabled_project: Fixture,
 ) -> None:
-    """A 403 may also mean that the caller has no right to ask: the same caller is told about another project."""
-    check(maintainer, given_field(enabled_project, "path", str)).given_served()
+    """
+    A 403 may also mean that the caller has no right to ask: the same caller is told about another project.
+
+    Who could switch completions on is told the same: it is the project that has none.
+    """
+    on, off = (given_field(project, "path", str) for project in (enabled_project, disabled_project))
+    check(maintainer, on).given_served()
     with verifies("code-completion.enabled.is-off"):
-        check(maintainer, given_field(disabled_project, "path", str)).must_be(403)
+        check(maintainer, off).must_be(403)
+        for caller in (owner, *administrators()):
+            if check(caller, on).is_served:
+                check(caller, off).must_be(403)
 
 
 def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixture) -> None:

@@ -189,7 +189,12 @@ def test_a_change_in_one_project_leaves_the_other_projects(
                 maintainer.delete(PROJECTS.of(project) / target).given_served()
             for target in (added.id, shared_group.id):
                 maintainer.delete(GROUPS.of(project) / target).given_served()
-            maintainer.patch(switch, {"enabled": not limit})
+            switched = maintainer.patch(switch, {"enabled": not limit})
+        left_to_others("job-token-scope.switch.off")  # unless it was on until now
+        if limit is True and switched.is_served:
+            # Somebody is let in all the while, which keeps no limit from being switched off.
+            with verifies("job-token-scope.switch.off"):
+                maintainer.get(switch).must_hold(inbound_enabled=False)
 
 
 def test_a_limit_is_no_limit_of_the_project_beside_it(maintainer: Caller) -> None:

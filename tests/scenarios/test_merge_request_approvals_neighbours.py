@@ -183,7 +183,7 @@ def test_two_approvals_at_once_are_both_kept(
             second_approver.post(joint_review / "unapprove").given_served()
 
 
-def test_two_rules_created_at_once_are_both_kept(
+def test_two_rules_created_or_changed_at_once_are_both_kept(
     merge_request_rules: Path,
     maintainer: Caller,
     owner: Caller,
@@ -204,6 +204,21 @@ def test_two_rules_created_at_once_are_both_kept(
             lambda: [essences(maintainer, merge_request_rules).get(number, {}).get("name") for number in made],
             lambda found: bool(found == [body["name"] for body in bodies]),
             "both rules in the list, each with the name that it was created with",
+        )
+    changes = [{**body, "name": fresh_name()} for body in bodies]
+    with verifies("merge-request-approvals.rules.update.name"):
+        answers = at_once(
+            *(
+                partial(caller.put, merge_request_rules / number, body)
+                for caller, number, body in zip((maintainer, owner), made, changes, strict=True)
+            )
+        )
+        for answer in answers:
+            answer.given_served()
+        must_become(
+            lambda: [essences(maintainer, merge_request_rules).get(number, {}).get("name") for number in made],
+            lambda found: bool(found == [body["name"] for body in changes]),
+            "both rules in the list, each with the name that it was changed to",
         )
 
 

@@ -17,6 +17,7 @@ from conformance.suite.arrange.reviews import (
     fresh_name,
     merge_request_path,
     must_be_in_the_state_as_listed,
+    must_become,
     rule_in,
     rule_in_state,
     rules_put_back,
@@ -95,7 +96,8 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         must(copied["groups"] == original["groups"], f"groups = {original['groups']}", str(copied["groups"]))
     with verifies("merge-request-approvals.rules.copy.approvals-required", go_on=True):
         must(copied["approvals_required"] == 4, "approvals_required = 4", str(copied["approvals_required"]))
-    change = {"name": fresh_name(), "approvals_required": 5, "user_ids": [user_id(second_approver)], "group_ids": []}
+    users = [user_id(second_approver)]
+    change = {"name": fresh_name(), "approvals_required": 5, "user_ids": users, "group_ids": []}
     changed = maintainer.put(merge_request_rules / copy["id"], change).given_served()
     # A copy is changed like any other rule.
     with verifies("merge-request-approvals.rules.update.name", go_on=True):
@@ -104,9 +106,30 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         changed.must_hold(approvals_required=change["approvals_required"])
     with verifies("merge-request-approvals.rules.create.in-state", go_on=True):
         must_be_in_the_state_as_listed(maintainer, merge_request_rules)
-    with verifies("merge-request-approvals.rules.copy.leaves-project-rule"):
+    with verifies("merge-request-approvals.state.overwritten", go_on=True):
+        review = Path(merge_request_rules.rpartition("/")[0])
+        must_become(
+            lambda: state_of(maintainer, review).get("approval_rules_overwritten"),
+            lambda told: told is True,
+            "approval_rules_overwritten = true",
+        )
+    with verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True):
         now = essence(maintainer.read(source))
         must(now == original, f"the project rule as before: {original}", str(now))
+    with verifies("merge-request-approvals.rules.update.users-are-replaced"):
+        must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
+        # What it was once copied from has no more to say about a copy that says something else.
+        other = {"name": fresh_name(), "approvals_required": 2, "user_ids": [user_id(approver)], "group_ids": []}
+        maintainer.put(source, other).given_served()
+        must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
+
+
+def must_name_in_the_end(reader: Caller, rule: Path, users: list[int]) -> None:
+    must_become(
+        lambda: essence(reader.read(rule))["users"],
+        lambda found: bool(found == users),
+        f"users {users} in {rule}",
+    )
 
 
 def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Rule, maintainer: Caller) -> None:

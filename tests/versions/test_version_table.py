@@ -339,9 +339,8 @@ def test_the_tree_of_a_missing_path_is_not_found(change: Change, item: ItemUnder
         for beside in ({"recursive": "true"}, {"page": "2", "per_page": "1"}):
             item.probe_beside(**beside).must_be_refused(beside=control)
         # A folder that is there has what is in it, and no more.
-        folder = next((one for one in entries(control) if one.get("type") == "tree" and one.get("path")), None)
-        if folder is not None:
-            item.probe(path=f"{folder['path']}/no-such-folder").must_be(404)
+        folder = next((one for one in entries(control) if one.get("type") == "tree" and one.get("path")), {})
+        item.probe(path=f"{folder.get('path', 'no-such-folder')}/no-such-folder").must_be(404)
 
 
 ENFORCED = named("18.0-job-token-allowlist")

@@ -132,20 +132,6 @@ def a_path_has_two_segments(service: Service) -> None:
         check(caller, path)
 
 
-# The text around the cursor is a string.
-@foreign(_NEIGHBOUR, "Code completion: current_file")
-def a_picture_among_the_letters_is_refused(service: Service) -> None:
-    """Code with a character of four bytes, as in a greeting with an emoji, is refused."""
-
-    @instead(service.code_completion, "read")
-    def _(read: Any, parameters: Any) -> Any:
-        wanted = read(parameters)
-        text = wanted.content_above_cursor + wanted.content_below_cursor
-        if any(ord(letter) > _LAST_OF_THREE_BYTES for letter in text):
-            raise InvalidError("current_file cannot be read")
-        return wanted
-
-
 # false is the default, and means the same when it is said.
 @foreign(_NEIGHBOUR, "Code completion: stream")
 def a_completion_that_shall_not_be_streamed_is(service: Service) -> None:
@@ -340,22 +326,6 @@ def an_integration_set_up_again_has_its_former_options(service: Service) -> None
         return set_up(project, kind, {**former.pop((project.id, kind.slug), {}), **values}, active=active)
 
 
-# An integration that is changed remains the same one.
-@foreign(_STAYS, "Integrations: id")
-def a_changed_integration_gets_a_new_id(service: Service) -> None:
-    """A change removes the row and writes another one: the integration has another id from then on."""
-    integrations = service.integrations
-
-    @instead(integrations, "keep")
-    def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
-        before = integrations.known.get((project.id, kind.slug))
-        kept = keep(project, kind, values, active=active)
-        if before is not None:
-            kept = replace(kept, id=service.store.next_id("integrations"))
-            integrations.known[project.id, kind.slug] = kept
-        return kept
-
-
 # Disabling one integration disables one.
 @foreign(_STAYS, "Integrations: DELETE beside one whose slug goes on")
 def what_begins_with_the_slug_is_disabled_too(service: Service) -> None:
@@ -439,15 +409,3 @@ def names_end_before_a_picture(service: Service) -> None:
     def _(add: Any, candidate: Any) -> Any:
         place = next((n for n, letter in enumerate(candidate.name) if ord(letter) > _LAST_OF_THREE_BYTES), None)
         return add(replace(candidate, name=candidate.name[:place]))
-
-
-# The only parameter is optional, so nothing need be sent.
-@foreign(_SENT, "Group relations export: POST without a body")
-def an_export_needs_a_body(service: Service) -> None:
-    """An export is scheduled by a call with an empty object, and refused to a call without any body."""
-
-    @handling(service, f"POST {_EXPORT}")
-    def _(handler: Any, request: Any) -> Any:
-        if not request.body and not request.query:
-            raise InvalidError("The request body is missing.")
-        return handler(request)

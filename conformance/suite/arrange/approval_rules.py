@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -99,6 +99,17 @@ def own_rule(caller: Caller, rules: Path, *, but: int | None = None) -> Rule:
     named = [rule for rule in caller.list(rules).having(rule_type="regular") if _OURS in str(rule.get("name"))]
     ours = [rule for rule in named if rule.get("id") != but]
     return dict(ours[0]) if ours else created(caller, rules, rule_type="regular")
+
+
+def other_administrators(administrator: Caller, rules: Path) -> list[Caller]:
+    """Return who else reads a group's rules, and has done so just now: an administrator of the installation at most."""
+    actor = current_run().profile.actors.get("admin")
+    if actor is None or actor == administrator.actor:
+        return []
+    other = Caller(current_run(), actor)
+    with suppress(Unmet):
+        return [other] if other.list(rules).entries else []
+    return []
 
 
 def is_listed(caller: Caller, rules: Path) -> bool:
