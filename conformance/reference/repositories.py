@@ -20,7 +20,7 @@ DEFAULT_BRANCH = "main"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit; `sha` has 40 hexadecimal digits."""
+    """One commit; `sha` has 40 hexadecimal digits, and so has that of the one before it, `parent`."""
 
     sha: str
     project_id: int
@@ -28,6 +28,7 @@ class Commit:
     message: str
     author_id: int
     created_at: datetime
+    parent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class Repositories:
     def commit(self, project: Project, new: NewCommit) -> Commit:
         """Add a commit with one file. The first commit of a project makes its default branch."""
         number = self._store.next_number("commits")
+        known = self.branches.get((project.id, new.branch))
         commit = Commit(
             sha=self._identities.secret(f"commit {number}"),
             project_id=project.id,
@@ -129,9 +131,9 @@ class Repositories:
             message=new.message,
             author_id=new.author.id,
             created_at=self._clock.now(),
+            parent=known.sha if known else None,
         )
         self.commits[commit.sha] = commit
-        known = self.branches.get((project.id, new.branch))
         files = {*(known.files if known else ()), new.file_path}
         branch = Branch(project.id, new.branch, commit.sha, tuple(sorted(files)))
         self.branches[project.id, new.branch] = branch

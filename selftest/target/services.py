@@ -151,7 +151,8 @@ def small_pages(size: int, *, at_the_end: int | None = None, keyset: bool = Fals
         if at_the_end is not None and start >= len(entries) and start:
             return refused(at_the_end)
         more = keyset and start + size < len(entries)
-        following = f'<http://x.example.com/api/v4{bare}?cursor={start + size}>; rel="next"'
+        kept = "&".join(f"{name}={value}" for name, value in {**asked, "cursor": start + size}.items())
+        following = f'<http://x.example.com/api/v4{bare}?{kept}>; rel="next"'
         return Answer(200, entries[start : start + size], {"link": following if more else ""} if keyset else {})
 
     return change

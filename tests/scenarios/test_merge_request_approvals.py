@@ -233,12 +233,13 @@ def test_approving_another_commit_conflicts(
 
 
 def other_shas(merge_request: Fixture) -> list[str]:
-    """Return commits that are not the HEAD: three as like it as can be, and the HEAD of what is beside it."""
+    """Return commits that are not the HEAD: three as like it as can be, a former one, and that of what is beside it."""
     head = str(merge_request.get("sha") or "")
     if not head:
         return [OTHER_SHA]
     beside = current_run().profile.fixtures.get("second_merge_request", ())
-    heads = sorted({merge_request.get("target_sha"), *(one.get("sha") for one in beside)} - {None, head})
+    known = {merge_request.get("former_sha"), merge_request.get("target_sha"), *(one.get("sha") for one in beside)}
+    heads = sorted(known - {None, head})
     like = [
         f"{head[:place]}{other_digit(head[place])}{head[place + 1 :]}" for place in (0, len(head) // 2, len(head) - 1)
     ]

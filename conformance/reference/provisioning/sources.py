@@ -208,6 +208,7 @@ class Sources(Behaviour):
         return {
             "id": commit.sha,
             "short_id": commit.sha[:8],
+            "parent_ids": [commit.parent] if commit.parent else [],
             "title": commit.message.split("\n", 1)[0],
             "message": commit.message,
             "author_name": author.name if author else "",

@@ -65,6 +65,7 @@ class Blueprint:
     projects: Mapping[str, Place]
     merge_requests: Mapping[str, str]
     opened_by: Mapping[str, str]
+    pushed_to_later: Sequence[str]
     same_source: Mapping[str, str]
     code_owners: Mapping[str, str]
     completions: Mapping[str, str]
@@ -85,6 +86,7 @@ class Blueprint:
             projects={name: Place(name=name, **entry) for name, entry in data["projects"].items()},
             merge_requests=data["merge_requests"],
             opened_by=data["opened_by"],
+            pushed_to_later=tuple(data["pushed_to_later"]),
             same_source=data["same_source"],
             code_owners=data["code_owners"],
             completions=data["completions"],

@@ -96,7 +96,8 @@ def _place(entry: Entry, path: str) -> Data:
 
 
 def _merge_request(entry: Entry, world: World) -> Data:
-    keys = ("id", "iid", "sha", "target_sha", "project_id", "title", "description", "source_branch", "target_branch")
+    heads, branches = ("sha", "former_sha", "target_sha"), ("source_branch", "target_branch")
+    keys = ("id", "iid", *heads, "project_id", "title", "description", *branches)
     project = next(each for each in world.projects.values() if each["id"] == entry["project_id"])
     found = {key: entry[key] for key in keys if entry.get(key) is not None}
     return found | {"project_path": project["path_with_namespace"], "author_id": world.people["author"].id}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -272,12 +273,35 @@ class World:
             )
         if not found.get("sha"):
             found = self.calls.until(partial(self._with_head, f"{path}/merge_requests/{found['iid']}")) or found
-        tip = {}
-        if name == "merge_request":
-            branch = segment(project["default_branch"])
-            tip = self.calls.find(self.administrator, f"{path}/repository/branches/{branch}") or {}
-        target = {"target_sha": (tip.get("commit") or {}).get("id")}
-        self.merge_requests[name] = {**found, **target, "project_id": project["id"]}
+        heads = {}
+        if name in Blueprint.load().pushed_to_later:
+            found, former = self._pushed_to(found, path, _branch_name(name))
+            heads = {"former_sha": former, "target_sha": self._tip(path, project["default_branch"]).get("id")}
+        self.merge_requests[name] = {**found, **heads, "project_id": project["id"]}
+
+    def _pushed_to(self, opened: Entry, path: str, branch: str) -> tuple[Entry, Any]:
+        """
+        Return a merge request with one more commit, where that can be pushed, as soon as it shows it.
+
+        Beside it stands what its branch ended with before, if the service tells.
+        """
+        author = self.people["author"].token
+        try:
+            self._commit(path, branch, author, f"{branch}-later-{_FILE}", f"Another change on {branch}.\n")
+        except NotOursError:
+            raise
+        except RefusedError:
+            return opened, None
+        own, tip = f"{path}/merge_requests/{opened['iid']}", self._tip(path, branch)
+        found = self.calls.until(lambda: self._with_head(own, tip.get("id"))) or self._with_head(own) or opened
+        former = [one for one in tip.get("parent_ids") or () if isinstance(one, str)]
+        return found, former[0] if former else None
+
+    def _tip(self, path: str, branch: str) -> Entry:
+        """Return the commit that a branch ends with; an empty entry where that is not told."""
+        found = self.calls.find(self.administrator, f"{path}/repository/branches/{segment(branch)}") or {}
+        commit = found.get("commit")
+        return dict(commit) if isinstance(commit, dict) else {}
 
     def _branches_of(self, name: str, project: Entry) -> list[tuple[str, str]]:
         """Return the pairs of source and target branch that a merge request may have, the wanted one first."""
@@ -315,9 +339,9 @@ class World:
                 return
         del self.merge_requests[name]
 
-    def _with_head(self, path: str) -> Entry | None:
+    def _with_head(self, path: str, head: str | None = None) -> Entry | None:
         found = self.calls.find(self.administrator, path)
-        return found if found and found.get("sha") else None
+        return found if found and found.get("sha") and head in {None, found["sha"]} else None
 
     def _find_merge_request(self, path: str, pairs: Sequence[tuple[str, str]]) -> Entry | None:
         for source, target in pairs:
@@ -330,9 +354,10 @@ class World:
 
     def _commit(self, path: str, branch: str, token: str, file: str, content: str) -> None:
         def committed() -> Entry | None:
-            entries = self.calls.get(self.administrator, f"{path}/repository/tree", ref=branch, per_page=100).body
-            found = entries if isinstance(entries, list) else []
-            return next((entry for entry in found if isinstance(entry, dict) and entry.get("name") == file), None)
+            entries = self.calls.walk(self.administrator, f"{path}/repository/tree", ref=branch)
+            with suppress(RefusedError):  # of a repository that is not there yet
+                return next((entry for entry in entries if entry.get("name") == file), None)
+            return None
 
         body = {"branch": branch, "content": content, "commit_message": f"Change {file}"}
         target = f"{path}/repository/files/{segment(file)}"
