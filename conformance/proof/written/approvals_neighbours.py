@@ -63,6 +63,24 @@ def any_head_will_do(service: Service) -> None:
 
 
 @fault("merge-request-approvals.approve.other-sha-conflicts")
+def the_former_head_will_do(service: Service) -> None:
+    """What was the HEAD before the last push is still taken for it."""
+    conflicting(service, lambda sha, head: sha not in {None, head, former_head(service, head)})
+
+
+@fault("merge-request-approvals.approve.current-sha")
+def pushes_move_no_head(service: Service) -> None:
+    """A sha is compared with what was the HEAD before the last push."""
+    conflicting(service, lambda sha, head: sha not in {None, former_head(service, head) or head})
+
+
+def former_head(service: Service, head: str) -> str | None:
+    """Return the commit before another one."""
+    known = service.repositories.commits.get(head)
+    return known.parent if known else None
+
+
+@fault("merge-request-approvals.approve.other-sha-conflicts")
 def any_sha_will_do_beside_an_approval(service: Service) -> None:
     """Once somebody has approved, any sha is taken."""
 
