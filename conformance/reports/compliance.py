@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.reports.pages import template
-from conformance.results.record import Outcome, TestOutcome
+from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
 from conformance.results.text import one_line
 from conformance.results.verdicts import RequirementVerdict, RunVerdict, Verdict
@@ -166,24 +166,34 @@ def grid(record: RunRecord, rows: Iterable[RequirementVerdict]) -> Grid:
 
 
 def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> Callable[[AccessRule, str, str], str]:
-    """Return what says of a cell what became of it."""
+    """Return what says of a cell what became of it: of the tests that call this operation, and of no other."""
     held = {end.test for end in record.tests if end.outcome is TestOutcome.PASSED}
-    failed: dict[str, list[Check]] = {}
+    seen: dict[tuple[str, str], list[Check]] = {}
     for check in record.checks:
-        if check.outcome is Outcome.FAILED:
-            failed.setdefault(check.requirement, []).append(check)
+        seen.setdefault((check.requirement, check.test), []).append(check)
 
     def state(rule: AccessRule, actor: str, requirement: str) -> str:
         row = rows.get(requirement)
         if row is None or row.verdict is Verdict.NOT_APPLICABLE or not row.requirement.selected:
             return "not applicable"
-        if row.verdict is not Verdict.FAILED:
-            return "verified" if row.verdict is Verdict.PASSED else "open"
-        seen = [check for check in failed[requirement] if f"[{rule.operation}]" in check.test]
-        callers = {check.evidence[-1].actor.replace("_", "-") for check in seen if check.evidence}
+        tests = [test for test in row.requirement.tests if f"[{rule.operation}]" in test]
+        if not tests:
+            return "not applicable" if record.header.scope and rule.area not in record.header.scope else "open"
+        checks = [check for test in tests for check in seen.get((requirement, test), ())]
+        failed = [check for check in checks if check.outcome is Outcome.FAILED]
+        callers = {check.evidence[-1].actor.replace("_", "-") for check in failed if check.evidence}
         if actor.replace("_", "-") in callers:
             return "violated"
-        tests = [test for test in row.requirement.tests if f"[{rule.operation}]" in test]
-        return "verified" if tests and held.issuperset(tests) else "open"
+        if failed:
+            return "open"
+        # Whoever is not in the profile keeps nobody else's cell open.
+        left = [check for check in checks if check.outcome is not Outcome.PASSED and not _is_of_another(check, actor)]
+        is_seen = held.issuperset(tests) or any(check not in left for check in checks)
+        return "verified" if is_seen and not left else "open"
 
     return state
+
+
+def _is_of_another(check: Check, actor: str) -> bool:
+    """Tell whether a check was left out for want of another actor than this one."""
+    return check.reason is Reason.PREREQUISITE_MISSING and not (check.detail or "").startswith(f"actor '{actor}' ")

@@ -436,11 +436,12 @@ class Session:
 
     @property
     def exit_code(self) -> ExitCode | None:
-        """What the run ends with; None when there was none. A report that is missing is never a success."""
+        """What the run ends with; None when there was none. A report that is not where it is wanted is no success."""
         if self.result is None:
             return None
-        code = self.result.exit_code
-        return ExitCode.SUITE_BROKE if code is ExitCode.CONFORMANT and self.reports_problem else code
+        code, recorder = self.result.exit_code, self.writer.recorder
+        is_missing = self.reports_problem or (recorder is not None and recorder.moved)
+        return ExitCode.SUITE_BROKE if code is ExitCode.CONFORMANT and is_missing else code
 
 
 def _require_possible(options: Options, contract: Contract) -> None:

@@ -102,7 +102,10 @@ def test_the_grid_blames_the_operation_and_the_caller_that_failed() -> None:
     run = record(
         planned("scope.served", tests=(READ, WRITE)),
         planned("scope.refused", tests=(READ, WRITE)),
-        checks=(passed("scope.served"), failed("scope.refused", test=WRITE, evidence=(EXCHANGE, guest))),
+        checks=(
+            replace(passed("scope.served"), test=WRITE),
+            failed("scope.refused", test=WRITE, evidence=(EXCHANGE, guest)),
+        ),
         tests=(TestEnd(READ, TestOutcome.PASSED), TestEnd(WRITE, TestOutcome.FAILED)),
     )
     run = replace(run, access=RULES)
@@ -118,12 +121,38 @@ def test_the_grid_shows_what_was_not_seen_as_open_and_what_is_not_owed_as_neithe
     run = record(
         planned("scope.served", status="not applicable", reason=Reason.VERSION, tests=()),
         planned("scope.refused", tests=(READ, WRITE)),
-        checks=(left_open("scope.refused", Reason.NO_ANSWER),),
+        checks=(replace(left_open("scope.refused", Reason.NO_ANSWER), test=READ),),
         tests=(TestEnd(READ, TestOutcome.PASSED), TestEnd(WRITE, TestOutcome.PASSED)),
     )
     run = replace(run, access=RULES)
     cells = compliance.grid(run, add_up(run).rows).rows[0].cells
     assert {actor: cell.sign for actor, cell in cells.items()} == {"maintainer": "S -", "guest": "R ?"}
+
+
+def test_the_grid_calls_nothing_verified_of_an_operation_that_no_test_calls() -> None:
+    run = record(
+        planned("scope.served", tests=(READ,)),
+        planned("scope.refused", tests=(READ,)),
+        checks=tuple(replace(passed(name), test=READ) for name in ("scope.served", "scope.refused")),
+        tests=(TestEnd(READ, TestOutcome.PASSED),),
+    )
+    rules = (*RULES, replace(RULES[1], area="elsewhere", label="PUT /others", operation="other"))
+    run = replace(run, access=rules, header=replace(run.header, scope=("scope",)))
+    signs = {row.label: row.cells["guest"].sign for row in compliance.grid(run, add_up(run).rows).rows}
+    assert signs == {"GET /things": "R", "PUT /things": "R ?", "PUT /others": "R -"}
+
+
+def test_who_is_not_in_the_profile_keeps_nobody_elses_cell_open() -> None:
+    lacking = left_open("scope.refused", Reason.PREREQUISITE_MISSING)
+    run = record(
+        planned("scope.refused", tests=(READ,)),
+        checks=(replace(lacking, test=READ, detail="actor 'reporter' is not in the target profile"),),
+        tests=(TestEnd(READ, TestOutcome.PASSED),),
+    )
+    refused = {"guest": "scope.refused", "reporter": "scope.refused"}
+    run = replace(run, access=(replace(RULES[0], served={}, refused=refused),))
+    cells = compliance.grid(run, add_up(run).rows).rows[0].cells
+    assert {actor: cell.sign for actor, cell in cells.items()} == {"guest": "R", "reporter": "R ?"}
 
 
 def test_gaps_of_the_same_reason_stand_together_the_most_urgent_first() -> None:

@@ -126,6 +126,17 @@ def test_a_disk_that_becomes_full_ends_a_run_in_one_sentence_with_everything_put
     assert everything_read(profile) == before
 
 
+def test_a_record_that_had_to_be_written_elsewhere_is_no_success(
+    conformance: Callable[..., Any], reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    write_profile(*reference)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.jsonl").symlink_to("/dev/full")
+    outcome = conformance("run", *FEW, "--requirement", "job-token-scope.settings.read", "--out", "out")
+    assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
+    assert "could not be written (No space left on device); the record is in " in " ".join(outcome.text.split())
+
+
 def test_reports_for_which_there_is_no_room_are_named_once_and_none_stays_in_part(
     conformance: Callable[..., Any], reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
