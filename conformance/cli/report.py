@@ -114,6 +114,8 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
         click.echo(str(written))
     result = add_up(read)
     click.echo(f"{result.verdict}: {result.explanation}", err=bool(shown))
+    for sentence in read.damage:
+        click.echo(f"Warning: {sentence.rstrip('.')}; what it said is in no report.", err=True)
     return int(result.exit_code)
 
 

@@ -93,6 +93,7 @@ def render(facts: Facts) -> str:
         sentence=sentence(facts),
         subjects=[Subject.parse(text) for text in record.header.subjects],
         levels=levels(facts.result.rows),
+        uncounted=_uncounted(facts.result.rows),
         areas=[(tally, levels(facts.result.by_area[tally.name])) for tally in facts.areas],
         causes=facts.causes[:_SHOWN_FAILURES],
         hidden_causes=len(facts.causes) - _SHOWN_FAILURES,
@@ -143,6 +144,17 @@ def levels(rows: Iterable[RequirementVerdict]) -> Mapping[str, int]:
         for row in rows
         if row.requirement.selected
     )
+
+
+def _uncounted(rows: Iterable[RequirementVerdict]) -> int:
+    """Return how many statements are in no column of the counts."""
+    found = levels(rows)
+    shown = ("passed", "failed", "open")
+    columns = {f"{level} {name}" for level in ("must", "should") for name in shown} | {
+        "must not applicable",
+        "note noted",
+    }
+    return sum(number for name, number in found.items() if name not in columns)
 
 
 # -- who may call what -------------------------------------------------------------------------------------------------

@@ -212,11 +212,16 @@ class Facts:
     @property
     def failed_in_brief(self) -> str:
         """How many requirements failed and how many were unstable, for a heading."""
-        unstable = sum(row.verdict is Verdict.UNSTABLE for row in self.failed)
+        unstable = len(self.result.rows_with(Verdict.UNSTABLE))
         by = f", by {plural(len(self.causes), 'cause')}" if len(self.causes) < len(self.failed) else ""
         if 0 < unstable < len(self.failed):
             return f"Failed ({len(self.failed) - unstable}) and unstable ({unstable}){by}"
         return f"{'Unstable' if unstable else 'Failed'} ({len(self.failed)}{by})"
+
+    @property
+    def has_unstable(self) -> bool:
+        """Whether something failed once and not again."""
+        return bool(self.result.rows_with(Verdict.UNSTABLE))
 
     @cached_property
     def unverified(self) -> Mapping[Reason, tuple[RequirementVerdict, ...]]:
