@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Step = Callable[[], None]
 
+_REAUTHENTICATION = "require_reauthentication_to_approve"
 _OPENNESS = ("private", "internal", "public")
 _FILE = "changes.md"
 _OWNERS = "CODEOWNERS"
@@ -428,16 +429,28 @@ class World:
         tokens = [self.people[name].token for name in ("owner", "maintainer")]
         ways = (
             ("POST", f"{path}/approvals", "require_password_to_approve"),
-            ("PUT", f"{path}/merge_request_approval_setting", "require_reauthentication_to_approve"),
+            ("PUT", f"{path}/merge_request_approval_setting", _REAUTHENTICATION),
             ("PUT", f"{path}/merge_request_approval_setting", "require_password_to_approve"),
         )
         tried = [(token, *way) for way in ways for token in tokens]
-        self.asks_for_password = any(self._is_on(token, place, name) for token, _, place, name in tried)
+        told = [way for way in tried if way[-1] != _REAUTHENTICATION]
+        self.asks_for_password = any(self._is_on(token, place, name) for token, _, place, name in told)
         for token, method, place, name in () if self.asks_for_password else tried:
             answer = self.calls.send(token, method, place, {name: True})
             if (answer.is_served and answer.entry.get(name) is True) or self._is_on(token, place, name):
-                self.asks_for_password = True
+                # To ask for who somebody is need not be to ask for the password of who approves.
+                self.asks_for_password = name != _REAUTHENTICATION or self._refuses_without_password(path)
+            if self.asks_for_password:
                 return
+
+    def _refuses_without_password(self, path: str) -> bool:
+        """Approve without a password; tell whether that was refused, and take back what was not."""
+        opened = f"{path}/merge_requests/{self.merge_requests['password_merge_request']['iid']}"
+        approver = self.people["approver"].token
+        answer = self.calls.send(approver, "POST", f"{opened}/approve", {})
+        if answer.is_served:
+            self.calls.send(approver, "POST", f"{opened}/unapprove", {})
+        return answer.status is not None and not answer.is_served
 
     def _branch_rule(self) -> None:
         """Give a group a rule, and see whether that lists the protected branches in the group."""
