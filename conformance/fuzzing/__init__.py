@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-_RATION = 22
+_RATION = 8
 _SAMPLE = 7
 
 

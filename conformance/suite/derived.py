@@ -81,20 +81,13 @@ def served_caller(operation: Operation) -> Caller:
     """
     Return the first actor of the profile who must be served, or who stands in for one that the text may not mean.
 
+    The text allows each user so many completions a minute, and a service may count those that it refuses as well. The
+    stories about completions call as a developer, so that neither comes near to that number.
+
     Raise NotTested when the profile has none.
     """
     known = next((name for name in operation.served if is_known(name)), None)
     return standing_in(operation, known or next(iter(operation.served)))
-
-
-def drawn_caller(operation: Operation) -> Caller:
-    """
-    Return who sends the drawn calls of an operation: somebody else than the other tests where calls are rationed.
-
-    The text allows each user so many completions a minute; the suite stays below that, without waiting.
-    """
-    known = [name for name in operation.served if is_known(name)]
-    return standing_in(operation, known[-1]) if operation.has_gateway and known else served_caller(operation)
 
 
 def standing_in(operation: Operation, name: str) -> Caller:

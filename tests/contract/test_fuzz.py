@@ -9,7 +9,7 @@ import pytest
 from conformance.fuzzing import drawn_for, keep_failed, run_cases
 from conformance.suite.arrange import arranged
 from conformance.suite.context import current_run, current_test
-from conformance.suite.derived import claims_of, drawn_caller, held_against, takes_part
+from conformance.suite.derived import claims_of, held_against, served_caller, takes_part
 from conformance.suite.expectations import given, must
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def test_whatever_is_drawn_the_answer_is_documented(operation: Operation, suite:
         if current_run().absences.seems_unimplemented(operation.id):
             # What is not there is no failure of each of the calls that it does not answer.
             with current_test().unjudged():
-                prepared.sent_by(drawn_caller(operation)).given_there()
+                prepared.sent_by(served_caller(operation)).given_there()
         cases = drawn_for(suite, operation)
-        tally = run_cases(prepared, drawn_caller(operation), cases)
+        tally = run_cases(prepared, served_caller(operation), cases)
         keep_failed(suite, operation, tally)
         with held_against([operation.success.requirement]):
             given(tally.served > 0, tally.why_nothing_was_served)
