@@ -301,13 +301,13 @@ def content(answer: Answer) -> Any:
 
 def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
     """
-    Return what names nothing: numbers not in use, before the first, a right one beyond 32 bits, and a right path that
-    goes on behind its end.
+    Return what names nothing: numbers not in use, before the first, a right one beyond 32 bits, and a right path or a
+    right number that goes on behind its end, the latter being a path that nothing has.
     """
     body = prepared.call.body if isinstance(prepared.call.body, dict) else {}
     right = prepared.call.path_values.get(parameter.name, body.get(parameter.name))
     by_path = prepared.by_path.path_values["id"] if prepared.by_path and parameter.name == "id" else None
-    longer = (f"{by_path}-conformance-none",) if by_path else ()
+    longer = (f"{by_path}-conformance-none", f"{right}-conformance-none") if by_path else ()
     ids = ids_that_are_no_iids(prepared) if parameter.name == "merge_request_iid" else ()
     return (UNUSED_ID, 0, 2**32 + (right if isinstance(right, int) else UNUSED_ID), *longer, *ids)
 

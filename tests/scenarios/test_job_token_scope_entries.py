@@ -126,7 +126,7 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
     Who may let such a group in is open; what is let in is this group and no other.
 
     The project lies in neither: its own group may be let in by itself, for good. One that the group holds is let in by
-    itself as well, which the group neither makes needless nor takes along.
+    itself as well, which the group neither makes needless nor takes along, nor goes along with.
     """
     inner = current_run().profile.fixtures.get("subgroup", ())[:1]
     path = GROUPS.of(sibling_project)
@@ -156,6 +156,9 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
         with verifies("job-token-scope.groups-allowlist.change.leaves-others"):
             maintainer.delete(path / group.id).given_served()
             maintainer.list(path).must_not_contain(id=group.id, after=both).must_contain_once(id=taken[0])
+            maintainer.post(path, GROUPS.body(group.id)).given_served()
+            maintainer.delete(path / taken[0]).given_served()
+            maintainer.list(path).must_not_contain(id=taken[0], after=both).must_contain_once(id=group.id)
         if is_inside:
             with verifies("job-token-scope.allowlists.are-separate"):
                 maintainer.list(inside).must_contain_once(id=project.id)
