@@ -38,7 +38,7 @@ def _place(story: Story, name: str, number: int | None = None) -> str:
 
 
 def _scopes(story: Story) -> None:
-    scope, beside = (f"{_place(story, 'allowlist_projects', number)}/job_token_scope" for number in (0, 1))
+    scope, beside = (f"{_place(story, 'allowlist_projects', number)}/job_token_scope" for number in (0, 2))
     targets = [one.id for one in story.world.many("allowlist_projects")]
     groups = [one.id for one in story.world.many("allowlist_groups")]
     twin = next((number for number in targets if number in story.service.identities.groups), targets[2])
@@ -103,7 +103,7 @@ def _token(story: Story, actor: str) -> dict[str, str]:
 
 
 def _integrations(story: Story) -> None:
-    one, other = (_place(story, "allowlist_projects", number) for number in (0, 1))
+    one, other = (_place(story, "allowlist_projects", number) for number in (0, 2))
     first, second = f"{one}/integrations", f"{other}/integrations"
     tracker = {"issues_url": "https://a.example.com/i?a=1&b=2", "project_url": "https://a.example.com/p"}
     slack: dict[str, Any] = {"webhook": "https://hooks.example.com/n"}

@@ -184,7 +184,7 @@ def test_everything_needs_the_owner_of_the_group(served: Served, actor: str | No
 
 
 def test_groups_are_exported_apart_and_unknown_ones_not_at_all(served: Served) -> None:
-    other, export = Export(served, group="world-1-group%2Fsubgroup"), Export(served)
+    other, export = Export(served, group="2000000001-world-1-group%2Fsubgroup"), Export(served)
     assert other.schedule().status_code == 202
     assert export.status().json() == []
     assert other.status().json() != []

@@ -190,7 +190,7 @@ def test_disabling_what_was_never_set_up_and_reading_what_was_are_choices(
 def test_both_names_are_one_thing_from_14_4_and_only_the_older_one_before(serve: Callable[..., Served]) -> None:
     for version, both in (("14.3", False), ("14.4", True)):
         served = serve(version)
-        newer = Integrations(served.acting_as("maintainer"), "world-1-group%2Fproject")
+        newer = Integrations(served.acting_as("maintainer"), "2000000001-world-1-group%2Fproject")
         older = Integrations(newer.client, served.id_of("project"), "services")
         assert older.put("redmine", TRACKER).status_code == 200
         assert set(older.listed()) == {"redmine"}

@@ -356,8 +356,8 @@ def test_everything_can_still_be_read_after_anything_was_deleted(wire: Callable[
     deletions = [
         f"groups/2/members/{service.world.actors['maintainer'].id}",
         *(f"users/{service.world.actors[name].id}" for name in ("approver", "author", "owner")),
-        *(f"groups/{service.world.one(name).id}" for name in ("approver_group", "hidden_group", "sibling_group")),
         *(f"projects/{target.id}" for target in service.world.many("allowlist_projects")),
+        *(f"groups/{service.world.one(name).id}" for name in ("approver_group", "hidden_group", "sibling_group")),
         "projects/2/protected_branches/main",
         "projects/2/protected_branches/stable",
         "projects/2/repository/branches/merge-request",

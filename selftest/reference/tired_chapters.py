@@ -95,7 +95,7 @@ def _reviews(story: Story) -> None:
 
 
 def _settings(story: Story) -> None:
-    one, other = (f"/projects/{project.id}" for project in story.world.many("allowlist_projects")[:2])
+    one, other = (f"/projects/{project.id}" for project in story.world.many("allowlist_projects")[:3:2])
     story.call("owner", "PUT", f"{one}/merge_request_approval_setting", {"allow_committer_approval": True})
     story.call("owner", "GET", f"{other}/merge_request_approval_setting")
 
