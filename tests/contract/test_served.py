@@ -172,6 +172,8 @@ def test_whoever_has_the_role_is_served_as_documented_and_nobody_else(operation:
                     look_at_the_document(operation, answer)
                     with put_off(unseen):
                         look_at_what_is_stored(prepared, caller, answer)
+                elif changed and answer.is_served:
+                    look_at_the_document(operation, answer)
                 with put_off(unseen):
                     look_at_the_path(prepared, caller, answer, by_path, name, is_changed=changed)
         look_at_the_paths(operation, by_path)
