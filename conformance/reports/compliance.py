@@ -180,6 +180,7 @@ def grid(record: RunRecord, rows: Iterable[RequirementVerdict]) -> Grid:
 def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> Callable[[AccessRule, str, str], str]:
     """Return what says of a cell what became of it: of the tests that call this operation, and of no other."""
     held = {end.test for end in record.tests if end.outcome is TestOutcome.PASSED}
+    ended = held | {end.test for end in record.tests if end.outcome is TestOutcome.NOT_TESTED}
     seen: dict[tuple[str, str], list[Check]] = {}
     for check in record.checks:
         seen.setdefault((check.requirement, check.test), []).append(check)
@@ -199,13 +200,17 @@ def _cell_states(record: RunRecord, rows: Mapping[str, RequirementVerdict]) -> C
         if failed:
             return "open"
         # Whoever is not in the profile keeps nobody else's cell open.
-        left = [check for check in checks if check.outcome is not Outcome.PASSED and not _is_of_another(check, actor)]
-        is_seen = held.issuperset(tests) or any(check not in left for check in checks)
-        return "verified" if is_seen and not left else "open"
+        others = [check for check in checks if _is_of_another(check, actor)]
+        if any(check.outcome is not Outcome.PASSED for check in checks if check not in others):
+            return "open"
+        is_seen = len(others) < len(checks) or (others and ended.issuperset(tests)) or held.issuperset(tests)
+        return "verified" if is_seen else "open"
 
     return state
 
 
 def _is_of_another(check: Check, actor: str) -> bool:
     """Tell whether a check was left out for want of another actor than this one."""
-    return check.reason is Reason.PREREQUISITE_MISSING and not (check.detail or "").startswith(f"actor '{actor}' ")
+    detail = check.detail or ""
+    lacks_actor = check.reason is Reason.PREREQUISITE_MISSING and detail.startswith("actor '")
+    return lacks_actor and not detail.startswith(f"actor '{actor}' ")

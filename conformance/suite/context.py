@@ -256,6 +256,11 @@ class TestContext:
             if len(self.soft_failures) < _MOST_SOFT_FAILURES and text not in self.soft_failures:
                 self.soft_failures.append(text)
 
+    def fail_in_passing(self, requirement: str, violation: Violation) -> None:
+        """Record that a requirement was violated, and go on: the test fails at its end."""
+        self.failed(requirement, violation)
+        self.fail_softly(f"{requirement}: {violation}")
+
     def failed(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, with the exchanges that show it and some that led to it."""
         with self._lock:
@@ -320,27 +325,23 @@ class TestContext:
         self.note_findings(exchange, seen.findings)
         for deletion, name in undone:
             violation = Violation("what was deleted to be gone", f"{name} is listed", deletion.exchange, exchange)
-            self._failed_in_passing(deletion.requirement, violation)
+            self.fail_in_passing(deletion.requirement, violation)
         for number in self.run.arrivals.contradicted_by(exchange):
             expected = "no approval by who has not asked to approve"
             violation = Violation(expected, f"user {number} in approved_by", *self.history.suspects, exchange)
-            self._failed_in_passing(SEPARATE, violation)
+            self.fail_in_passing(SEPARATE, violation)
         withdrawn = self.run.served_reads.contradicted_by(exchange)
         if withdrawn is not None:
             requirement, before = withdrawn
             expected = "what the same caller was shown before, or an empty list"
             violation = Violation(expected, f"status {exchange.status}", before, *self.history.suspects, exchange)
-            self._failed_in_passing(requirement, violation)
+            self.fail_in_passing(requirement, violation)
         # Of calls that are under way side by side nobody knows which one saw what the other did.
         if threading.get_ident() == self._thread:
             for found in self.run.shown.contradicted_by(exchange, self.run.known_reads.age):
-                self._failed_in_passing(found.requirement, Violation(found.expected, found.actual, *found.exchanges))
+                self.fail_in_passing(found.requirement, Violation(found.expected, found.actual, *found.exchanges))
         for form in seen.tolerated:
             self.results.tolerated(form.requirement, form.what)
-
-    def _failed_in_passing(self, requirement: str, violation: Violation) -> None:
-        self.failed(requirement, violation)
-        self.fail_softly(f"{requirement}: {violation}")
 
     @contextmanager
     def shrinking(self) -> Iterator[None]:

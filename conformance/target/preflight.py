@@ -43,7 +43,8 @@ def preflight(profile: Profile, client: Client) -> None:
             return
         problem = problem or found
         asked.append(f"GET {path}")
-        if exchange.status is None:  # whoever waited for it once need not wait again
+        # Whoever waited once need not wait again, and what anybody may ask says nothing of a token that is refused.
+        if exchange.status in {None, UNAUTHORIZED}:
             break
     if problem:
         raise TargetError(f"{problem} (asked: {', '.join(asked)})")

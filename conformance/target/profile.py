@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 from conformance.contract import Contract, Version
 from conformance.contract.yaml_files import first_problem, parse_yaml, problem_under
 from conformance.errors import UsageError
-from conformance.http.redaction import Redaction, keep_in
+from conformance.http.redaction import keep_in
 from conformance.http.settings import (
     AT_ONCE,
     ClientCertificate,
@@ -25,6 +25,7 @@ from conformance.http.settings import (
     http2_from,
     without_userinfo,
 )
+from conformance.target.fit_secrets import require_carried, require_no_words
 from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, PRESUMED, fixtures_schema
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 #: The version of a profile whose target is to be asked.
 AUTO = "auto"
 
-#: What a token may consist of.
-_CARRIED = re.compile(r"[!-~]+")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -420,31 +419,13 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         headers=dict(data.get("headers", {})),
         http2=http2_from(source, wanted=data.get("http2", False)),
     )
-    _refuse_blanks(profile, source)
-    _refuse_words(profile, source)
+    require_carried({f"actors.{name}.token": actor.token for name, actor in profile.actors.items()}, source)
+    for number, world in enumerate(profile.worlds):
+        others = {f"worlds.{number}.actors.{name}.token": actor.token for name, actor in world.actors.items()}
+        require_carried(others, source)
+    require_no_words(profile.named_secrets(), source)
     keep_in(profile.secrets())
     return profile
-
-
-def _refuse_blanks(profile: Profile, source: str) -> None:
-    """Raise UsageError for a token that no header can carry, such as one with the line break of the file it was in."""
-    for name, actor in profile.actors.items():
-        if not _CARRIED.fullmatch(actor.token):
-            raise UsageError(
-                f"{source} gives a token with a blank, a line break or another sign that no header carries, at "
-                f"actors.{name}.token. Was it read from a file together with the end of its line?"
-            )
-
-
-def _refuse_words(profile: Profile, source: str) -> None:
-    """Raise UsageError for a secret that no report could leave out, since it is part of what reports are made of."""
-    needed = "\n".join((*Contract.load().requirements, *ACTORS, *FIXTURES))
-    if Redaction(profile.secrets()).is_in(needed):
-        places = [place for place, text in profile.named_secrets().items() if Redaction([text]).is_in(needed)]
-        raise UsageError(
-            f"{source} gives as a secret what is also part of a name in every report: {', '.join(places)}. It "
-            "could not be kept out of them. Use another one, such as twenty random letters; a password may be left out."
-        )
 
 
 def _actors(data: Mapping[str, Any]) -> Mapping[str, Actor]:

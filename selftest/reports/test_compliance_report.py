@@ -142,6 +142,17 @@ def test_the_grid_calls_nothing_verified_of_an_operation_that_no_test_calls() ->
     assert signs == {"GET /things": "R", "PUT /things": "R ?", "PUT /others": "R -"}
 
 
+def test_a_fixture_that_is_not_in_the_profile_keeps_every_cell_open() -> None:
+    lacking = left_open("scope.refused", Reason.PREREQUISITE_MISSING)
+    run = record(
+        planned("scope.refused", tests=(READ,)),
+        checks=(replace(lacking, test=READ, detail="fixture 'group' is not in the target profile"),),
+        tests=(TestEnd(READ, TestOutcome.NOT_TESTED),),
+    )
+    run = replace(run, access=RULES[:1])
+    assert compliance.grid(run, add_up(run).rows).rows[0].cells["guest"].sign == "R ?"
+
+
 def test_who_is_not_in_the_profile_keeps_nobody_elses_cell_open() -> None:
     lacking = left_open("scope.refused", Reason.PREREQUISITE_MISSING)
     run = record(

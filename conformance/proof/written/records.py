@@ -90,3 +90,50 @@ def push_levels_in_groups_have_no_key(service: Service) -> None:
         return {**shown, "push_access_levels": kept}
 
     service.present.group_protected_branch = without_key
+
+
+@fault("records.user-reference.one-person")
+def users_have_each_other_s_names(service: Service) -> None:
+    """A user reference shows the username of the user with the number before."""
+    present = service.present.user
+
+    def mixed(user: Any) -> dict[str, Any]:
+        before = service.identities.users.get(user.id - 1) or user
+        return {**present(user), "username": before.username}
+
+    service.present.user = mixed
+
+
+@fault("records.user-reference.one-person")
+def eligible_approvers_have_other_names(service: Service) -> None:
+    """Among eligible_approvers every user has the name of the first one."""
+    rules = service.approval_rules
+    present = rules.present
+
+    def shown(*arguments: Any, **named: Any) -> dict[str, Any]:
+        rule = present(*arguments, **named)
+        users = rule["eligible_approvers"]
+        return {**rule, "eligible_approvers": [{**user, "name": users[0]["name"]} for user in users]}
+
+    rules.present = shown
+
+
+@fault("records.project-protected-branch.one-branch")
+def branches_are_named_as_the_default_one(service: Service) -> None:
+    """Every protected branch in a rule is named main."""
+    present = service.present.project_protected_branch
+    service.present.project_protected_branch = lambda branch: {**present(branch), "name": "main"}
+
+
+@fault("records.group-reference.one-group")
+def groups_have_each_other_s_paths(service: Service) -> None:
+    """Every group reference in a rule shows the path of the first one there."""
+    rules = service.approval_rules
+    present = rules.present
+
+    def shown(*arguments: Any, **named: Any) -> dict[str, Any]:
+        rule = present(*arguments, **named)
+        groups = rule["groups"]
+        return {**rule, "groups": [{**group, "full_path": groups[0]["full_path"]} for group in groups]}
+
+    rules.present = shown

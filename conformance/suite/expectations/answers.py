@@ -151,8 +151,7 @@ class Answer:
         requirement = operation.success.requirement
         violation = Violation(f"status {operation.success.status}", f"status {self.status}", self.exchange)
         if test.history.unanswered_write is None and not test.excused(requirement, violation):
-            test.failed(requirement, violation)
-            test.fail_softly(f"{requirement}: {violation}")
+            test.fail_in_passing(requirement, violation)
 
     def unserved(self, detail: str) -> Unmet:
         """Return what keeps a test from going on: the version, where the target may be older than the operation."""

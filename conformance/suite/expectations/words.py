@@ -165,8 +165,7 @@ def given_done(requirement: str) -> Iterator[None]:
         yield
     except Violation as violation:
         if test.history.unanswered_write is None:
-            test.failed(requirement, violation)
-            test.fail_softly(f"{requirement}: {violation}")
+            test.fail_in_passing(requirement, violation)
         detail = f"an earlier step did not do what it was served for ({requirement}): {violation}"
         raise Unmet(Reason.PRECONDITION, detail) from violation
 

@@ -74,6 +74,10 @@ class Blueprint:
     labels: Mapping[str, str]
     milestones: Sequence[str]
 
+    def opener_of(self, merge_request: str) -> str:
+        """Return who opens a merge request."""
+        return self.opened_by.get(merge_request, "author")
+
     @classmethod
     @cache
     def load(cls) -> Blueprint:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.target.names import ACTORS, FIXTURES
-from conformance.target.provisioning.blueprint import data_file
+from conformance.target.provisioning.blueprint import Blueprint, data_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def fixtures_of(world: World, done: Provisioned, *, all_of_them: bool = False) -
     """Return the fixtures of a world; with `all_of_them` also what only the blueprint has a name for."""
     found: Data = {name: _place(entry, "full_path") for name, entry in world.groups.items()}
     found |= {name: _place(entry, "path_with_namespace") for name, entry in world.projects.items()}
-    found |= {name: _merge_request(entry, world) for name, entry in world.merge_requests.items()}
+    found |= {name: _merge_request(name, entry, world) for name, entry in world.merge_requests.items()}
     found |= {
         name: {key: entry[key] for key in ("id", "name", "project_id")}
         for name, entry in world.protected_branches.items()
@@ -95,12 +95,13 @@ def _place(entry: Entry, path: str) -> Data:
     return {"id": entry["id"], "path": entry[path]} | {key: entry[key] for key in more if entry.get(key)}
 
 
-def _merge_request(entry: Entry, world: World) -> Data:
+def _merge_request(name: str, entry: Entry, world: World) -> Data:
     heads, branches = ("sha", "former_sha", "target_sha"), ("source_branch", "target_branch")
     keys = ("id", "iid", *heads, "project_id", "title", "description", *branches)
     project = next(each for each in world.projects.values() if each["id"] == entry["project_id"])
     found = {key: entry[key] for key in keys if entry.get(key) is not None}
-    return found | {"project_path": project["path_with_namespace"], "author_id": world.people["author"].id}
+    author = world.people[Blueprint.load().opener_of(name)]
+    return found | {"project_path": project["path_with_namespace"], "author_id": author.id}
 
 
 def with_additions(data: Data, known: Any) -> Data:

@@ -259,7 +259,7 @@ class World:
         found = find()
         if found is None:
             # Whoever commits may not approve, so one does it all who approves nothing.
-            author = self.people[Blueprint.load().opened_by.get(name, "author")].token
+            author = self.people[Blueprint.load().opener_of(name)].token
             self._branches(name, project, author)
             texts = {"title": f"{self.names.title(name.replace('_', ' '))}, R&D", "description": _DESCRIPTION}
             bodies = [{"source_branch": source, "target_branch": target, **texts} for source, target in pairs]

@@ -1,0 +1,38 @@
+"""Refuses tokens and passwords of a profile that no call could carry, or that no report could leave out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from conformance.contract import Contract
+from conformance.errors import UsageError
+from conformance.http.redaction import Redaction
+from conformance.target.names import ACTORS, FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: What a token may consist of.
+_CARRIED = re.compile(r"[!-~]+")
+
+
+def require_carried(tokens: Mapping[str, str], source: str) -> None:
+    """Raise UsageError for a token that no header can carry, such as one with the line break of the file it was in."""
+    for place, token in tokens.items():
+        if not _CARRIED.fullmatch(token):
+            raise UsageError(
+                f"{source} gives a token with a blank, a line break or another sign that no header takes, at {place}. "
+                "Was it read from a file together with the end of its line?"
+            )
+
+
+def require_no_words(secrets: Mapping[str, str], source: str) -> None:
+    """Raise UsageError for a secret that no report could leave out, since it is part of what reports are made of."""
+    needed = "\n".join((*Contract.load().requirements, *ACTORS, *FIXTURES))
+    if Redaction(tuple(secrets.values())).is_in(needed):
+        places = [place for place, text in secrets.items() if Redaction([text]).is_in(needed)]
+        raise UsageError(
+            f"{source} gives as a secret what is also part of a name in every report: {', '.join(places)}. It "
+            "could not be kept out of them. Use another one, such as twenty random letters; a password may be left out."
+        )
