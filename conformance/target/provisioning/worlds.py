@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from conformance.target.provisioning.calls import (
     Wanted,
     segment,
 )
+from conformance.target.provisioning.contents import SIGNS, Contents
 
 if TYPE_CHECKING:
     from conformance.target.provisioning.blueprint import BotToken, Names, Place, Protection
@@ -28,11 +28,6 @@ Step = Callable[[], None]
 
 _REAUTHENTICATION = "require_reauthentication_to_approve"
 _OPENNESS = ("private", "internal", "public")
-_FILE = "changes.md"
-_OWNERS = "CODEOWNERS"
-#: Signs that mean something in a page are signs like any other in an answer.
-_SIGNS = "<b>R&D</b> \"&amp;\" 'x'"
-_DESCRIPTION = f"Ready for review: {_SIGNS}."
 
 
 @dataclass
@@ -63,12 +58,15 @@ class World:
     refused: dict[str, str] = field(default_factory=dict)
     accounts: Accounts = field(init=False)
     """What makes its people."""
+    contents: Contents = field(init=False)
+    """What makes that which its projects hold."""
     _new: set[str] = field(default_factory=set)
     """The names of places that were made just now, and hold nothing yet."""
 
     def __post_init__(self) -> None:
-        """Have people made with the same calls, names and secrets."""
+        """Have people, and what projects hold, made with the same calls and names."""
         self.accounts = Accounts(self.calls, self.names, self.administrator, self.secrets)
+        self.contents = Contents(self.calls, self.names, self.administrator, self.people)
 
     def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
         """Return what is to be done: one stage after the other, the steps of a stage in any order."""
@@ -155,7 +153,7 @@ class World:
         base = {"name": self.names.shown(place.namesake or place.name), "path": full_path.rpartition("/")[2], **more}
         # What lies inside may not be more open than what is around, and some targets offer fewer ways to be open.
         levels = reversed(_OPENNESS[: _OPENNESS.index(place.visibility) + 1])
-        described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {_SIGNS}"}
+        described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {SIGNS}"}
         bodies = [{**base, **wished, "visibility": level} for level in levels]
         best = [{**bodies[0], **described}] if place.described else []
         bodies = [*best, *bodies, {**base, **wished}, base]
@@ -239,159 +237,21 @@ class World:
 
     # -- what lies in projects -----------------------------------------------------------------------------------------
 
-    def _branch(self, project: Entry, name: str, token: str, ref: str = "") -> None:
-        path = f"/projects/{project['id']}/repository/branches"
-        self.calls.ensure(
-            Wanted(
-                what=f"branch {name}",
-                path=path,
-                tokens=[token, self.administrator],
-                bodies=[{"branch": name, "ref": ref or project["default_branch"]}],
-                look_up=partial(self.calls.find, self.administrator, f"{path}/{segment(name)}"),
-            )
-        )
-
     def _merge_request(self, name: str, place: str) -> None:
-        project = self.projects[place]
-        path = f"/projects/{project['id']}"
-        pairs = self._branches_of(name, project)
-        find = partial(self._find_merge_request, path, pairs)
-        found = find()
-        if found is None:
-            # Whoever commits may not approve, so one does it all who approves nothing.
-            author = self.people[Blueprint.load().opener_of(name)].token
-            self._branches(name, project, author)
-            texts = {"title": f"{self.names.title(name.replace('_', ' '))}, R&D", "description": _DESCRIPTION}
-            bodies = [{"source_branch": source, "target_branch": target, **texts} for source, target in pairs]
-            found = self.calls.make(
-                Wanted(
-                    what=f"{name} of {path}",
-                    path=f"{path}/merge_requests",
-                    tokens=[author],
-                    bodies=bodies,
-                    look_up=find,
-                )
-            )
-        if not found.get("sha"):
-            found = self.calls.until(partial(self._with_head, f"{path}/merge_requests/{found['iid']}")) or found
-        heads = {}
-        if name in Blueprint.load().pushed_to_later:
-            found, former = self._pushed_to(found, path, _branch_name(name))
-            heads = {"former_sha": former, "target_sha": self._tip(path, project["default_branch"]).get("id")}
-        self.merge_requests[name] = {**found, **heads, "project_id": project["id"]}
-
-    def _pushed_to(self, opened: Entry, path: str, branch: str) -> tuple[Entry, Any]:
-        """
-        Return a merge request with one more commit, where that can be pushed, as soon as it shows it.
-
-        Beside it stands what its branch ended with before, if the service tells.
-        """
-        author = self.people["author"].token
-        try:
-            self._commit(path, branch, author, f"{branch}-later-{_FILE}", f"Another change on {branch}.\n")
-        except NotOursError:
-            raise
-        except RefusedError:
-            return opened, None
-        own, tip = f"{path}/merge_requests/{opened['iid']}", self._tip(path, branch)
-        found = self.calls.until(lambda: self._with_head(own, tip.get("id"))) or self._with_head(own) or opened
-        former = [one for one in tip.get("parent_ids") or () if isinstance(one, str)]
-        return found, former[0] if former else None
-
-    def _tip(self, path: str, branch: str) -> Entry:
-        """Return the commit that a branch ends with; an empty entry where that is not told."""
-        found = self.calls.find(self.administrator, f"{path}/repository/branches/{segment(branch)}") or {}
-        commit = found.get("commit")
-        return dict(commit) if isinstance(commit, dict) else {}
-
-    def _branches_of(self, name: str, project: Entry) -> list[tuple[str, str]]:
-        """Return the pairs of source and target branch that a merge request may have, the wanted one first."""
-        own, default = _branch_name(name), project["default_branch"]
-        source = Blueprint.load().same_source.get(name)
-        # A target may take one merge request only from each branch.
-        return [*([(_branch_name(source), f"{own}-target")] if source else []), (own, default)]
-
-    def _branches(self, name: str, project: Entry, author: str) -> None:
-        """Make the branches that a merge request can be opened with."""
-        own, source = _branch_name(name), Blueprint.load().same_source.get(name)
-        if source:
-            self._branch(project, f"{own}-target", author)
-            self._branch(project, own, author, ref=_branch_name(source))
-        else:
-            self._branch(project, own, author)
-            self._commit(f"/projects/{project['id']}", own, author, f"{own}-{_FILE}", f"Change on {own}.\n")
+        self.merge_requests[name] = self.contents.merge_request(name, self.projects[place])
 
     def _code_owners(self, name: str) -> None:
-        """Say on the default branch, as far as that can be pushed to, whom the file of a merge request belongs to."""
-        plan = Blueprint.load()
-        project, person = self.projects[plan.merge_requests[name]], self.people[plan.code_owners[name]]
-        content = f"/{_branch_name(name)}-{_FILE} @{person.username}\n"
-        path, owner = f"/projects/{project['id']}", self.people["owner"].token
-        self._commit(path, project["default_branch"], owner, _OWNERS, content)
+        self.contents.code_owners(name, self.projects[Blueprint.load().merge_requests[name]])
 
     def _require_code_owners(self, name: str) -> None:
         """Leave a merge request out whose rules do not name the owners of its files."""
-        opened = self.merge_requests[name]
-        path = f"/projects/{opened['project_id']}/merge_requests/{opened['iid']}/approval_state"
-        # An administrator who has no role there may be refused.
-        for token in (self.administrator, self.people["maintainer"].token):
-            rules = self.calls.get(token, path).entry.get("rules")
-            if "code_owner" in {rule.get("rule_type") for rule in rules or () if isinstance(rule, dict)}:
-                return
-        del self.merge_requests[name]
-
-    def _with_head(self, path: str, head: str | None = None) -> Entry | None:
-        found = self.calls.find(self.administrator, path)
-        return found if found and found.get("sha") and head in {None, found["sha"]} else None
-
-    def _find_merge_request(self, path: str, pairs: Sequence[tuple[str, str]]) -> Entry | None:
-        for source, target in pairs:
-            query = {"state": "opened", "source_branch": source}
-            wanted = {**query, "target_branch": target}.items()
-            for entry in self.calls.walk(self.administrator, f"{path}/merge_requests", **query):
-                if all(entry.get(key) == value for key, value in wanted):
-                    return entry
-        return None
-
-    def _commit(self, path: str, branch: str, token: str, file: str, content: str) -> None:
-        def committed() -> Entry | None:
-            entries = self.calls.walk(self.administrator, f"{path}/repository/tree", ref=branch)
-            with suppress(RefusedError):  # of a repository that is not there yet
-                return next((entry for entry in entries if entry.get("name") == file), None)
-            return None
-
-        body = {"branch": branch, "content": content, "commit_message": f"Change {file}"}
-        target = f"{path}/repository/files/{segment(file)}"
-        self.calls.ensure(
-            Wanted(what=f"commit to {branch}", path=target, tokens=[token], bodies=[body], look_up=committed)
-        )
+        if not self.contents.has_code_owners(self.merge_requests[name]):
+            del self.merge_requests[name]
 
     def _protected_branch(self, wanted: Protection) -> None:
-        project = self.projects[wanted.project]
-        owner = self.people["owner"].token
-        path, name = f"/projects/{project['id']}/protected_branches", wanted.branch or project["default_branch"]
-        if wanted.branch:
-            self._branch(project, name, owner)
-
-        def find() -> Entry | None:
-            return next((entry for entry in self.calls.walk(owner, path) if entry.get("name") == name), None)
-
-        levels = {
-            "push_access_level": wanted.push,
-            "merge_access_level": wanted.merge,
-            "unprotect_access_level": wanted.unprotect,
-        }
-        found = self.calls.ensure(
-            Wanted(
-                what=f"protected branch {name}",
-                path=path,
-                tokens=[owner, self.administrator],
-                bodies=[{"name": name, **levels}, {"name": name}],
-                look_up=find,
-            )
-        )
+        found = self.contents.protected_branch(wanted, self.projects[wanted.project])
         if wanted.fixture:
-            self.protected_branches[wanted.fixture] = {**found, "project_id": project["id"]}
+            self.protected_branches[wanted.fixture] = found
 
     # -- what lies in groups, and settings -----------------------------------------------------------------------------
 
@@ -491,10 +351,6 @@ class World:
     def _is_on(self, token: str, path: str, name: str) -> bool:
         value = self.calls.get(token, path).entry.get(name)
         return value is True or (isinstance(value, dict) and value.get("value") is True)
-
-
-def _branch_name(merge_request: str) -> str:
-    return merge_request.replace("_", "-")
 
 
 def _one_by_one(steps: Sequence[Step]) -> None:
