@@ -88,7 +88,8 @@ def _discover(file: Path) -> int:
     tokens = {name: actor.token for name, actor in profile.actors.items()}
     with Client(profile.client_settings()) as client:
         calls, may_write = Calls(by_http(client), Made()), is_confirmed(profile)
-        discovery = Discovery(calls, tokens, data, base_url=profile.base_url, may_write=may_write)
+        claims = profile.claims("integrations")
+        discovery = Discovery(calls, tokens, data, base_url=profile.base_url, may_write=may_write and claims)
         try:
             found = discovery.fill()
         except RefusedError as error:
@@ -101,7 +102,8 @@ def _discover(file: Path) -> int:
         click.echo("# These show no rules. Move below `fixtures:` what nobody has ever given a rule or changed:")
         click.echo("\n".join(f"# {line}" for name, value in discovery.perhaps.items() for line in as_yaml(name, value)))
     click.echo(f"{len(found)} found out: {', '.join(found) or 'nothing'}.", err=True)
-    lacking = [row.name for row in TABLE["fixtures"] if row.is_core and row.name not in data["fixtures"]]
+    core = [row for row in TABLE["fixtures"] if row.is_core and row.name not in data["fixtures"]]
+    lacking = [row.name for row in core if not row.core_of or any(profile.claims(area) for area in row.core_of)]
     if lacking:
         click.echo(
             f"Not found, and most tests need it: {', '.join(lacking)}. Write it by hand; what each must be and have "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
@@ -11,6 +12,7 @@ from conformance.reports.diff import Side
 from conformance.reports.markdown import code, words
 from conformance.reports.pages import template
 from conformance.results.text import one_line, plural
+from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,13 +51,17 @@ class Comparison:
     """Milliseconds within which half of the calls of an operation were answered, and 95 of 100."""
     alike: int
     """How many requirements came to the same verdict everywhere."""
+    not_run: tuple[str, ...]
+    """The targets that could not be tested, so that nothing of them is held against the others."""
 
     @property
     def summary(self) -> str:
         """The comparison in one sentence."""
         differ = plural(len(self.requirements), "requirement")
         chosen = plural(len(self.observations), "observation")
-        return f"{plural(len(self.sides), 'target')}: {differ} and {chosen} differ, {self.alike} requirements are alike"
+        targets = plural(len(self.sides), "target")
+        left_out = "".join(f"; {name} could not be tested, and is left out of this" for name in self.not_run)
+        return f"{targets}: {differ} and {chosen} differ, {self.alike} requirements are alike{left_out}"
 
 
 def compare_targets(runs: Mapping[str, Facts]) -> Comparison:
@@ -71,15 +77,17 @@ def compare_targets(runs: Mapping[str, Facts]) -> Comparison:
         ]
         for show in (_verdict, _chosen)
     )
-    differing = tuple(row for row in verdicts if len(set(row.cells)) > 1)
+    ran = [facts.result.verdict is not RunVerdict.COULD_NOT_RUN for facts in runs.values()]
+    differing = tuple(row for row in verdicts if len(set(compress(row.cells, ran))) > 1)
     return Comparison(
         targets=tuple(runs),
         sides=tuple(Side.of(facts) for facts in runs.values()),
         areas=_areas(list(runs.values())),
         requirements=differing,
-        observations=tuple(row for row in chosen if all(row.cells) and len(set(row.cells)) > 1),
+        observations=tuple(row for row in chosen if all(cells := list(compress(row.cells, ran))) and len({*cells}) > 1),
         speed=_speed(list(runs.values())),
         alike=len(verdicts) - len(differing),
+        not_run=tuple(name for name, has_run in zip(runs, ran, strict=True) if not has_run),
     )
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from conformance.reports.pages import template
 from conformance.results.record import Outcome, Reason, TestOutcome
 from conformance.results.subject import Subject
-from conformance.results.text import one_line
+from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, RunVerdict, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.reports.facts import Facts
     from conformance.results.record import AccessRule, Check, RunRecord
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What keeps even a run in which everything failed within six pages.
 _SHOWN_FAILURES = 14
 _SHOWN_GAPS = 22
+_SHOWN_NOT_OWED = 30
 _COMMON_ACTORS = 4
 _SIGNS: Mapping[str, str] = {"verified": "", "violated": " ✗", "open": " ?", "not applicable": " -"}
 _SENTENCES: Mapping[RunVerdict, str] = {
@@ -80,6 +81,18 @@ class Grid:
     rows: tuple[GridRow, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NotOwed:
+    """Statements of level must that are not owed for the same reason."""
+
+    reason: str
+    detail: str
+    """In words, where it is the same of all of them."""
+    count: int
+    areas: Mapping[str, str]
+    """What is named of each area."""
+
+
 def render(facts: Facts) -> str:
     """Return the report as one page, with its style inside."""
     record, total = facts.record, facts.total
@@ -100,9 +113,7 @@ def render(facts: Facts) -> str:
         gaps=facts.gap_groups[:_SHOWN_GAPS],
         hidden_gaps=len(facts.gap_groups) - _SHOWN_GAPS,
         waived=[row for row in facts.result.rows if row.requirement.known_failure],
-        inapplicable=Counter(
-            str(row.reason) for row in facts.result.rows_with(Verdict.NOT_APPLICABLE) if row.requirement.level == "must"
-        ).most_common(),
+        not_owed=_not_owed(facts.result.rows_with(Verdict.NOT_APPLICABLE)),
         grid=grid(record, facts.result.rows),
     )
 
@@ -126,6 +137,35 @@ def sentence(facts: Facts) -> str:
     if facts.result.verdict is RunVerdict.INCOMPLETE and not total.open:
         words = _NOTHING_OPEN if total.owed else _NOTHING_PLANNED
     return f"{words} {stopped}".rstrip()
+
+
+def _not_owed(rows: Iterable[RequirementVerdict]) -> tuple[NotOwed, ...]:
+    """Group the musts that are not owed by why, the most first; of an area that is not claimed only how many."""
+    musts = [row for row in rows if row.requirement.level == "must"]
+    groups: dict[tuple[Reason | None, str], list[RequirementVerdict]] = {}
+    for row in musts:
+        # Why nobody can see a thing is said of each in other words.
+        detail = "" if row.reason in (Reason.NOT_OBSERVABLE, Reason.OUT_OF_SCOPE) else one_line(row.detail or "", 160)
+        groups.setdefault((row.reason, detail), []).append(row)
+    found = [
+        NotOwed(str(reason), detail, len(members), _by_area(members, by_name=reason is not Reason.OUT_OF_SCOPE))
+        for (reason, detail), members in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda one: -one.count))
+
+
+def _by_area(rows: Sequence[RequirementVerdict], *, by_name: bool) -> Mapping[str, str]:
+    areas: dict[str, list[str]] = {}
+    for row in rows:
+        area, _, rest = row.requirement.id.partition(".")
+        areas.setdefault(area, []).append(rest)
+    return {
+        area: ", ".join(names[:_SHOWN_NOT_OWED]) + (f" and {more} more" if more > 0 else "")
+        if by_name
+        else plural(len(names), "statement")
+        for area, names in areas.items()
+        for more in (len(names) - _SHOWN_NOT_OWED,)
+    }
 
 
 def _sentence(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -324,8 +325,11 @@ def _said(side: Side) -> str:
 
 def _sum(difference: Difference, regressions: tuple[Change, ...]) -> str:
     counts = {sort: len(found) for sort in Sort if (found := difference.of(sort))}
-    bad = [f"{number} {sort}" for sort, number in counts.items() if any(one.sort is sort for one in regressions)]
-    others = [f"{number} {sort}" for sort, number in counts.items() if f"{number} {sort}" not in bad]
+    worse = Counter(change.sort for change in regressions)
+    bad = [f"{worse[sort]} {sort}" for sort in counts if worse[sort]]
+    # Of hints and notes, some may be of the same sort as a regression, and count beside it.
+    rest = {sort: number - worse[sort] for sort, number in counts.items() if number > worse[sort]}
+    others = [f"{number} {sort}{' (no must)' if worse[sort] else ''}" for sort, number in rest.items()]
     others += [f"{len(difference.still_failing)} still failing"] if difference.still_failing else []
     if bad:
         besides = f"; besides: {', '.join(others)}" if others else ""

@@ -197,7 +197,9 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
         row.verdict is Verdict.PASSED and row.requirement.level == "must" and row.requirement.selected for row in rows
     )
     if not gaps and not verified:
-        return RunVerdict.INCOMPLETE, f"Nothing was tested: no requirement that decides the verdict was tried.{stale}"
+        looked = any(row.verdict not in (Verdict.NOT_TESTED, Verdict.NOT_APPLICABLE) for row in rows)
+        what = "What was tried are recommendations and observations" if looked else "Nothing was tested"
+        return RunVerdict.INCOMPLETE, f"{what}: no requirement that decides the verdict was tried.{stale}"
     if gaps:
         reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
         listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())

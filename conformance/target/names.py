@@ -37,6 +37,8 @@ class Named:
     example: Any = None
     is_core: bool = False
     """Whether most of the suite needs it."""
+    core_of: Sequence[str] = ()
+    """The areas of which most needs it, where it is not needed in all of them."""
     kind: str = ""
     """Of a fixture: which values it has."""
     each: str | None = None

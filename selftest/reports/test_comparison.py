@@ -17,7 +17,7 @@ from conformance.reports.comparison import (
 )
 from conformance.reports.facts import Facts
 from conformance.results.record import Latency, RunRecord
-from selftest.reports.report_samples import failed, observed, passed, planned, record
+from selftest.reports.report_samples import FOOTER, failed, observed, passed, planned, record
 
 
 def _run(*checks: object, choice: str, milliseconds: float) -> RunRecord:
@@ -46,6 +46,16 @@ def test_runs_that_are_alike_differ_in_nothing() -> None:
     comparison = compare_targets({"one": Facts.of(SOUND), "other": Facts.of(SOUND)})
     assert not comparison.requirements
     assert not comparison.observations
+
+
+def test_a_target_that_could_not_run_is_held_against_nobody() -> None:
+    gone = replace(record(planned("scope.reads"), planned("scope.writes")), footer=replace(FOOTER, could_not_run=True))
+    runs = {"one": Facts.of(SOUND), "gone": Facts.of(gone), "other": Facts.of(SOUND)}
+    comparison = compare_targets(runs)
+    assert not comparison.requirements
+    assert comparison.not_run == ("gone",)
+    assert "gone could not be tested" in comparison.summary
+    assert [row.name for row in compare_targets({**runs, "canary": Facts.of(FAULTY)}).requirements] == ["scope.writes"]
 
 
 def test_every_form_of_a_comparison_names_targets_and_differences(comparison: Comparison) -> None:

@@ -193,6 +193,24 @@ def test_what_is_not_begun_or_deselected_is_one_gap_whatever_its_tests() -> None
     assert "<dd>0 of 4, random choices" in compliance.render(facts)
 
 
+def test_what_was_not_owed_is_named_with_why_and_of_an_area_that_is_not_claimed_only_how_many() -> None:
+    later = {"status": "not applicable", "reason": Reason.VERSION, "detail": "holds from 18.0", "tests": ()}
+    outside = {"status": "not applicable", "reason": Reason.OUT_OF_SCOPE, "detail": "not claimed", "tests": ()}
+    run = record(
+        planned("scope.read"),
+        planned("export.start", **later),
+        planned("export.status", **later),
+        planned("export.hint", **{**later, "level": "should"}),
+        *(planned(f"hooks.rule-{number}", **outside) for number in range(3)),
+        checks=(passed("scope.read"),),
+    )
+    page = compliance.render(Facts.of(run))
+    assert "holds from 18.0" in page
+    assert "<b>export</b>: start, status<" in page
+    assert "<b>hooks</b>: 3 statements<" in page
+    assert "not-owed" not in compliance.render(Facts.of(record(planned("scope.read"), checks=(passed("scope.read"),))))
+
+
 def test_the_list_of_known_failures_is_shown() -> None:
     run = record(planned("scope.read", known_failure=KnownFailure("ticket 12")), checks=(failed("scope.read"),))
     text = compliance.render(Facts.of(run))

@@ -119,6 +119,14 @@ def test_a_hint_that_is_no_longer_followed_is_shown_and_is_no_regression() -> No
     assert not found.regressions(("failing",))
 
 
+def test_the_numbers_of_the_summary_add_up() -> None:
+    hint, must = planned("scope.hint", level="should"), planned("scope.must")
+    old = record(hint, must, checks=(passed("scope.hint"), passed("scope.must")))
+    found = _found(old, record(hint, must, checks=(failed("scope.hint"), failed("scope.must"))))
+    said = as_text(found, found.regressions(("failing",)))
+    assert "1 regression: 1 newly failing; besides: 1 newly failing (no must)" in said
+
+
 @pytest.mark.parametrize(("median", "is_slower"), [(100.0, True), (64.0, False), (30.0, False)])
 def test_an_operation_is_slower_by_half_and_more_than_the_weather(median: float, *, is_slower: bool) -> None:
     old = replace(OLD, latencies=(Latency("GET /things", 10, 45.0, 90.0), Latency("GET /gone", 10, 1.0, 2.0)))

@@ -19,7 +19,7 @@ from conformance.reports.facts import Facts
 from conformance.reports.terminal import summary
 from conformance.results.record import KnownFailure
 from conformance.results.verdicts import Verdict, add_up
-from selftest.reports.report_samples import CONFORMANT, HEADER, SAMPLES, UNSTABLE, failed, planned, record
+from selftest.reports.report_samples import CONFORMANT, HEADER, SAMPLES, UNSTABLE, failed, passed, planned, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -239,3 +239,10 @@ def test_the_tool_of_allure_reads_every_result(tools: Path, rendered: dict[str, 
     assert told.returncode == 0, told.stderr
     statistic = next(_json(file) for file in sorted((tools / "allure").rglob("statistic.json")))
     assert statistic["total"] == len(list((folder / "allure-results").glob("*-result.json")))
+
+
+def test_a_run_that_tried_hints_alone_is_told_from_one_that_tried_nothing() -> None:
+    hint = planned("scope.hint", level="should")
+    tried, nothing = record(hint, checks=(passed("scope.hint"),)), record(replace(hint, selected=False))
+    assert add_up(tried).explanation.startswith("What was tried are recommendations and observations: ")
+    assert add_up(nothing).explanation.startswith("Nothing was tested: ")

@@ -53,6 +53,7 @@ NO_NUMBER = "abc"
 NO_CHOICE = "conformance-no-such-choice"
 
 FLAG = (False, True)
+ISSUE_URLS = ("new_issue_url", "issues_url", "project_url")
 #: From the settings of the profile: a service may ask the other side whether these are good.
 AS_IN_SETTINGS = ()
 
@@ -84,13 +85,7 @@ KINDS = (
     _text("integrations.parameters.credentials.text", "username", "password", right=AS_IN_SETTINGS),
     _text("integrations.parameters.channel.text", "channel"),
     _text("integrations.parameters.labels-to-be-notified.text", "labels_to_be_notified", right=("~Bug,~feature", "")),
-    _text(
-        "integrations.parameters.issue-tracker-urls.text",
-        "new_issue_url",
-        "issues_url",
-        "project_url",
-        right=AS_IN_SETTINGS,
-    ),
+    _text("integrations.parameters.issue-tracker-urls.text", *ISSUE_URLS, right=AS_IN_SETTINGS),
     _text("integrations.parameters.recipients.text", "recipients", right=AS_IN_SETTINGS),
     _text("integrations.parameters.event-channels.text", *CHANNELS),
     _text("integrations.parameters.restrict-to-branch.text", "restrict_to_branch", right=("Main,stable", "")),
