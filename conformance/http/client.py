@@ -20,7 +20,7 @@ from conformance.http.address import Address, Headers, encoded
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import TOO_MANY_REQUESTS, Call, Exchange, Trouble
 from conformance.http.redaction import Redaction
-from conformance.http.retries import Retries
+from conformance.http.retries import Persistence, Retries
 from conformance.http.transport import (
     BrokenOffError,
     CutShortError,
@@ -104,6 +104,7 @@ class Client:
         self._spent_in: set[str] = set()
         self._beside = beside
         self._arranging: set[str] = set()
+        self._spoiled: set[str] = set()
         self._under_way = threading.BoundedSemaphore(settings.at_once)
         self._speaker = _Speaker(settings.run)
         self._gates: list[Callable[[Call], None]] = []
@@ -153,6 +154,15 @@ class Client:
             yield
         finally:
             self._arranging.discard(test)
+
+    def persevere(self) -> None:
+        """From now on, send again what sets something in the test of this thread: it was spoiled more than once."""
+        self._spoiled.add(self.test)
+
+    def _persistence(self) -> Persistence:
+        if self._beside or self.test in self._arranging:
+            return Persistence.ARRANGING
+        return Persistence.SPOILED if self.test in self._spoiled else Persistence.ONCE
 
     def await_answers(self) -> None:
         """Wait until the target answers what it answered before, within the budget for one call; else go on as well."""
@@ -266,9 +276,9 @@ class Client:
 
     def _persistently(self, call: Call) -> Exchange:
         begun, throttled, tries = time.monotonic(), False, 0
-        arranging = self._beside or self.test in self._arranging
+        persistence = self._persistence()
         exchange = self._seen(call)
-        while self.retries.wait(exchange, begun, tries, calm=self._is_calm(exchange), arranging=arranging):
+        while self.retries.wait(exchange, begun, tries, calm=self._is_calm(exchange), persistence=persistence):
             throttled, tries = throttled or exchange.status == TOO_MANY_REQUESTS, tries + 1
             exchange = self._seen(call)
         exchange = self.retries.take_for(exchange)

@@ -10,12 +10,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from enum import Enum, auto
 
 from conformance.http.exchange import TOO_MANY_REQUESTS, Exchange, Trouble
 
 _READING = frozenset({"GET", "HEAD"})
-#: What the same call brings about once more when it is made twice.
-_SAFE_TWICE = _READING | {"PUT", "PATCH", "DELETE"}
+#: What answers the same when it is made twice.
+_SETTING = _READING | {"PUT", "PATCH"}
+#: What brings the same about when it is made twice.
+_SAFE_TWICE = _SETTING | {"DELETE"}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 2.0  # seconds
 _LONGEST_ASKED_FOR = 60.0
 #: How long nobody answers at an address before the target is taken for gone: a name that is not found, a restart.
@@ -30,6 +33,20 @@ _TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
 _PAGES_OF_ITS_OWN = 3
 
 
+class Persistence(Enum):
+    """How much is done for an answer to a call that may have been made."""
+
+    ONCE = auto()
+    """A write is sent once: what came of it shall be seen."""
+    SPOILED = auto()
+    """The test was spoiled more than once: what sets something is sent again."""
+    ARRANGING = auto()
+    """Nothing is held against the target: whatever may be done twice is sent again."""
+
+
+_SENT_AGAIN = {Persistence.ONCE: _READING, Persistence.SPOILED: _SETTING, Persistence.ARRANGING: _SAFE_TWICE}
+
+
 @dataclass
 class Retries:
     """
@@ -37,7 +54,8 @@ class Retries:
 
     A call that was one too many, or that reached nobody, was not made, and is safe to send again. One that a gateway
     answered, or whose connection broke, may have been made: only reads are sent again, and while something is arranged
-    or put back also what may be done twice.
+    or put back also what may be done twice. A test that the network spoils again and again would come to no end:
+    then what sets something is sent again in it as well, for set twice is set once.
     """
 
     call_seconds: float
@@ -79,15 +97,15 @@ class Retries:
         often = _PAGES_OF_ITS_OWN if exchange.call.method in _READING else _PAGES_OF_ITS_OWN - 1
         return self._pages[_kind(exchange)] >= _PAGES_OF_ITS_OWN or self._pages[_same(exchange)] >= often
 
-    def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, arranging: bool) -> bool:
+    def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, persistence: Persistence) -> bool:
         """
         Wait until a call is to be sent again, and return whether it is.
 
         `begun` is when it was first sent, by the monotonic clock, and `tries` how often it was sent again. `calm` says
-        that calls before it were answered, `arranging` that it is not held against the target.
+        that calls before it were answered.
         """
-        safe = exchange.call.method in (_SAFE_TWICE if arranging else _READING)
-        may_break = tries < (_MOST_BREAKS if arranging else 1)
+        safe = exchange.call.method in _SENT_AGAIN[persistence]
+        may_break = tries < (1 if persistence is Persistence.ONCE else _MOST_BREAKS)
         pause = self._pause(exchange, tries, safe=safe, calm=calm, may_break=may_break)
         lost = exchange.seconds if exchange.trouble in _TIMEOUTS else 0.0
         if pause is None or not self._may(pause, lost, begun, exchange.trouble):

@@ -382,6 +382,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     reruns.hand_out_fixtures(session.run)
     item.stash[_RUNNING] = Running(TestContext.begin(session.run, id_of(item), planned.requirements))
     enter(item.stash[_RUNNING].test)
+    if reruns.is_plagued:
+        session.run.client.persevere()
     session.writer.hold()
     # When the run is interrupted the test stays the one of this thread: its fixtures still have to put things back.
     result = yield

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: How often the same call may be the first without an answer, until that is no accident.
 _ACCIDENTS = 3
+#: How often a test was spoiled when it is likely to be spoiled each time, as it sends so many calls.
+_OFTEN = 2
 #: How a test may end that the network spoiled.
 _SPOILED = frozenset({TestOutcome.FAILED, TestOutcome.INCONCLUSIVE, TestOutcome.BROKEN})
 
@@ -125,6 +127,11 @@ class Reruns:
             with suppress(TargetGoneError, RequestsSpentError):
                 profile = self._stand_in.profile(run.client)
         run.take(profile)
+
+    @property
+    def is_plagued(self) -> bool:
+        """Whether the network spoiled the test more than once."""
+        return self.begun_anew >= _OFTEN
 
     def is_last(self, test: TestContext, outcome: TestOutcome) -> bool:
         """Tell whether this attempt is the last one, as far as that is known by now."""
