@@ -31,7 +31,7 @@ from conformance.target.provisioning.program import needed, provided_by, without
 from conformance.target.provisioning.sweep import Removal, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.target.provisioning.profiles import ByHand, Data
 
@@ -77,7 +77,8 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     Users with tokens, groups, projects with merge requests and whatever else the calls of such services can make. What
     exists is found again, so that it can be repeated at any time. `conformance sweep` removes what was made.
 
-    Ends with 0, or with 6 when the service refused to make something that the calls should make.
+    Ends with 0, or with 6 when the service refused to make something that the calls should make, or when it is not
+    clear whether it has something.
     """
     address = base_url_from(base_url, "--base-url")
     if not _PREFIX.fullmatch(prefix):
@@ -132,9 +133,10 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     click.echo(
         f"{out}: {worlds} world(s) on {order.base_url}. Tokens and passwords: {secrets_file}, for your eyes only."
     )
-    _say_what_is_left(by_hand(data), done.refused)
+    unclear = {name: why for name, why in done.unclear.items() if data["features"].get(name) is not False}
+    _say_what_is_left(by_hand(data), done.refused, unclear)
     click.echo(f"\nTest it with: conformance run --target {out}" + (f" --workers {worlds}" if worlds > 1 else ""))
-    return ExitCode.INCOMPLETE if done.refused else ExitCode.CONFORMANT
+    return ExitCode.INCOMPLETE if done.refused or unclear else ExitCode.CONFORMANT
 
 
 def _settle_seconds(profile: Any) -> float:
@@ -249,11 +251,15 @@ def write_profile(file: Path, data: Data, secrets: str) -> None:
         raise UsageError(f"Cannot write the profile {file}: {error.strerror or error}.") from error
 
 
-def _say_what_is_left(left: Sequence[ByHand], refused: dict[str, str]) -> None:
+def _say_what_is_left(left: Sequence[ByHand], refused: Mapping[str, str], unclear: Mapping[str, str]) -> None:
     if refused:
         click.echo("\nThe service refused to make:")
         for name, reason in refused.items():
             click.echo(f"  {name}: {reason}")
+    if unclear:
+        click.echo("\nNot found, and not seen to be missing. Where the service has none, say so in the profile:")
+        for name, reason in unclear.items():
+            click.echo(f"  features: {{{name}: false}}  ({reason})")
     if left:
         click.echo("\nNo call makes these. Make them by hand where the service has them, and add them to the profile:")
     for each in left:

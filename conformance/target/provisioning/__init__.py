@@ -17,7 +17,15 @@ from conformance.http.exchange import NOT_THERE
 from conformance.target.provisioning.blueprint import Names
 from conformance.target.provisioning.calls import Way
 from conformance.target.provisioning.inquiry import edition, token_endpoint
-from conformance.target.provisioning.integrations import Kind, Trial, catalogue, features_from, fixtures_from
+from conformance.target.provisioning.integrations import (
+    Kind,
+    Trial,
+    catalogue,
+    described_by,
+    features_from,
+    fixtures_from,
+    unclear,
+)
 from conformance.target.provisioning.worlds import World
 
 if TYPE_CHECKING:
@@ -60,6 +68,8 @@ class Provisioned:
     worlds: Sequence[World]
     integrations: Mapping[str, Any] = field(default_factory=dict)
     """By fixture."""
+    unclear: Mapping[str, str] = field(default_factory=dict)
+    """By fixture, why it is not clear whether the target has such integrations."""
     features: Mapping[str, bool] = field(default_factory=dict)
     token_endpoint: str | None = None
     edition: str = "unknown"
@@ -89,9 +99,10 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     ]
     first = worlds[0]
     found: dict[str, dict[str, Any]] = {}
+    refused: dict[str, str] = {}
     features: dict[str, bool] = {}
     stages += [
-        ("integrations", _trying_integrations(calls, first, found)),
+        ("integrations", _trying_integrations(calls, first, found, refused)),
         ("features", [lambda: features.update(_features(calls, first))]),
     ]
     done, total = 0, sum(len(steps) for _, steps in stages)
@@ -103,7 +114,8 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     return Provisioned(
         worlds=worlds,
         integrations=fixtures_from(found),
-        features=features | features_from(found),
+        unclear=unclear(found, refused),
+        features=features | features_from(found, refused),
         token_endpoint=token_endpoint(calls, order.base_url),
         edition=edition(calls, order.administrator) or "unknown",
     )
@@ -152,17 +164,20 @@ def _each(pool: ThreadPoolExecutor | None, steps: Sequence[Callable[[], None]]) 
             each.cancel()
 
 
-def _trying_integrations(calls: Calls, world: World, found: dict[str, dict[str, Any]]) -> list[Callable[[], None]]:
-    """Return steps that try each kind on a project of a world, and put the descriptions into `found`."""
+def _trying_integrations(
+    calls: Calls, world: World, found: dict[str, dict[str, Any]], refused: dict[str, str]
+) -> list[Callable[[], None]]:
+    """Return steps that try each kind on a project of a world, and say in `found` or `refused` what came of it."""
 
     @cache
     def trial() -> Trial:
         return Trial.on(calls, world.people["maintainer"].token, world.projects["workbench"]["id"])
 
     def step(kind: Kind) -> None:
-        described = trial().described(kind) if "workbench" in world.projects else None
-        if described is not None:
-            found[kind.slug] = described
+        if "workbench" in world.projects:
+            described, not_taken = described_by(trial(), [kind])
+            found.update(described)
+            refused.update(not_taken)
 
     return [partial(step, kind) for kind in catalogue()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.exchange import NOT_THERE
-from conformance.target.provisioning.integrations import Trial, catalogue, features_from, fixtures_from
+from conformance.target.provisioning.integrations import Trial, catalogue, described_by, features_from, fixtures_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -74,10 +74,9 @@ def integrations(calls: Calls, token: str, project: int) -> tuple[dict[str, Any]
     """
     trial = Trial.on(calls, token, project)
     listed = calls.get(token, trial.path).body
-    known = {entry.get("slug") for entry in listed if isinstance(entry, dict)} if isinstance(listed, list) else set()
-    tried = [(kind, trial.described(kind)) for kind in catalogue() if kind.slug not in known]
-    found = {kind.slug: described for kind, described in tried if described is not None}
+    entries = listed if isinstance(listed, list) else []
+    known = {str(entry.get("slug")) for entry in entries if isinstance(entry, dict)}
+    # What is set up there already is not touched, and need not be tried to be known.
+    found, refused = described_by(trial, [kind for kind in catalogue() if kind.slug not in known])
     fixtures = fixtures_from(found)
-    if not fixtures:
-        return {}, {}
-    return fixtures, features_from(found)
+    return (fixtures, features_from(found, {*refused, *known})) if fixtures else ({}, {})

@@ -7,10 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import data_file
+from conformance.target.provisioning.calls import RefusedError
 from conformance.target.readings import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from conformance.target.provisioning.calls import Answer, Calls
 
@@ -73,10 +74,14 @@ class Trial:
         return cls(calls, token, newer if calls.get(token, newer).is_served else older)
 
     def described(self, kind: Kind) -> dict[str, Any] | None:
-        """Try a kind, and describe it as the profile does; None where the target does not take it."""
+        """
+        Try a kind, and describe it as the profile does; None where the target does not know it.
+
+        Raise RefusedError where it is refused in another way than one that no target knows: then it may be there.
+        """
         put = self._put(kind, {})
         if not put.is_served:
-            return self._uninstalled(kind, put) if kind.nature == _CHAT_APP else None
+            return self._unserved(kind, put)
         switches = (*kind.flags, *kind.events)
         on = self._shown_after(kind, {**kind.optional, **dict.fromkeys(switches, True)}, active=True)
         off = self._shown_after(kind, dict.fromkeys(switches, False), active=True)
@@ -87,11 +92,16 @@ class Trial:
         has |= {name for name in switches if on.get(name) == _ON and off.get(name) == _OFF}
         return _entry(kind, has, switchable=on.get("active") == _ON and not is_kept_active)
 
-    def _uninstalled(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
+    def _unserved(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
         """Describe the chat app, where the target knows it and lets it be installed in its own pages only."""
-        unknown = self.calls.put(self.token, f"{self.path}/{_NO_SUCH}", {"webhook": "https://x.example.com"})
-        is_known = refused.status == _UNPROCESSABLE or refused.status not in {unknown.status, None}
-        return _entry(kind, set(), switchable=False) if is_known else None
+        unknown = self.calls.put(self.token, f"{self.path}/{_NO_SUCH}", kind.needs)
+        is_known = refused.status != unknown.status
+        if kind.nature == _CHAT_APP:
+            is_known = refused.status is not None and (is_known or refused.status == _UNPROCESSABLE)
+            return _entry(kind, set(), switchable=False) if is_known else None
+        if is_known:
+            raise RefusedError(f"PUT {self.path}/{kind.slug}: {refused}")
+        return None
 
     def _put(self, kind: Kind, settings: Mapping[str, Any]) -> Answer:
         return self.calls.put(self.token, f"{self.path}/{kind.slug}", {**kind.needs, **settings})
@@ -111,6 +121,21 @@ class Trial:
         return {
             name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in flat(body).items()
         }
+
+
+def described_by(trial: Trial, kinds: Iterable[Kind]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Try kinds; return the descriptions of what the target has, and how it refused what it may have, by slug."""
+    found: dict[str, dict[str, Any]] = {}
+    refused: dict[str, str] = {}
+    for kind in kinds:
+        try:
+            described = trial.described(kind)
+        except RefusedError as error:
+            refused[kind.slug] = str(error)
+            continue
+        if described is not None:
+            found[kind.slug] = described
+    return found, refused
 
 
 def _entry(kind: Kind, has: set[str], *, switchable: bool) -> dict[str, Any]:
@@ -155,13 +180,35 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     return fixtures
 
 
-def features_from(found: Mapping[str, dict[str, Any]]) -> dict[str, bool]:
-    """Return the features that show in the description of each kind by its slug, or in that there is none."""
-    fixtures = fixtures_from(found)
-    features = {kind.nature: False for kind in catalogue() if kind.nature and kind.nature not in fixtures}
+def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] = ()) -> dict[str, bool]:
+    """
+    Return the features that show in the description of each kind by its slug, or in that there is none.
+
+    Nothing is said of those that `unclear` names.
+    """
+    there = {kind.nature for kind in catalogue() if kind.slug in found or kind.slug in refused}
+    features = {kind.nature: False for kind in catalogue() if kind.nature and kind.nature not in there}
     mentions = any("group_mentions_events" in entry["events"] for entry in found.values())
     # The chat app is there once somebody has installed it, which no call does.
     return {**features, "group_mention_events": mentions, _CHAT_APP: False}
+
+
+def unclear(found: Mapping[str, dict[str, Any]], refused: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return why it is not clear whether the target has a sort of integration, by its fixture.
+
+    Its kinds are there, or were refused as if they were, and do not do what it takes: that may be a fault, so it is for
+    the operator to say whether there is none.
+    """
+    fixtures, why = fixtures_from(found), {}
+    for kind in catalogue():
+        if kind.nature in (None, _CHAT_APP) or kind.nature in fixtures:
+            continue
+        if kind.slug in refused:
+            why[str(kind.nature)] = refused[kind.slug]
+        elif kind.slug in found:
+            why[str(kind.nature)] = f"{kind.slug} is taken, and `active` shows no effect"
+    return why
 
 
 def _covering(found: Mapping[str, dict[str, Any]]) -> list[str]:

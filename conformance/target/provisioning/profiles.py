@@ -117,12 +117,14 @@ def with_additions(data: Data, known: Any) -> Data:
     declared = {entry.get("feature") for entry in by_hand_only}
     fixtures = {name: value for name, value in (known.get("fixtures") or {}).items() if name in names}
     features = {name: True for name, value in (known.get("features") or {}).items() if value and name in declared}
+    # What the operator said of a sort of integration is over once one of that sort is found.
+    said = {name: value for name, value in (known.get("features") or {}).items() if name not in data["fixtures"]}
     return {
         **{name: value for name, value in known.items() if name != "worlds"},
         **data,
         **{name: known[name] for name in ("version", "disposable") if name in known},
         "fixtures": {**fixtures, **data["fixtures"]},
-        "features": {**data["features"], **features},
+        "features": {**said, **data["features"], **features},
     }
 
 
