@@ -45,6 +45,10 @@ New rules of groups are not among them: no operation takes one away again.
 """
 
 
+#: Who calls and has a role in the project or group, so that a rule may name them.
+MEMBERS = ("maintainer", "owner")
+
+
 @dataclass(frozen=True)
 class Kind:
     """What a list names: where the profile has two of them, and where a rule shows them."""
@@ -95,7 +99,7 @@ def somebody_beside(prepared: Arranged, name: str) -> dict[str, Any]:
 
 
 def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
-    """Yield none, one and two of what a list names, as far as the profile has them."""
+    """Yield none, one and two of what a list names, as far as the profile has them; who calls is named like others."""
     values = []
     yield []
     for reference in (kind.one, kind.two):
@@ -104,6 +108,9 @@ def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
         except NotTested:
             return
         yield list(values)
+    caller = served_caller(prepared.operation).actor
+    if kind.shown == "users" and caller is not None and caller.name in MEMBERS:
+        yield [values[0], *(value for value in (getattr(caller, kind.by),) if value is not None)]
 
 
 def sent(prepared: Arranged, body: dict[str, Any]) -> Answer:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
+from conformance.suite.context import current_run
 from conformance.suite.expectations import given, must, verifies
 from conformance.suite.load import idle, send_load
 
@@ -31,13 +33,14 @@ UNAVAILABLE = 503
 def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: Caller, anonymous: Caller) -> None:
     """Valid requests only, and all within one minute: what falls into a second window is counted in."""
     given(developer.target_declares("code_completion"), "the target does not declare code_completion")
+    projects = of_projects(developer)
     idle(MINUTE + 1)
     # Asking whether a project has completions is no completion, and takes none away.
     send_load(developer, CHECK, {"project_path": UNKNOWN_PATH}, count=CHECKS)
     started = time.monotonic()
-    # It is the rate of a user, whatever is to be completed.
+    # It is the rate of a user, whatever is to be completed, and for whichever project.
     files = [{**FILE, "file_name": f"greeting_{number}.py"} for number in range(3)]
-    bodies = [completion(current_file=file) for file in files]
+    bodies = [completion(current_file=file, **beside) for file, beside in product(files, projects)]
     first = send_load(developer, COMPLETIONS, *bodies, count=SERVED_A_MINUTE)
     more = send_load(developer, COMPLETIONS, *bodies, count=ADMITTED_AT_MOST - SERVED_A_MINUTE + MARGIN)
     # The rate is that of the user, in whichever header the token is.
@@ -73,6 +76,13 @@ def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: C
     idle(MINUTE + 1)
     with verifies("limits.completions.window"):
         must_not_be_over_the_rate(send_load(developer, COMPLETIONS, completion())[0], codes)
+
+
+def of_projects(caller: Caller) -> list[dict[str, str]]:
+    """Return what completions say of a project: nothing and, where that is served as well, the path of one."""
+    paths = [one.get("path") for one in current_run().profile.fixtures.get("enabled_project", ())]
+    named = [{"project_path": path} for path in paths if path]
+    return [{}, *(one for one in named if caller.post(COMPLETIONS, completion(**one)).is_served)]
 
 
 def counted_apart(caller: Caller, anonymous: Caller) -> int:

@@ -27,6 +27,7 @@ from conformance.suite.arrange.approval_settings import (
     of_an_unlocked_project,
     of_group,
     of_project,
+    remembered,
 )
 from conformance.suite.arrange.reviews import merge_request_path, rules_put_back, under_review
 from conformance.suite.context import current_run
@@ -203,3 +204,17 @@ def inner_settings(place: str, request: pytest.FixtureRequest) -> Settings:
         {"group": "subgroup_settings", "project": "inner_project_settings"}[place]
     )
     return found
+
+
+@pytest.fixture
+def nested_settings(place: str, owner: Caller, maintainer: Caller) -> Iterator[tuple[Settings, Settings] | None]:
+    """Those of a project in a group inside the group, with those of that group; None where they cannot be read."""
+    project, between = (current_run().profile.first(name) for name in ("subgroup_project", "subgroup"))
+    if place != "project" or project is None or between is None:
+        yield None
+        return
+    settings, around = of_project(maintainer, project), of_group(owner, between)
+    before = remembered(settings)
+    yield None if before is None or remembered(around) is None else (settings, around)
+    if before is not None:
+        settings.restore(before)

@@ -398,6 +398,7 @@ def test_a_locked_setting_has_the_value_of_the_group_that_it_comes_from(
     cascade: str,
     inner_settings: Settings,
     outer_settings: Settings,
+    nested_settings: tuple[Settings, Settings] | None,
 ) -> None:
     """
     Whether a group hands its settings down at all is open; what it locks must at least be its own value.
@@ -410,6 +411,8 @@ def test_a_locked_setting_has_the_value_of_the_group_that_it_comes_from(
             if inner_settings.is_free(name):
                 # This may be refused: what lies inside need not have a value of its own.
                 inner_settings.change(**{name: not value})
+            if nested_settings and nested_settings[0].is_free(name):
+                nested_settings[0].change(**{name: not value})
             outer_settings.move(name, value=value)
             inner = inner_settings.entries()[name]
             observe(cascade, what_reached(name, outer_settings.values()[name], inner))
@@ -417,7 +420,17 @@ def test_a_locked_setting_has_the_value_of_the_group_that_it_comes_from(
                 wanted = outer_settings.values()[name]
                 must(inner["value"] is wanted, f"{name}, locked, with the value {wanted}", f"{inner}")
                 locked += 1
+            if nested_settings:
+                must_agree_with_all_around(name, outer_settings, *nested_settings)
         given(locked > 0, "no setting of the group was seen to lock the one inside it")
+
+
+def must_agree_with_all_around(name: str, outer: Settings, nested: Settings, between: Settings) -> None:
+    """Expect that a setting which is locked two groups further in has the value that both groups around it have."""
+    inner, wanted = nested.entries()[name], outer.values()[name]
+    if is_from_group(inner) and between.values()[name] is wanted:
+        expected = f"{name} of a project in a subgroup, locked, with the value {wanted} of both groups"
+        must(inner["value"] is wanted, expected, f"{inner}")
 
 
 def one_setting_moved(settings: Settings) -> list[tuple[str, bool]]:

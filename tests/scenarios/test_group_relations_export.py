@@ -404,6 +404,10 @@ def test_a_file_holds_the_objects_of_its_group(
             # That may begin with showing nothing.
             shown = "the entries of a group inside the one that is exported"
             must_settle(lambda: bool(other.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
+            if of_group(owner, group, export.relation).entries() and other.schedule().is_served:
+                around = of_group(owner, group, export.relation)
+                shown = "the entries of a group around the one that is exported"
+                must_settle(lambda: bool(around.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
 
 
 def file_of_what_there_is(export: Export) -> Answer:

@@ -119,6 +119,11 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
             beside = text_beside(switchable_integration)
             maintainer.put(path / slug, {**settings, **beside, "active": False}).given_served()
             maintainer.whole_list(path).must_not_contain(slug=slug, after=listed)
+        with verifies("integrations.parameters.active.default", go_on=True):
+            # By what is kept and by the default it stays off.
+            again = maintainer.put(path / slug, {**settings, **beside}).is_served
+            later = maintainer.whole_list(path).having(slug=slug) if again else []
+            must(not later, f"no entry with slug = {slug} after a change that says nothing of active", "it is listed")
         # One that is not active has settings all the same; whether there is anything to disable is open.
         gone = maintainer.delete(path / slug) if beside else None
         if gone is not None and gone.is_served:

@@ -69,13 +69,14 @@ def test_a_project_bot_clears_all_approvals(
     reset_merge_request: Fixture,
 ) -> None:
     path = merge_request_path(project, reset_merge_request)
-    developer = current_run().profile.actors.get("developer")
-    more = [caller_named("developer")] if developer is not None and developer.id is not None else []
+    actors = current_run().profile.actors
+    others = [actors[name] for name in ("developer", "maintainer", "owner") if name in actors]
+    more = [caller_named(actor.name) for actor in others if actor.id is not None]
     with under_review(maintainer, path, approver, second_approver), approvals_put_back(maintainer, path, *more):
         for caller in (approver, second_approver):
             caller.post(path / "approve").given_served()
         for caller in more:
-            caller.post(path / "approve")  # no rule names this one, who may be refused
+            caller.post(path / "approve")  # no rule names these, who may be refused
         given(len(approvers_of(maintainer, path)) >= 2, "the approvals do not show, so none can be reset")
         answer = project_bot.put(path / "reset_approvals")
         with verifies("merge-request-approvals.reset.answer"):

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 Rule = dict[str, Any]
 
+OVERWRITTEN = "approval_rules_overwritten"
+
 
 # -- copying a project rule --------------------------------------------------------------------------------------------
 
@@ -109,9 +111,9 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
     with verifies("merge-request-approvals.state.overwritten", go_on=True):
         review = Path(merge_request_rules.rpartition("/")[0])
         must_become(
-            lambda: state_of(maintainer, review).get("approval_rules_overwritten"),
+            lambda: state_of(maintainer, review).get(OVERWRITTEN),
             lambda told: told is True,
-            "approval_rules_overwritten = true",
+            f"{OVERWRITTEN} = true",
         )
     with verifies("merge-request-approvals.rules.copy.leaves-project-rule", go_on=True):
         now = essence(maintainer.read(source))
@@ -122,6 +124,9 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         other = {"name": fresh_name(), "approvals_required": 2, "user_ids": [user_id(approver)], "group_ids": []}
         maintainer.put(source, other).given_served()
         must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
+        # Whether a copy goes with its source is open; one that stays, stays what it is.
+        if maintainer.delete(source).is_served and copy["id"] in maintainer.list(merge_request_rules).ids():
+            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
 
 
 def must_name_in_the_end(reader: Caller, rule: Path, users: list[int]) -> None:
@@ -138,7 +143,15 @@ def test_a_copy_needs_its_own_number(merge_request_rules: Path, project_rule: Ru
         # The list may show each rule of the project, and a copy take the place of what it shows, which comes back anew.
         with unchanged(lambda: maintainer.list(merge_request_rules).ids(), "the rules"):
             refused = maintainer.post(merge_request_rules, sent)
-        control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 4})
+        # As many as its source asks for: a rule of the merge request's own is there all the same.
+        control = maintainer.post(merge_request_rules, {**sent, "approvals_required": 1})
+        with verifies("merge-request-approvals.state.overwritten", go_on=True):
+            control.given_served()
+            must_become(
+                lambda: state_of(maintainer, Path(merge_request_rules.rpartition("/")[0])).get(OVERWRITTEN),
+                lambda told: told is True,
+                f"{OVERWRITTEN} = true",
+            )
         maintainer.delete(merge_request_rules / rule_in(control)["id"]).given_served()
         refused.must_be_refused(beside=control)
 
@@ -365,7 +378,9 @@ def test_a_rule_of_the_system_can_be_neither_updated_nor_deleted(
     with rules_put_back(maintainer, path):
         own = created(maintainer, path, user_ids=[user_id(approver)])
         system = maintainer.list(path).the(rule_type=rule_type)
-        change = {"name": fresh_name(), "approvals_required": 6, "user_ids": [user_id(approver)], "group_ids": []}
+        # More than it asks for, each time this runs: what may become stricter is changed as well.
+        more = int(system.get("approvals_required") or 0) + 6
+        change = {"name": fresh_name(), "approvals_required": more, "user_ids": [user_id(approver)], "group_ids": []}
 
         def rule() -> Rule | None:
             return essences(maintainer, path).get(system["id"])
