@@ -23,6 +23,7 @@ from selftest.reference.fresh_reviews_chapters import slips_of_reviews
 from selftest.reference.fresh_settings_chapters import slips_of_settings
 from selftest.reference.fresh_tenants_chapters import slips_between_neighbours
 from selftest.reference.further_slips_chapters import further_slips
+from selftest.reference.last_slips_chapters import last_slips
 from selftest.reference.latest_slips_chapters import latest_slips
 from selftest.reference.newer_reviews_chapters import slips_of_newer_reviews
 from selftest.reference.newer_slips_chapters import newer_slips
@@ -146,6 +147,7 @@ class Story:
         slips_of_tenants(self)
         latest_slips(self)
         further_slips(self)
+        last_slips(self)
         return self.told
 
     def _place(self, name: str, form: str = "id") -> str:
