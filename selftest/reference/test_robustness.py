@@ -352,16 +352,17 @@ def test_everything_can_still_be_read_after_anything_was_deleted(wire: Callable[
     tried = wire(version)
     service = tried.service
     token = {"private-token": service.world.actors["admin"].token, "host": "example.com"}
+    project = f"projects/{service.world.one('project').id}"
     reads = [route for route in service.routes if route.method == "GET"]
     deletions = [
         f"groups/2/members/{service.world.actors['maintainer'].id}",
         *(f"users/{service.world.actors[name].id}" for name in ("approver", "author", "owner")),
         *(f"projects/{target.id}" for target in service.world.many("allowlist_projects")),
         *(f"groups/{service.world.one(name).id}" for name in ("approver_group", "hidden_group", "sibling_group")),
-        "projects/2/protected_branches/main",
-        "projects/2/protected_branches/stable",
-        "projects/2/repository/branches/merge-request",
-        "projects/2",
+        f"{project}/protected_branches/main",
+        f"{project}/protected_branches/stable",
+        f"{project}/repository/branches/merge-request",
+        project,
     ]
     for deletion in deletions:
         assert tried.refuses_harmlessly(Call("DELETE", f"/api/v4/{deletion}", headers=token)) < 300, deletion

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.registry import by_path, foreign, handling, instead
 from conformance.reference.areas.approval_settings import Setting
-from conformance.reference.errors import ForbiddenError, InvalidError
+from conformance.reference.errors import ForbiddenError
 from conformance.reference.http import Page, ok
 from conformance.reference.identity import Group, Project
 from conformance.reference.versions import Version
@@ -135,19 +135,6 @@ def an_outer_group_takes_the_place_of_its_inner_ones(service: Service) -> None:
         scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n not in inside))
 
 
-# A page is cut where a length is known, and there is a length that nobody has to send.
-@foreign(_PAGES, "Job token scope: GET groups_allowlist, page")
-def a_page_without_a_length_is_passed_over(service: Service) -> None:
-    """Where `page` is sent without `per_page` the groups begin again with the first one, whatever the page."""
-
-    @handling(service, f"GET {_SCOPE}/groups_allowlist")
-    def _(handler: Any, request: Any) -> Any:
-        parameters = request.parameters
-        if parameters.given("page") and not parameters.given("per_page"):
-            parameters._values = {name: value for name, value in parameters._values.items() if name != "page"}
-        return handler(request)
-
-
 # All endpoints of the area came together.
 @foreign(_VERSIONS, "Versioning: 16.1", version="16.1")
 def groups_are_let_out_a_release_later(service: Service) -> None:
@@ -186,19 +173,6 @@ def each_project_path_has_a_minute_of_its_own(service: Service) -> None:
             return handler(request)
         finally:
             counted[key] = completion.requests[request.caller.id]
-
-
-# Optional is not the same as either absent or filled.
-@foreign(_NEIGHBOUR, "Code completion: content_below_cursor")
-def nothing_below_the_cursor_is_too_little(service: Service) -> None:
-    """A cursor at the end of a file is refused: an empty text below it, which is optional, counts as missing."""
-
-    @instead(service.code_completion, "read")
-    def _(read: Any, parameters: Any) -> Any:
-        wanted = read(parameters)
-        if parameters.nested("current_file").optional_string("content_below_cursor") == "":
-            raise InvalidError("current_file.content_below_cursor is empty")
-        return wanted
 
 
 # Another model answers where there is text on both sides, and says it otherwise.
@@ -287,19 +261,6 @@ def one_of_many_names_a_relation_too(service: Service) -> None:
     @instead(exports, "find")
     def _(find: Any, group: Any, relation: str) -> Any:
         return find(group, relation if (group.id, relation) in exports.exports else f"{relation}s")
-
-
-# Whether a parameter is there, and not what it says.
-@foreign(_FILES, "Group relations export: download, batched")
-def a_file_that_is_not_batched_needs_a_batch_number(service: Service) -> None:
-    """A download with batched=false is refused for want of a batch number, though the file is there as a whole."""
-
-    @handling(service, f"GET {_EXPORT}/download")
-    def _(handler: Any, request: Any) -> Any:
-        parameters = request.parameters
-        if parameters.given("batched") is not parameters.given("batch_number"):
-            raise InvalidError("batched, batch_number provide all or none of parameters")
-        return handler(request)
 
 
 # What is left over of the group is to be cleared away first, and the ancestors were taken for the descendants.

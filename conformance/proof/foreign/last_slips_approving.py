@@ -33,19 +33,6 @@ _MERGE_REQUEST_RULES = "/projects/:id/merge_requests/:merge_request_iid/approval
 # -- project approval configuration ------------------------------------------------------------------------------------
 
 
-# Zero is a number, and nothing is not.
-@foreign(_NEIGHBOUR, "Project approval configuration: approvals_before_merge", version="15.11")
-def no_approvals_before_merge_is_no_wish(service: Service) -> None:
-    """approvals_before_merge can be raised and lowered, but not be set to 0 again: 0 is taken for absent."""
-    configurations = service.project_approval_configurations
-
-    @instead(configurations, "change_configuration")
-    def _(change_configuration: Any, project: Any, change: Any) -> Any:
-        if change.approvals_before_merge == 0:
-            change = replace(change, approvals_before_merge=None)
-        return change_configuration(project, change)
-
-
 # The condition is looked at before the values of the call are put in.
 @foreign(_SETTINGS, "Project approval configuration: selective_code_owner_removals", version="15.11")
 def the_former_reset_lets_removals_be_selective(service: Service) -> None:
@@ -79,17 +66,6 @@ def approvers_are_listed_to_the_next_big_release(service: Service) -> None:
 
 
 # -- approval rules of groups ------------------------------------------------------------------------------------------
-
-
-# The default of the creation is in the function that both share.
-@foreign(_STAYS, "Group approval rules: PUT, rule_type is optional")
-def any_change_makes_a_rule_of_a_group_regular(service: Service) -> None:
-    """An any_approver rule of a group is regular after an update that does not speak of its type."""
-    groups = service.group_approval_rules
-
-    @instead(groups, "update_rule")
-    def _(update: Any, group: Any, number: int, wanted: Any, caller: Any) -> Any:
-        return update(group, number, replace(wanted, rule_type=wanted.rule_type or RuleType.REGULAR), caller)
 
 
 # Both levels have the flag since the same release.

@@ -91,7 +91,7 @@ class Export:
     # -- what is sent --------------------------------------------------------------------------------------------------
 
     def schedule(self, *, bare: bool = False, **body: Any) -> Answer:
-        """Schedule an export with these parameters; `bare` sends no body at all."""
+        """Schedule an export with these parameters; `bare` says nothing of any, in a body without any."""
         return self.caller.post(self.path) if bare else self.caller.post(self.path, body)
 
     def accepted(self, **body: Any) -> Answer:
