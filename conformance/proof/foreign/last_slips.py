@@ -13,7 +13,7 @@ from conformance.proof.foreign.registry import by_path, foreign, handling, inste
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.errors import ForbiddenError
 from conformance.reference.http import Page, ok
-from conformance.reference.identity import Group, Project
+from conformance.reference.identity import Group
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
@@ -206,20 +206,6 @@ def a_setting_that_is_so_already_ends_the_update(service: Service) -> None:
             if settings.effective(subject, setting) is value:
                 return
             change(subject, {setting: value})
-
-
-# The value and the lock are read by two queries, and one of them looks one level up only.
-@foreign(_STORY, "Approval settings: locked and inherited_from")
-def a_lock_from_further_out_keeps_the_own_value(service: Service) -> None:
-    """A project in a subgroup shows a setting as locked by a group, and with the project's own value."""
-    settings, known = service.approval_settings, service.identities
-
-    @instead(settings, "present")
-    def _(present: Any, subject: Any, setting: Any) -> Any:
-        shown = present(subject, setting)
-        if shown["locked"] and isinstance(subject, Project) and len(known.lineage(subject)) > 1:
-            shown["value"] = settings.own(subject, setting)
-        return shown
 
 
 # Two presenters, and the new field was added to one of them at first.
