@@ -390,22 +390,23 @@ def test_a_file_holds_the_objects_of_its_group(
     with verifies("group-relations-export.download.belongs-to-its-group"):
         file = file_of_what_there_is(other)
         held = lines_of(file)
+        # Before its file is fetched: the moment of an entry may move with that.
+        after = marks_of(export)
         strange = [text for text in texts if lines_with(text, held)]
         must(not strange, "the objects of this group", f"{strange} of another group", file.exchange)
         again = export.download()
         lost = [text for text in texts if again.is_served and not lines_with(text, lines_of(again))]
         must(not lost, "the objects of the group after the export of another one", f"none of {lost}", again.exchange)
     with verifies("group-relations-export.schedule.belongs-to-its-group"):
-        after = marks_of(export)
         others = [relation for relation, mark in before.items() if after.get(relation) != mark]
         must(not others, "the entries of a group as before the export of another one", f"others of {others}")
         # Whether a group is exported with the one around it is left open; what was exported of it is there after that.
-        if of_group(owner, group, export.relation).schedule().is_served:
+        around = of_group(owner, group, export.relation)
+        if around.schedule().is_served:
             # That may begin with showing nothing.
             shown = "the entries of a group inside the one that is exported"
             must_settle(lambda: bool(other.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
-            if of_group(owner, group, export.relation).entries() and other.schedule().is_served:
-                around = of_group(owner, group, export.relation)
+            if around.entries() and other.schedule().is_served:
                 shown = "the entries of a group around the one that is exported"
                 must_settle(lambda: bool(around.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
 

@@ -14,6 +14,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.transport import NotSentError
 from conformance.results.record import Outcome, Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange.places import Place
@@ -166,9 +167,16 @@ class Arranged:
         return self.call.having(owner, path) if path else None
 
     def served_below(self, prefix: str, caller: Caller) -> bool:
-        """Tell whether the call is served below another prefix than that of the service; '' stands for none."""
+        """
+        Tell whether the call is served below another prefix than that of the service; '' stands for none.
+
+        A write that names no project or group of the run is sent nowhere but where the contract has it.
+        """
         address = f"{self.place.profile.base_url}{prefix}{self.call.path}"
-        return caller.call(self.operation.method, address, query=self.call.query).is_served
+        try:
+            return caller.call(self.operation.method, address, query=self.call.query).is_served
+        except NotSentError:
+            return False
 
     def state(self) -> Any:
         """Read what a refused call must leave as it was; None for an operation that only reads."""

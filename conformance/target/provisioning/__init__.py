@@ -16,7 +16,7 @@ from conformance.errors import TargetError
 from conformance.http.exchange import NOT_THERE
 from conformance.target.provisioning.blueprint import Names
 from conformance.target.provisioning.calls import Way
-from conformance.target.provisioning.inquiry import edition, token_endpoint
+from conformance.target.provisioning.inquiry import completes, edition, token_endpoint
 from conformance.target.provisioning.integrations import (
     Kind,
     Trial,
@@ -189,7 +189,7 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
     roles = ("/member_roles", f"/groups/{group}/member_roles")
     return {
         "approval_configuration": calls.get(maintainer, f"/projects/{project.get('id')}/approvals").is_served,
-        "code_completion": "enabled_project" in world.completions,
+        "code_completion": "enabled_project" in world.completions and completes(calls, owner),
         "group_approval_rules": calls.get(owner, f"/groups/{group}/approval_rules").is_served,
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),

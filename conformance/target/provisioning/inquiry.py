@@ -16,6 +16,8 @@ Told = tuple[str, Any]
 #: How many projects are asked for what any of them may have.
 _MOST_ASKED = 20
 _FORBIDDEN = 403
+#: What an answer says that stays so; not what passes, such as that there were too many.
+_REFUSED = frozenset(range(400, 500)) - {408, 425, 429}
 #: Names under which projects show that they ask for a password, below the path of each.
 _ASKING = {"approvals": "require_password_to_approve", "merge_request_approval_setting": "require_password_to_approve"}
 
@@ -55,6 +57,13 @@ def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str
         if len(found) > 1:
             break
     return found if "enabled_project" in found else {}
+
+
+def completes(calls: Calls, token: str) -> bool:
+    """Tell whether completions are not refused: switched off, each of them is, and a gateway's trouble says nothing."""
+    file = {"file_name": "greeting.py", "content_above_cursor": "def greet(name):\n    "}
+    status = calls.ask(token, "/code_suggestions/completions", {"current_file": file}).status
+    return status not in _REFUSED
 
 
 def asks_for_password(calls: Calls, token: str, project: int) -> bool:

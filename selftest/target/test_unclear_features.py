@@ -1,4 +1,4 @@
-"""What of the integrations is not clear when a target is prepared is for its operator to say."""
+"""What a target has, and what is not clear when it is prepared: the one is declared, the other is for its operator."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from conformance.errors import ExitCode
 from conformance.proof.foreign.registry import handling, instead
 from conformance.reference.errors import NotFoundError, RejectedError
-from conformance.target.embedded import prepared_service
+from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import VERSION, serving
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def breaks_on_trackers(service: Service) -> None:
     refuses_trackers(service, lambda: RejectedError("not now"))
 
 
+def completes_nothing(service: Service) -> None:
+    """Say of projects that they have completions, and refuse each completion."""
+
+    @handling(service, "POST /code_suggestions/completions")
+    def _(_handler: Any, _request: Request) -> Any:
+        raise NotFoundError("404 Not Found")
+
+
 @pytest.fixture
 def prepare(
     conformance: Callable[..., Outcome], tmp_path: Path
@@ -92,3 +101,22 @@ def test_what_a_target_does_not_know_is_said_to_be_missing(
     outcome, profile = prepare(has_no_trackers)
     assert outcome.code == 0, outcome.text
     assert profile["features"]["issue_tracker_integration"] is False
+
+
+def test_completions_that_are_all_refused_are_not_declared_and_asked_for_nowhere_else(
+    prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
+    conformance: Callable[..., Outcome],
+    tmp_path: Path,
+) -> None:
+    outcome, profile = prepare(completes_nothing)
+    assert outcome.code == 0, outcome.text
+    assert profile["features"]["code_completion"] is False
+    # An operator who says otherwise is told what is refused; nothing of the suite breaks by that.
+    service = prepared_service(version=VERSION)
+    completes_nothing(service)
+    with serving(service) as (_, base_url):
+        data = profile_data(service.world, base_url, VERSION)
+        (tmp_path / "all.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+        chosen = ("--requirement", "code-completion.completion.answered", "--max-examples", "1")
+        outcome = conformance("run", "-q", "--target", "all.yaml", *chosen)
+    assert (outcome.code, "broke" in outcome.text) == (ExitCode.NON_CONFORMANT, False), outcome.text
