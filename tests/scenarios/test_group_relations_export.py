@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -17,13 +14,20 @@ import pytest
 from conformance.suite import Reason
 from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.export_files import (
+    file_names,
+    lines_of,
+    lines_with,
+    must_be_json,
+    must_hold_once,
+    unpacked_lines,
+)
 from conformance.suite.arrange.exports import (
     FAILED,
     FINISHED,
     STARTED,
     Export,
     Marks,
-    file_names,
     marks_in,
     of_group,
 )
@@ -48,7 +52,6 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture
 
 NO_RELATION = "conformance_no_such_relation"
-GZIP = b"\x1f\x8b"
 MOST_BATCHES = 20
 MOST_RELATIONS = 12
 
@@ -346,27 +349,6 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
             must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
 
 
-def must_hold_once(file: Answer, text: str) -> None:
-    """Expect an object in a file, by a text of its own; none is there twice, the same in all that is said."""
-    found = lines_with(text, lines_of(file))
-    must(bool(found), f"a line with {text}", "no such line", file.exchange)
-    must(len(set(found)) == len(found), f"the object {text} once", "the same line twice", file.exchange)
-
-
-def lines_with(text: str, lines: list[bytes]) -> list[bytes]:
-    """Return those lines of JSON that hold a text, in whichever of the ways that JSON has to write its letters."""
-    written = json.dumps(text)[1:-1]
-    return [line for line in lines if text.encode() in line or written in as_ascii(line)]
-
-
-def as_ascii(line: bytes) -> str:
-    """Return a line of JSON with all other letters escaped; nothing of one that is no JSON."""
-    try:
-        return json.dumps(json.loads(line))
-    except ValueError:
-        return ""
-
-
 def named_by_path(export: Export, group: Fixture) -> list[Export]:
     """Return the same export, with its group named by the path; none where the profile does not give it."""
     path = group.get("path")
@@ -459,45 +441,3 @@ def test_which_relations_failed_is_noted(export: Export) -> None:
     told = [f"{entry.get('relation')} failed: {entry.get('error')}" for entry in failed] or ["no relation failed"]
     for text in told:
         observe("group-relations-export.entry.failed", text)
-
-
-def lines_of(file: Answer) -> list[bytes]:
-    """Return the lines of a file that are not empty, as `unpacked_lines`; a file without a byte has none."""
-    return unpacked_lines(file) if file.exchange.body or file.exchange.problem else []
-
-
-def unpacked_lines(file: Answer) -> list[bytes]:
-    """Expect a file that is packed with gzip, and return its lines that are not empty."""
-    packed = file.exchange.body
-    given(file.exchange.problem is None, f"the file could not be read whole: {file.exchange.problem}")
-    must(
-        packed[:2] == GZIP,
-        "a file that begins with 1f 8b, as gzip does",
-        packed[:2].hex(" ") or "no byte",
-        file.exchange,
-    )
-    content, problem = unpacked(packed)
-    if content[:2] == GZIP and "gzip" in file.exchange.headers.get("content-encoding", "").lower():
-        # Packed once more for the way.
-        content, problem = unpacked(content)
-    must(problem is None, "a whole gzip file", str(problem), file.exchange)
-    return [line for line in content.splitlines() if line.strip()]
-
-
-def unpacked(packed: bytes) -> tuple[bytes, str | None]:
-    try:
-        return gzip.decompress(packed), None
-    except (OSError, EOFError, zlib.error) as error:
-        return b"", str(error)
-
-
-def must_be_json(lines: list[bytes], file: Answer) -> None:
-    """Expect one JSON value on every line; a whole array in a line is a list of objects, and not lines of them."""
-    for number, line in enumerate(lines, start=1):
-        shown = line[:100].decode("utf-8", "replace")
-        try:
-            value = json.loads(line)
-        except ValueError:
-            must(False, f"JSON on line {number}", shown, file.exchange)
-        must(not isinstance(value, list), f"one object on line {number}", f"an array: {shown}", file.exchange)
-    must(True, "JSON on every line", "")

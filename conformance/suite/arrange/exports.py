@@ -15,7 +15,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from conformance.results.record import Reason
@@ -385,11 +384,3 @@ def _moment(entry: Entry) -> Any:
     """Return when an entry says that it was updated, so that it equals what says the same in another way."""
     found = entry.get("updated_at")
     return Moment(found) if isinstance(found, str) else found
-
-
-def file_names(file: Answer) -> list[str]:
-    """Return the names that an answer gives its file: a plain one, an encoded one that clients prefer, or both."""
-    disposition = file.exchange.headers.get("content-disposition", "")
-    plain = re.search(r'filename="?([^";]+)', disposition, re.IGNORECASE)
-    extended = re.search(r"filename\*=[^']*'[^']*'([^;]+)", disposition, re.IGNORECASE)
-    return [*([plain[1].strip()] if plain else []), *([unquote(extended[1].strip())] if extended else [])]
