@@ -54,10 +54,11 @@ def breaks_on_trackers(service: Service) -> None:
 
 
 def completes_nothing(service: Service) -> None:
-    """Say of projects that they have completions, and refuse each completion."""
+    """Say of projects that they have completions, and refuse each that could be made."""
 
     @handling(service, "POST /code_suggestions/completions")
-    def _(_handler: Any, _request: Request) -> Any:
+    def _(handler: Any, request: Request) -> Any:
+        handler(request)
         raise NotFoundError("404 Not Found")
 
 
