@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pytest
+
 from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import Unmet, current_run
@@ -211,6 +213,17 @@ def side_by_side(caller: Caller) -> list[tuple[Fixture, Fixture]]:
 def of_an_unlocked_project(caller: Caller, project: Fixture) -> Settings:
     """Return the settings of a project, or of another one while some of its are locked."""
     return of_project(caller, an_unlocked_project(caller, project))
+
+
+# -- tests of both places --------------------------------------------------------------------------------------------
+
+
+def at_both_places(argument: str, *, group: Any, project: Any) -> pytest.MarkDecorator:
+    """Run a test for the settings of a group and for those of a project, each with its own requirement or several."""
+    names = [name.strip() for name in argument.split(",")]
+    values = {"group": group, "project": project}
+    rows = [(place, *(found if len(names) > 1 else (found,))) for place, found in values.items()]
+    return pytest.mark.parametrize(("place", *names), rows, ids=list(values))
 
 
 # -- request examples ------------------------------------------------------------------------------------------------
