@@ -11,6 +11,7 @@ from conformance.contract import Contract, Version
 from conformance.errors import UsageError
 from conformance.http.client import Client
 from conformance.results.plan import SuiteTest, make_plan
+from conformance.runner.collection import all_tests
 from conformance.target.embedded import profile_data
 from conformance.target.names import FEATURES, PRESUMED
 from conformance.target.preflight import undeclared
@@ -64,6 +65,28 @@ def test_the_configuration_is_owed_unless_it_was_given_up_when_it_could_be(
     found = profile(version, **features)
     assert found.declares("approval_configuration") is declared
     assert planned(READING, found).status == ("applicable" if declared else "not applicable")
+
+
+#: Fixtures that no target can have without a feature; whether a project has completions is told without any.
+NEEDS = {
+    "password_merge_request": "password_approval",
+    "policy_project": "approval_policies",
+    "policy_group": "approval_policies",
+    "report_approver_merge_request": "approval_policies",
+    "hidden_group": "hidden_groups",
+    "rules_group": "group_approval_rules",
+    "branch_rule_group": "group_approval_rules",
+}
+
+
+@pytest.mark.parametrize("version", ["12.3", "15.2", "17.7", "19.0"])
+def test_where_a_feature_is_missing_no_test_asks_for_what_nobody_can_have_without_it(version: str) -> None:
+    """Else what such a test verifies beside the feature would stay open on a target that need not have it."""
+    contract, found = Contract.load(), profile(version, **dict.fromkeys(FEATURES, False))
+    plan = make_plan(contract, found, all_tests(contract, Version.parse(version)).values())
+    asked = {test.id: test.fixtures & NEEDS.keys() for test in plan.tests.values()}
+    assert {name for name, fixtures in asked.items() if fixtures} == set()
+    assert {*NEEDS.values()} <= FEATURES.keys()
 
 
 def test_a_kind_of_integrations_that_the_target_has_none_of_is_given_up() -> None:

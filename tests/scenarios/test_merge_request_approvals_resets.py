@@ -280,6 +280,7 @@ def taken_back(path: Path, approver: Caller) -> Answer:
     return answer
 
 
+@pytest.mark.needs_feature("password_approval")
 def test_where_a_password_is_required_only_the_right_one_approves(
     guarded: Path,
     maintainer: Caller,
