@@ -98,7 +98,9 @@ def _draws(item: pytest.Item, operation: Any) -> str | None:
 
 
 def _fixtures(item: pytest.Item) -> Iterator[str]:
-    for name in getattr(item, "fixturenames", ()):
+    """Yield the fixtures of the profile that a test takes as arguments, or asks for by the name that it is given."""
+    given = getattr(getattr(item, "callspec", None), "params", {}).values()
+    for name in (*getattr(item, "fixturenames", ()), *(value for value in given if isinstance(value, str))):
         if name in FIXTURES or name in PLURALS:
             yield PLURALS.get(name, name)
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from conformance.http.client import Client
     from conformance.target.profile import Fixture, Profile
 
-_AT_LEAST = 3
-
 
 def as_table(findings: Iterable[Finding]) -> str:
     """Return findings as a table for people: what is wrong first, with what to write."""
@@ -110,9 +108,9 @@ def _duplicates(profile: Profile) -> Iterator[Finding]:
 
 def _too_few(profile: Profile) -> Iterator[Finding]:
     for plural, singular in PLURALS.items():
-        number = len(profile.fixtures.get(singular, ()))
-        if 0 < number < _AT_LEAST:
-            detail = f"{number} of at least {_AT_LEAST}: add {_AT_LEAST - number} more"
+        number, least = len(profile.fixtures.get(singular, ())), FIXTURE_ROWS[plural].least
+        if 0 < number < least:
+            detail = f"{number} of at least {least}: add {least - number} more"
             yield Finding(f"fixtures.{plural}", State.MISSING, detail)
 
 

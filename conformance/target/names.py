@@ -43,6 +43,8 @@ class Named:
     """Of a fixture: which values it has."""
     each: str | None = None
     """Of a name for a list: the name of each entry."""
+    least: int = 1
+    """Of a name for a list: how many entries it has at least."""
     apart: Sequence[str] = ()
     """Of a fixture: the sorts of things of which no two may be the same."""
     roles: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -99,7 +101,7 @@ FEATURES = _what("features")
 #: Features that a target has unless its profile says false.
 PRESUMED: Mapping[str, Named] = MappingProxyType({row.name: row for row in TABLE["features"] if row.presumed_in})
 
-#: Plural names of fixtures, each of which holds a list of at least three.
+#: Plural names of fixtures, each of which holds a list.
 PLURALS: Mapping[str, str] = MappingProxyType({row.name: row.each for row in TABLE["fixtures"] if row.each})
 
 #: Fixtures by name, with the values that they have.

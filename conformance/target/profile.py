@@ -26,7 +26,7 @@ from conformance.http.settings import (
     without_userinfo,
 )
 from conformance.target.fit_secrets import require_carried, require_no_words
-from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS, PRESUMED, fixtures_schema
+from conformance.target.names import ACTORS, FEATURES, FIXTURE_ROWS, FIXTURES, PLURALS, PRESUMED, fixtures_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,7 +229,7 @@ class Profile:
     def missing(self, needs: tuple[str, ...]) -> str | None:
         """Say which actor or fixture of a list the profile does not name; None when it names all."""
         for need in needs:
-            singular, at_least = (need, 1) if need not in PLURALS else (PLURALS[need], 3)
+            singular, at_least = (PLURALS[need], FIXTURE_ROWS[need].least) if need in PLURALS else (need, 1)
             if need in self.actors or len(self.fixtures.get(singular, ())) >= at_least:
                 continue
             what = "actor" if need in ACTORS else "fixture"

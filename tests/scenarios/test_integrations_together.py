@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.suite import Reason
 from conformance.suite.arrange.integrations import (
     CLOSED_LISTS,
     borrowed,
@@ -29,7 +30,7 @@ from conformance.suite.arrange.integrations import (
 )
 from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.reviews import given_in_profile
-from conformance.suite.context import Unmet, current_run
+from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -43,7 +44,7 @@ from conformance.suite.expectations import (
 from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from conformance.suite import Fixture
 
@@ -62,9 +63,16 @@ def pair(maintainer: Caller, project: Fixture, integrations: tuple[Fixture, ...]
     """
     first = offering(integrations, "push_events")
     others = [other for other in every_integration(integrations) if slug_of(other) != slug_of(first)]
+    require_two((first, *others))
     second = max(others, key=partial(in_common, first))
     with borrowed(maintainer, integrations_path(maintainer, project), first, second):
         yield first, second
+
+
+def require_two(integrations: Collection[Fixture]) -> None:
+    """Raise NotTested when the profile names one integration only."""
+    if len(integrations) < 2:
+        raise NotTested(Reason.PREREQUISITE_MISSING, "the profile names one integration only: add another one")
 
 
 def in_common(one: Fixture, other: Fixture) -> int:
@@ -118,6 +126,7 @@ def test_each_of_two_integrations_shows_its_own_settings(
 
 def two_distinctive(integrations: tuple[Fixture, ...]) -> tuple[Fixture, Fixture]:
     """Return two integrations that show a text again; raise NotTested when the profile does not name so many."""
+    require_two(integrations)
     found = with_a_text(integrations)
     if len(found) < 2:
         lacking = " or ".join(slug_of(each) for each in integrations if not each.get("distinctive_name"))

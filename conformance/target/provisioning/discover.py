@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from conformance.target.names import FIXTURE_ROWS
 from conformance.target.provisioning import inquiry
 from conformance.target.provisioning.calls import RefusedError, segment
 from conformance.target.provisioning.draft import PATHS, Data, ProfileDraft, as_fixture, kind_of
@@ -158,8 +159,9 @@ class Discovery:
         draft.name_first("hidden_group", "group", (group for group in private_groups if group not in shared))
 
     def _choose_list(self, kind: str, entries: Sequence[Entry]) -> None:
-        if len(entries) >= 3:  # noqa: PLR2004 - what PLURALS asks for
-            self._draft.name(f"allowlist_{kind}s", [as_fixture(kind, entry) for entry in entries[:_LISTED]])
+        name = f"allowlist_{kind}s"
+        if len(entries) >= FIXTURE_ROWS[name].least:
+            self._draft.name(name, [as_fixture(kind, entry) for entry in entries[:_LISTED]])
 
     def _complete(self, name: str) -> None:
         """Add the id or path that a project or group of the profile lacks."""
