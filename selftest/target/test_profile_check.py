@@ -54,7 +54,7 @@ WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("fixtures.merge_request.title", "Another title", None),
     ("fixtures.second_merge_request.iid", 1, None),
     ("fixtures.fuzz_merge_request.sha", SHA, None),
-    ("fixtures.password_merge_request.project_id", 2, None),
+    ("fixtures.password_merge_request.project_id", 9, None),
     ("fixtures.protected_branch.id", NOBODYS, None),
     ("fixtures.second_protected_branch.name", "trunk", None),
     ("fixtures.export_group.relation", "milestones", "fixtures.export_group.objects"),
