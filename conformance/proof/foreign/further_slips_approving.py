@@ -158,20 +158,6 @@ def groups_are_hidden_if_all_are(service: Service) -> None:
 # -- rules of merge requests -------------------------------------------------------------------------------------------
 
 
-# What is copied is copied once.
-@foreign(_STAYS, "Merge request approvals: Rules, 1")
-def copies_change_with_the_rule_they_come_from(service: Service) -> None:
-    """The copy of a project rule has the users and groups that the project rule has by now."""
-    rules = service.approval_rules
-
-    @instead(service.project_approval_rules, "update_rule")
-    def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
-        changed = update(project, number, wanted, caller)
-        for copy in [one for one in rules.rules.values() if one.source_id == changed.id]:
-            rules.rules[copy.id] = replace(copy, users=changed.users, groups=changed.groups)
-        return changed
-
-
 # A rule is deleted in the merge request that the path names.
 @foreign(_STAYS, "Merge request approvals: DELETE of a rule")
 def a_deleted_copy_takes_the_other_copies_along(service: Service) -> None:
