@@ -90,7 +90,8 @@ def moves_values_by_itself(service: Service) -> None:
     """
     Let the merge status be checked anew, stars come in, and the times of last changes move with every answer.
 
-    Each record also says when it was shown and how often one was, which the text does not name.
+    The entries of an export are such records. Each record also says when it was shown and how often one was, which the
+    text does not name.
     """
     states = itertools.cycle(("unchecked", "checking", "can_be_merged", "cannot_be_merged_recheck"))
     stars, shown = itertools.count(1), itertools.count(1)
@@ -102,7 +103,7 @@ def moves_values_by_itself(service: Service) -> None:
             record["merge_status"] = next(states)
         if "star_count" in record:
             record |= {"star_count": next(stars), "last_activity_at": now}
-        if "slug" in record and "updated_at" in record:
+        if {"slug", "relation"} & record.keys() and "updated_at" in record:
             record["updated_at"] = now
 
     _every_record(service, move)

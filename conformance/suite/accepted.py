@@ -115,7 +115,7 @@ class Accepted:
 
         The empty name stands for what is shown at all, and active though nothing was sent about that.
         """
-        shown = self._read(call, call.path)
+        shown = self._by_either_name(call, call.path)
         # What is no text, switch or number, or 0 for one of them, was sent to see it refused, and need not be kept.
         fit = {
             name for name, value in sent.items() if isinstance(value, str | bool) or (isinstance(value, int) and value)
@@ -129,7 +129,12 @@ class Accepted:
         return [name for name in missing if self._in_vain[_slug(call), name] < _MOST_IN_VAIN_OF_A_SETTING]
 
     def _is_unlisted(self, call: Call, _: Any) -> bool:
-        return _slug(call) not in values_under("slug", self._read(call, call.path.rpartition("/")[0]))
+        return _slug(call) not in values_under("slug", self._by_either_name(call, call.path.rpartition("/")[0]))
+
+    def _by_either_name(self, call: Call, path: str) -> Any:
+        """Read what belongs to integrations; by the newer name where the older one leads elsewhere."""
+        shown, newer = self._read(call, path), path.replace("/services", "/integrations")
+        return self._read(call, newer) if shown is None and newer != path else shown
 
 
 def _holds(setting: Any, value: bool) -> bool:  # noqa: FBT001 - a value

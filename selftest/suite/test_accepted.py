@@ -79,6 +79,12 @@ def test_what_was_accepted_is_read_until_it_shows(
     assert waited(method, path, [], body=body, status=200) == 0
 
 
+def test_what_the_older_name_does_not_show_is_read_by_the_newer_one(waited: Callable[..., int]) -> None:
+    older = SLACK.replace("integrations", "services")
+    assert waited("DELETE", older, [None, [{"slug": "slack"}], None, []]) == 4
+    assert waited("DELETE", SLACK, [None]) == 1
+
+
 def test_a_reset_without_an_answer_is_given_its_time_in_the_background(waited: Callable[..., int]) -> None:
     reset, approved = UNAPPROVE.replace("unapprove", "reset_approvals"), {"approved_by": [{"user": {"id": 7}}]}
     assert waited("PUT", reset, [approved, {"approved_by": []}], status=None) == 2

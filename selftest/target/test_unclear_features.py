@@ -9,7 +9,7 @@ import yaml
 
 from conformance.errors import ExitCode
 from conformance.proof.foreign.registry import handling, instead
-from conformance.reference.errors import NotFoundError, RejectedError
+from conformance.reference.errors import ForbiddenError, NotFoundError, RejectedError
 from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import VERSION, serving
 
@@ -62,6 +62,16 @@ def completes_nothing(service: Service) -> None:
         raise NotFoundError("404 Not Found")
 
 
+def leaves_groups_to_administrators(service: Service) -> None:
+    """Have the approval rules of groups for administrators of the installation alone."""
+
+    @handling(service, *(f"{method} /groups/:id/approval_rules" for method in ("GET", "POST")))
+    def _(handler: Any, request: Request) -> Any:
+        if not request.caller.admin:
+            raise ForbiddenError
+        return handler(request)
+
+
 @pytest.fixture
 def prepare(
     conformance: Callable[..., Outcome], tmp_path: Path
@@ -102,6 +112,14 @@ def test_what_a_target_does_not_know_is_said_to_be_missing(
     outcome, profile = prepare(has_no_trackers)
     assert outcome.code == 0, outcome.text
     assert profile["features"]["issue_tracker_integration"] is False
+
+
+def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_missing(
+    prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
+) -> None:
+    outcome, profile = prepare(leaves_groups_to_administrators)
+    assert outcome.code == 0, outcome.text
+    assert profile["features"]["group_approval_rules"] is True
 
 
 def test_completions_that_are_all_refused_are_not_declared_and_asked_for_nowhere_else(

@@ -187,10 +187,11 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
     owner, maintainer = (world.people[name].token for name in ("owner", "maintainer"))
     group, project = world.groups.get("group", {}).get("id"), world.projects.get("project", {})
     roles = ("/member_roles", f"/groups/{group}/member_roles")
+    rules, keepers = f"/groups/{group}/approval_rules", (owner, world.administrator)
     return {
         "approval_configuration": calls.get(maintainer, f"/projects/{project.get('id')}/approvals").is_served,
         "code_completion": "enabled_project" in world.completions and completes(calls, owner),
-        "group_approval_rules": calls.get(owner, f"/groups/{group}/approval_rules").is_served,
+        "group_approval_rules": any(calls.get(keeper, rules).is_served for keeper in keepers),
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),
         "password_approval": world.asks_for_password and "password_merge_request" in world.merge_requests,
