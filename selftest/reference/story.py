@@ -31,9 +31,12 @@ from selftest.reference.newer_tenants_chapters import slips_of_tenants
 from selftest.reference.tired_chapters import slips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from conformance.reference import Service
+
+    #: A part of the story.
+    Chapter = Callable[["Story"], None]
 
 _MOMENT = re.compile(r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z")
 _FEBRUARY = re.compile(r"-02-30")
@@ -483,3 +486,29 @@ class Story:
             found = found["approved_by"]
         values = list(found.values()) if isinstance(found, dict) else len(found)
         self.remember(f"{path}: {values}")
+
+
+#: By the beginning of a module's name, the chapter that was written for its faults. They show in the whole story as
+#: well, of which that is a small part.
+OWN_CHAPTERS: dict[str, Chapter] = {
+    "beside_options": slips_beside_options,
+    "crossings": crossings,
+    "fresh_forms": slips_of_forms,
+    "fresh_hooks": slips_between_neighbours,
+    "fresh_neighbours": neighbours,
+    "fresh_reviews": slips_of_reviews,
+    "fresh_rules": more_slips,
+    "fresh_scopes": slips_of_places,
+    "fresh_settings": slips_of_settings,
+    "fresh_slips": slips_of_forms,
+    "fresh_tenants": slips_between_neighbours,
+    "fresh_wiring": slips_of_places,
+    "further_slips": further_slips,
+    "last_slips": last_slips,
+    "latest_slips": latest_slips,
+    "newer_reviews": slips_of_newer_reviews,
+    "newer_slips": newer_slips,
+    "newer_tenants": slips_of_tenants,
+    "newer_wiring": slips_of_tenants,
+    "tired": slips,
+}

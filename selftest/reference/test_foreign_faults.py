@@ -12,39 +12,54 @@ from conformance.proof.foreign import ForeignFault, faults
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
-from selftest.reference.story import Story, ToldOtherwiseError
+from selftest.reference.story import OWN_CHAPTERS, Story, ToldOtherwiseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from conformance.reference import Service
+    from conformance.reference.choices import Choices
+    from selftest.reference.story import Chapter
 
-def told_by(version: str, fault: ForeignFault | None = None, healthy: Sequence[str] | None = None) -> list[str]:
+
+def told_by(service: Service, healthy: Sequence[str] | None = None, chapter: Chapter | None = None) -> list[str]:
     """
-    Return what a service of that version answers to the story, with a fault or without.
+    Return what a service answers to the story, or to a chapter of it.
 
     Raise ToldOtherwiseError at the first answer that is not that of a healthy one.
     """
-    service = prepared_service(version=version, choices=fault.choices if fault else None)
-    if fault is not None:
-        fault.apply(service)
     with (
         EmbeddedServer(service) as server,
         httpx.Client(base_url=f"{server.base_url}/api/v4", verify=NO_AUTHORITIES) as client,
     ):
-        return Story(service, client, healthy).tell()
+        told = Story(service, client, healthy)
+        if chapter is None:
+            return told.tell()
+        chapter(told)
+        return told.told
 
 
 @cache
-def healthy(version: str) -> list[str]:
-    """Return what a healthy service of that version answers to the story."""
-    return told_by(version)
+def healthy(version: str, choices: Choices | None = None, chapter: Chapter | None = None) -> list[str]:
+    """Return what a healthy service answers to the story, or to a chapter of it."""
+    return told_by(prepared_service(version=version, choices=choices), chapter=chapter)
+
+
+def tell_of(fault: ForeignFault) -> None:
+    """Tell the chapter that was written for faults such as this, if one was, and the whole story."""
+    module = fault.apply.__module__.rpartition(".")[2]
+    own = [chapter for name, chapter in OWN_CHAPTERS.items() if module.startswith(name)]
+    for chapter in (*own, None):
+        service = prepared_service(version=fault.version, choices=fault.choices)
+        fault.apply(service)
+        told_by(service, healthy(fault.version, fault.choices, chapter), chapter)
 
 
 def test_the_story_is_the_same_each_time() -> None:
-    assert told_by("17.7") == healthy("17.7")
+    assert told_by(prepared_service(version="17.7")) == healthy("17.7")
 
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
 def test_a_foreign_fault_shows_in_plain_calls(fault: ForeignFault) -> None:
     with pytest.raises(ToldOtherwiseError):
-        told_by(fault.version, fault, healthy(fault.version))
+        tell_of(fault)
