@@ -456,7 +456,7 @@ def test_one_silent_operation_leaves_the_others_to_be_judged(
 ) -> None:
     """Nothing is held against it either: an entry that nobody could remove is no entry that stayed."""
     silent = falls_silent_after()
-    removals = "DELETE /api/v4/projects/2/job_token_scope/groups_allowlist/"
+    removals = "DELETE /api/v4/projects/3/job_token_scope/groups_allowlist/"
 
     def make(_: Server, relay: Relay) -> Answer:
         return lambda line, call: (silent if call.where.startswith(removals) else relay)(line, call)

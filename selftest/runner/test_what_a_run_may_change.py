@@ -69,7 +69,7 @@ def test_a_run_on_a_target_that_another_one_uses_ends_at_once(
     assert mark.claim() is None
     outcome = conformance("run", *FEW, *LISTS)
     assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
-    assert "Another run uses project 2 of this target: run the-other" in " ".join(outcome.text.split())
+    assert "Another run uses project 3 of this target: run the-other" in " ".join(outcome.text.split())
     mark.release()
     assert marks_on(profile) == []
 
@@ -82,7 +82,7 @@ def test_the_mark_of_a_run_that_is_no_more_is_taken_over(
         client.send(profile.actors["maintainer"], "POST", variables(profile), json_body={"key": KEY, "value": told})
     outcome = conformance("run", *FEW, "--requirement", "job-token-scope.settings.read")
     assert outcome.code == ExitCode.CONFORMANT, outcome.text
-    assert "A run that has ended left its mark on project 2: run old" in noticed(tmp_path / "out")
+    assert "A run that has ended left its mark on project 3: run old" in noticed(tmp_path / "out")
     assert marks_on(profile) == []
 
 

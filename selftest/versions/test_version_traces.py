@@ -65,7 +65,7 @@ def test_an_operation_without_a_trace_excuses_all_that_is_violated_by_it(target:
     refused = target.sees("GET", LIST, 404)
     assert "16.1" in str(target.excuse("job-token-scope.allowlist.list", refused))
     assert target.excuse("authentication.private-token", refused)
-    assert target.asked.count("/projects/2/job_token_scope") == 1
+    assert target.asked.count("/projects/3/job_token_scope") == 1
 
 
 def test_one_operation_of_a_row_that_is_served_makes_all_of_it_owed(target: Target) -> None:

@@ -14,7 +14,6 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -163,13 +162,22 @@ class Export:
             due = accepted[-1] + max(self._delay_after(accepted[0]), seen.shortest_export or 0.0)
         shown = self._entries_when(lambda shown: all(map(has_ended, shown)), "the end of an export", not_before=due)
         if seen.times_move is None and shown:
-            one, other = self.entries(), self.entries()
-            seen.times_move = all(earlier != later for earlier, later in pairwise(map(marks_in, (shown, one, other))))
+            seen.times_move = self._times_move(shown)
             shown = self.entries() if seen.times_move else shown
         if is_told_in_seconds(shown) and marks_in(shown) != marks_in(seen.idle.entries):
             time.sleep(_SOON_SECONDS)  # another one that ends within the same second would look the same
         seen.idle = _Idle(tuple(shown), time.monotonic(), run.known_reads.age)
         return shown
+
+    def _times_move(self, shown: list[Entry]) -> bool:
+        """Tell whether each of two more reads tells other moments, though nothing was sent since what was shown."""
+        for _ in range(2):
+            before, pause = marks_in(shown), _SOON_SECONDS if is_told_in_seconds(shown) else 0
+            time.sleep(pause)
+            shown = self.entries()
+            if marks_in(shown) == before:
+                return False
+        return True
 
     def shows_anew(self, before: Marks) -> bool:
         """

@@ -74,6 +74,15 @@ class Blueprint:
     labels: Mapping[str, str]
     milestones: Sequence[str]
 
+    def groups_by_depth(self) -> list[list[Place]]:
+        """Return the groups at the top, then those within these, and so on."""
+        levels: list[list[Place]] = []
+        within = {""}
+        while level := [place for place in self.groups.values() if place.within in within]:
+            levels.append(level)
+            within = {place.name for place in level}
+        return levels
+
     def opener_of(self, merge_request: str) -> str:
         """Return who opens a merge request."""
         return self.opened_by.get(merge_request, "author")

@@ -132,8 +132,11 @@ class Discovery:
         used = draft.ids("project")
         projects = [project for project in sight.projects if project["id"] not in used]
         inside = [project for project in projects if _lies_in(own, project["path_with_namespace"])]
-        draft.name_first("subgroup", "group", (group for group in sight.groups if _lies_in(own, group["full_path"])))
-        deep = (project for project in inside if str(project["path_with_namespace"]).count("/") > 1)
+        # The deeper one lies, the more is handed down to it.
+        inner = [group for group in sight.groups if _lies_in(own, group["full_path"])]
+        draft.name_first("subgroup", "group", sorted(inner, key=lambda group: -_depth(group["full_path"])))
+        deep = [project for project in inside if _depth(project["path_with_namespace"]) > 1]
+        deep.sort(key=lambda project: -_depth(project["path_with_namespace"]))
         draft.name_first("subgroup_project", "project", deep)
 
         outside = [project for project in projects if project not in inside and project.get("default_branch")]
@@ -282,6 +285,11 @@ def _is_top(group: Entry) -> bool:
 
 def _parent(project: Entry) -> str:
     return str(project["path_with_namespace"]).rpartition("/")[0]
+
+
+def _depth(path: object) -> int:
+    """Return how many groups something lies in."""
+    return str(path).count("/")
 
 
 def _lies_in(group: str, path: object) -> bool:

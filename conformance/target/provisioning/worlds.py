@@ -71,15 +71,15 @@ class World:
     def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
         """Return what is to be done: one stage after the other, the steps of a stage in any order."""
         plan = Blueprint.load()
-        outer = [place for place in plan.groups.values() if not place.within]
-        inner = [place for place in plan.groups.values() if place.within]
         opened: dict[bool, list[Step]] = {True: [], False: []}
         for name, project in plan.merge_requests.items():
             opened[project == "project"].append(self._step(name, self._merge_request, name, project))
         return (
             ("users", [partial(self._user, name) for name in plan.users]),
-            ("groups", [self._step(place.name, self._group, place) for place in outer]),
-            ("groups in groups", [self._step(place.name, self._group, place) for place in inner]),
+            *(
+                ("groups", [self._step(one.name, self._group, one) for one in level])
+                for level in plan.groups_by_depth()
+            ),
             ("projects", [self._step(place.name, self._project, place) for place in plan.projects.values()]),
             ("merge requests", opened[False]),
             ("code owners", [self._step(name, self._code_owners, name) for name in plan.code_owners]),
