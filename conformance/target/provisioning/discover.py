@@ -133,11 +133,12 @@ class Discovery:
         projects = [project for project in sight.projects if project["id"] not in used]
         inside = [project for project in projects if _lies_in(own, project["path_with_namespace"])]
         # The deeper one lies, the more is handed down to it.
-        inner = [group for group in sight.groups if _lies_in(own, group["full_path"])]
-        draft.name_first("subgroup", "group", sorted(inner, key=lambda group: -_depth(group["full_path"])))
         deep = [project for project in inside if _depth(project["path_with_namespace"]) > 1]
         deep.sort(key=lambda project: -_depth(project["path_with_namespace"]))
         draft.name_first("subgroup_project", "project", deep)
+        inner = [group for group in sight.groups if _lies_in(own, group["full_path"])]
+        around = [group for group in inner if deep and _lies_in(group["full_path"], deep[0]["path_with_namespace"])]
+        draft.name_first("subgroup", "group", sorted(around, key=lambda group: _depth(group["full_path"])) or inner)
 
         outside = [project for project in projects if project not in inside and project.get("default_branch")]
         tops = [group for group in sight.groups if _is_top(group) and group["full_path"] != own]
