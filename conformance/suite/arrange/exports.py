@@ -195,12 +195,20 @@ class Export:
     def settled(self, before: Marks, *, batched: bool) -> list[Entry]:
         """Wait for the end of the export that was scheduled after `before`, and return all entries."""
         seen, begun = self._seen, time.monotonic()
+        under_way: list[bool] = []
+
+        def is_settled(shown: list[Entry]) -> bool:
+            under_way.append(not all(map(has_ended, shown)))
+            return self._is_settled(shown, before, batched)
+
         shown = self._entries_when(
-            lambda shown: self._is_settled(shown, before, batched),
+            is_settled,
             "the end of the scheduled export",
             not_before=begun + (seen.shortest_export or 0.0),
             after_scheduling=True,
         )
+        if not any(under_way):  # the entries of the older one may stay until the new one has ended
+            seen.longest_delay = max(seen.longest_delay, time.monotonic() - begun)
         seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
         return shown
 

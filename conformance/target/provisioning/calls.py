@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 Body = Mapping[str, Any]
 Entry = dict[str, Any]
 
-_INVALID = (400, 422)
+#: What refuses the caller or the moment, and says nothing of what was asked for.
+_NOT_ABOUT_THE_CALL = (401, 429)
 _PAGE_LENGTH = 100
 _MOST_PAGES = 500
 #: How often more a call is sent that may be done twice, where no answer comes.
@@ -34,8 +35,10 @@ _LONGEST_LAG, _MARGIN = 10.0, 1.5
 _SHORT_PAUSE = 0.02
 #: How long a name is tried that is refused although nothing is shown to have it.
 _FOR_A_NAME = 5.0
+#: What a gateway answers, which says nothing of the target: no answer is one of them.
+OF_GATEWAYS = frozenset({None, 502, 503, 504})
 #: What a target answers for a moment only: a repository or a path that is not ready yet, or no longer.
-MOMENTARY = frozenset({None, 400, 404, 409, 422})
+MOMENTARY = OF_GATEWAYS | {400, 404, 409, 422}
 #: What says that a name is taken, perhaps for a moment only, by something that is just going.
 TAKEN = frozenset({400, 409, 422})
 ABSENT = NOT_THERE | {403}
@@ -54,6 +57,11 @@ class Answer:
     def is_served(self) -> bool:
         """Whether the call was served."""
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004 - HTTP's own numbers
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the target refused the call."""
+        return self.status is not None and 400 <= self.status < 500  # noqa: PLR2004 - see above
 
     @property
     def entry(self) -> Entry:
@@ -162,13 +170,21 @@ class Calls:
     def _answered(self, token: str, method: str, path: str, query: Body, body: Body | None = None) -> Answer:
         if method == "GET":
             self._settled()
-        answer = self._way(token, method, path, query, body)
-        for _ in range(_AGAIN):
-            if answer.status is not None:
-                break
-            answer = self._way(token, method, path, query, body)
+        answer = self._repeated(lambda: self._way(token, method, path, query, body))
         if method != "GET":
             self._written_at = time.monotonic()
+        return answer
+
+    @staticmethod
+    def _repeated(send: Callable[[], Answer]) -> Answer:
+        """Send something that may be sent again, until the target itself answers, or some times."""
+        answer = send()
+        for attempt in range(_AGAIN):
+            if answer.status not in OF_GATEWAYS:
+                break
+            if answer.status is not None:
+                time.sleep(_FIRST_PAUSE * 2**attempt)
+            answer = send()
         return answer
 
     def send(self, token: str, method: str, path: str, body: Body | None = None) -> Answer:
@@ -178,10 +194,9 @@ class Calls:
         return answer
 
     def ask(self, token: str, path: str, body: Body) -> Answer:
-        """Send a POST that changes nothing: it is sent once more where no answer comes."""
+        """Send a POST that changes nothing: it is sent again where no answer comes, or that of a gateway."""
         self._settled()
-        answer = self._way(token, "POST", path, {}, body)
-        return answer if answer.status is not None else self._way(token, "POST", path, {}, body)
+        return self._repeated(lambda: self._way(token, "POST", path, {}, body))
 
     def walk(self, token: str, path: str, **query: Any) -> Iterator[Entry]:
         """
@@ -193,7 +208,8 @@ class Calls:
         """
         query["per_page"] = _PAGE_LENGTH
         answer = self.get(token, path, **query)
-        if answer.status in _INVALID:  # some refuse to be asked for more than their own longest page
+        # Some refuse to be asked for more than their own longest page.
+        if answer.is_refusal and answer.status not in _NOT_ABOUT_THE_CALL:
             del query["per_page"]
             answer = self.get(token, path, **query)
         if not answer.is_served or not isinstance(answer.body, list):
@@ -234,6 +250,8 @@ class Calls:
                 if found:
                     return found
                 answers.append(answer)
+                if answer.status in OF_GATEWAYS:
+                    break  # it was not looked at: what is tried next may be less than what would be taken
             momentary = {answer.status for answer in answers} & wanted.waits_after
             is_taken = wanted.has_name and momentary <= TAKEN
             patience = min(self._patience, _FOR_A_NAME) if is_taken else self._patience

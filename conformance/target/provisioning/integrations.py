@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ _CHAT_APP = "chat_app_integration"
 _NO_SUCH = "conformance-no-such-integration"
 _FEWEST, _MOST = 3, 9
 _UNPROCESSABLE = 422
+_ACCEPTED = 202
+#: How long what is only accepted may take until it shows, and how long is waited between two looks.
+_DONE_WITHIN_SECONDS, _PAUSE_SECONDS = 3.0, 0.1
 _ON, _OFF = "true", "false"
 
 
@@ -110,17 +114,28 @@ class Trial:
         """
         Set some parameters, or those that are taken one by one where they are refused together.
 
-        Return all that are shown as texts: in which form a service shows them is open.
+        Return all that are shown as texts: in which form a service shows them is open. What was only accepted is given
+        time to show.
         """
         tried = {**settings, "active": active}
-        if not self._put(kind, tried).is_served:
-            taken = {name: value for name, value in tried.items() if self._put(kind, {name: value}).is_served}
+        answer = self._put(kind, tried)
+        if not answer.is_served:
+            tried = {name: value for name, value in tried.items() if self._put(kind, {name: value}).is_served}
             # What is left out of a call may go back to its default: only one call shows them all.
-            self._put(kind, taken)
+            answer = self._put(kind, tried)
+        wanted = {name: _text(value) for name, value in tried.items() if name not in kind.secrets}
+        give_up = time.monotonic() + (_DONE_WITHIN_SECONDS if answer.status == _ACCEPTED else 0)
+        while not wanted.items() <= (shown := self._shown(kind)).items() and time.monotonic() < give_up:
+            time.sleep(_PAUSE_SECONDS)
+        return shown
+
+    def _shown(self, kind: Kind) -> dict[str, str]:
         body = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
-        return {
-            name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in flat(body).items()
-        }
+        return {name: _text(value) for name, value in flat(body).items()}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def described_by(trial: Trial, kinds: Iterable[Kind]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:

@@ -11,6 +11,7 @@ from conformance.target.ownership import UNUSED_ID
 from conformance.target.provisioning.accounts import Accounts, Person, UsersRefusedError, require_ours
 from conformance.target.provisioning.blueprint import OWNER_LEVEL, Blueprint
 from conformance.target.provisioning.calls import (
+    OF_GATEWAYS,
     Calls,
     Entry,
     NotOursError,
@@ -268,7 +269,7 @@ class World:
             tokens=[owner, self.administrator],
             bodies=[{key: shown, **more} for more in ways],
             look_up=find,
-            waits_after=frozenset(),
+            waits_after=OF_GATEWAYS,
         )
         make = self.calls.make if "export_group" in self._new else self.calls.ensure
         make(wanted)
