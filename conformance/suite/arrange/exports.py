@@ -34,6 +34,9 @@ _MOST_RESTARTS = 3
 #: How long at least is waited, in seconds, until what was scheduled shows: times may be told in whole seconds.
 _SOON_SECONDS = 1.2
 
+#: How long at most an export is thought to go on that nothing shows until its end; a network may be slow for once.
+_LONGEST_HIDDEN_SECONDS = 5.0
+
 _PART_OF_A_SECOND = re.compile(r":\d\d\.\d*[1-9]")
 
 Entry = dict[str, Any]
@@ -208,7 +211,7 @@ class Export:
             after_scheduling=True,
         )
         if not any(under_way):  # the entries of the older one may stay until the new one has ended
-            seen.longest_delay = max(seen.longest_delay, time.monotonic() - begun)
+            seen.longest_delay = max(seen.longest_delay, min(time.monotonic() - begun, _LONGEST_HIDDEN_SECONDS))
         seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
         return shown
 

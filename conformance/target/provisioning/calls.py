@@ -28,7 +28,7 @@ _NOT_ABOUT_THE_CALL = (401, 429)
 _PAGE_LENGTH = 100
 _MOST_PAGES = 500
 #: How often more a call is sent that may be done twice, where no answer comes.
-_AGAIN = 4
+_AGAIN, _ONCE_MORE = 4, 1
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 #: How far reads may lag behind writes, and how much longer than was seen each of them is waited for.
 _LONGEST_LAG, _MARGIN = 10.0, 1.5
@@ -176,11 +176,15 @@ class Calls:
         return answer
 
     @staticmethod
-    def _repeated(send: Callable[[], Answer]) -> Answer:
-        """Send something that may be sent again, until the target itself answers, or some times."""
+    def _repeated(send: Callable[[], Answer], unanswered: int = _AGAIN) -> Answer:
+        """
+        Send something that may be sent again, until the target itself answers, or some times.
+
+        `unanswered` is how often it is sent again where no answer comes at all, which may have taken long.
+        """
         answer = send()
         for attempt in range(_AGAIN):
-            if answer.status not in OF_GATEWAYS:
+            if answer.status not in OF_GATEWAYS or (answer.status is None and attempt >= unanswered):
                 break
             if answer.status is not None:
                 time.sleep(_FIRST_PAUSE * 2**attempt)
@@ -196,7 +200,7 @@ class Calls:
     def ask(self, token: str, path: str, body: Body) -> Answer:
         """Send a POST that changes nothing: it is sent again where no answer comes, or that of a gateway."""
         self._settled()
-        return self._repeated(lambda: self._way(token, "POST", path, {}, body))
+        return self._repeated(lambda: self._way(token, "POST", path, {}, body), _ONCE_MORE)
 
     def walk(self, token: str, path: str, **query: Any) -> Iterator[Entry]:
         """

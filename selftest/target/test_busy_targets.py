@@ -1,0 +1,100 @@
+"""What prepares a target goes on behind a gateway that is busy for a moment, and waits for what is only accepted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.target.provisioning.calls import Answer, Calls, Wanted
+from conformance.target.provisioning.files import Made
+from conformance.target.provisioning.integrations import Kind, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+BUSY, MADE = Answer(503), Answer(201, {"id": 5})
+LABELS = "/groups/1/labels"
+FULL, LESS = {"name": "bug", "description": "All of it."}, {"name": "bug"}
+SLACK = Kind(slug="slack", needs={}, flags=["notify_only_broken_pipelines"], events=["push_events"])
+
+
+class Target:
+    """Answers from a list, one call after the other, and keeps what was sent."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.bodies: list[Mapping[str, Any] | None] = []
+
+    def __call__(
+        self,
+        token: str,  # noqa: ARG002 - the form of a way to a target
+        method: str,  # noqa: ARG002 - see above
+        path: str,  # noqa: ARG002 - see above
+        query: Mapping[str, Any],  # noqa: ARG002 - see above
+        body: Mapping[str, Any] | None,
+    ) -> Answer:
+        self.bodies.append(body)
+        return self.answers.pop(0)
+
+
+def made_by(target: Target) -> Any:
+    wanted = Wanted(what="a label", path=LABELS, tokens=["a"], bodies=[FULL, LESS], look_up=lambda: None)
+    return Calls(target, Made(), patience_seconds=5).make(wanted)
+
+
+def test_what_a_busy_gateway_did_not_let_through_is_sent_again_with_all_of_it() -> None:
+    target = Target(BUSY, MADE)
+    assert made_by(target) == {"id": 5}
+    assert target.bodies == [FULL, FULL]
+
+
+def test_what_the_target_itself_refuses_is_sent_with_less() -> None:
+    target = Target(Answer(400), MADE)
+    assert made_by(target) == {"id": 5}
+    assert target.bodies == [FULL, LESS]
+
+
+@pytest.mark.parametrize("read", [lambda calls: calls.get("a", LABELS), lambda calls: calls.ask("a", LABELS, {})])
+def test_what_may_be_sent_again_is_answered_by_the_target_itself(read: Callable[[Calls], Answer]) -> None:
+    assert read(Calls(Target(BUSY, BUSY, Answer(200, [])), Made())).status == 200
+
+
+def test_a_question_that_is_never_answered_is_asked_twice() -> None:
+    target = Target(Answer(None), Answer(None))
+    assert Calls(target, Made()).ask("a", LABELS, {}).status is None
+    assert len(target.bodies) == 2
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 413])
+def test_a_list_that_is_refused_so_long_is_asked_for_without_a_length(status: int) -> None:
+    target = Target(Answer(status), Answer(200, [{"id": 1}]), Answer(200, []))
+    assert list(Calls(target, Made()).walk("a", LABELS)) == [{"id": 1}]
+
+
+def test_settings_of_an_integration_that_are_only_accepted_are_waited_for() -> None:
+    """Each set of them shows two reads later."""
+    shown: dict[str, Any] = {}
+    waiting: list[tuple[int, Mapping[str, Any]]] = []
+    reads = 0
+
+    def send(
+        token: str,  # noqa: ARG001 - the form of a way to a target
+        method: str,
+        path: str,  # noqa: ARG001 - see above
+        query: Mapping[str, Any],  # noqa: ARG001 - see above
+        body: Mapping[str, Any] | None,
+    ) -> Answer:
+        nonlocal reads
+        if method == "PUT":
+            waiting.append((reads + 2, body or {}))
+            return Answer(202, {})
+        reads += method == "GET"
+        for due, settings in [one for one in waiting if one[0] <= reads]:
+            shown.update(settings)
+            waiting.remove((due, settings))
+        return Answer(200, dict(shown))
+
+    described = Trial(Calls(send, Made()), "a", "/projects/1/integrations").described(SLACK)
+    assert described is not None
+    assert "push_events" in described["events"]
