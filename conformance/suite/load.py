@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from threading import Barrier
+from functools import partial
+from threading import Barrier, Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.results.record import Reason
@@ -50,18 +51,49 @@ def at_once(*acts: Callable[[], T]) -> list[T]:
 
     Raise NotTested when the operator lets calls go only one after the other.
     """
-    run = current_run()
-    if run.client.settings.at_once < len(acts):
-        detail = f"fewer than {len(acts)} calls may be under way at once (--concurrency)"
-        raise NotTested(Reason.SWITCHED_OFF, detail)
     start = Barrier(len(acts))
 
     def act(one: Callable[[], T]) -> T:
         start.wait(_LONGEST_START)
         return one()
 
+    return _in_threads(*(partial(act, one) for one in acts))
+
+
+def over_and_over(again: Callable[[], T], *, during: Callable[[], list[T]]) -> list[T]:
+    """
+    Do `again` once at least, and until `during` has ended, which begins with the first; return what came of all.
+
+    Of two acts that only begin together, one may have ended before the other has reached the target.
+    Raise NotTested when the operator lets calls go only one after the other.
+    """
+    begun, ended = Event(), Event()
+
+    def repeated() -> list[T]:
+        done: list[T] = []
+        while not (done and ended.is_set()):
+            begun.set()
+            done.append(again())
+        return done
+
+    def once() -> list[T]:
+        begun.wait(_LONGEST_START)
+        try:
+            return during()
+        finally:
+            ended.set()
+
+    return [result for results in _in_threads(repeated, once) for result in results]
+
+
+def _in_threads(*acts: Callable[[], T]) -> list[T]:
+    """Do each of these acts in a thread of its own; raise NotTested when fewer calls may be under way."""
+    run = current_run()
+    if run.client.settings.at_once < len(acts):
+        detail = f"fewer than {len(acts)} calls may be under way at once (--concurrency)"
+        raise NotTested(Reason.SWITCHED_OFF, detail)
     with run.threads(len(acts)) as pool:
-        return list(pool.map(act, acts))
+        return [each.result() for each in [pool.submit(act) for act in acts]]
 
 
 def idle(seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_rules import standings
@@ -31,7 +30,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.expectations import Caller, Path, given, must, project_path, unchanged, verifies
-from conformance.suite.load import at_once
+from conformance.suite.load import at_once, over_and_over
 
 if TYPE_CHECKING:
     from typing import Any
@@ -228,17 +227,16 @@ def test_rules_are_deleted_while_another_one_is_changed(
     owner: Caller,
     approver: Caller,
 ) -> None:
-    """Who writes all rules together brings back those that went meanwhile; of several one surely did."""
+    """Who writes all rules together brings back those that went meanwhile."""
     users = [user_id(approver)]
     staying, *going = (created(maintainer, merge_request_rules, user_ids=users)["id"] for _ in range(4))
     listed = maintainer.list(merge_request_rules)
     body = {"name": fresh_name(), "approvals_required": 5, **naming_only(approver)}
     with verifies("merge-request-approvals.rules.delete.at-once"):
-        answers = at_once(
-            lambda: [maintainer.put(merge_request_rules / staying, body)],
-            partial(owner.delete_each, merge_request_rules, going),
-        )
-        for answer in chain(*answers):
+        for answer in over_and_over(
+            partial(maintainer.put, merge_request_rules / staying, body),
+            during=partial(owner.delete_each, merge_request_rules, going),
+        ):
             answer.given_served()
         now = maintainer.list(merge_request_rules).must_contain_once(id=staying, name=body["name"])
         for number in going:

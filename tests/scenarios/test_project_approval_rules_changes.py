@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +25,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.expectations import Caller, Path, given, must, named_otherwise, observe, unchanged, verifies
-from conformance.suite.load import at_once
+from conformance.suite.load import at_once, over_and_over
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -174,14 +173,14 @@ def test_two_rules_changed_at_once_are_both_changed(maintainer: Caller, owner: C
 
 
 def test_rules_are_deleted_while_another_one_is_changed(maintainer: Caller, owner: Caller, project_rules: Path) -> None:
-    """Who writes all rules of a project together brings back those that went meanwhile; of several one surely did."""
+    """Who writes all rules of a project together brings back those that went meanwhile."""
     staying, *going = (created(maintainer, project_rules)["id"] for _ in range(4))
     listed, body = maintainer.list(project_rules), changed(maintainer)
     with verifies("project-approval-rules.delete.at-once"):
-        answers = at_once(
-            lambda: [maintainer.put(project_rules / staying, body)], partial(owner.delete_each, project_rules, going)
-        )
-        for answer in chain(*answers):
+        for answer in over_and_over(
+            partial(maintainer.put, project_rules / staying, body),
+            during=partial(owner.delete_each, project_rules, going),
+        ):
             answer.given_served()
         now = maintainer.list(project_rules).must_contain_once(id=staying, name=body["name"])
         for number in going:
