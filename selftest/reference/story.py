@@ -25,6 +25,7 @@ from selftest.reference.fresh_tenants_chapters import slips_between_neighbours
 from selftest.reference.further_slips_chapters import further_slips
 from selftest.reference.last_slips_chapters import last_slips
 from selftest.reference.latest_slips_chapters import latest_slips
+from selftest.reference.morning_slips_chapters import morning_slips
 from selftest.reference.newer_reviews_chapters import slips_of_newer_reviews
 from selftest.reference.newer_slips_chapters import newer_slips
 from selftest.reference.newer_tenants_chapters import slips_of_tenants
@@ -151,6 +152,7 @@ class Story:
         latest_slips(self)
         further_slips(self)
         last_slips(self)
+        morning_slips(self)
         return self.told
 
     def _place(self, name: str, form: str = "id") -> str:
@@ -506,6 +508,7 @@ OWN_CHAPTERS: dict[str, Chapter] = {
     "further_slips": further_slips,
     "last_slips": last_slips,
     "latest_slips": latest_slips,
+    "morning_slips": morning_slips,
     "newer_reviews": slips_of_newer_reviews,
     "newer_slips": newer_slips,
     "newer_tenants": slips_of_tenants,

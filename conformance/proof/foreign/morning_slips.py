@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.registry import foreign, handling, instead, is_served
+from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.areas.approval_rule_records import Level, RuleType
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.errors import InvalidError, StatedError
@@ -146,23 +146,6 @@ def updates_of_group_rules_answer_as_projects_do(service: Service) -> None:
         return answer
 
 
-# A default that was meant for creations is declared for both.
-@foreign("forms of what is sent", "Group approval rules: PUT, rule_type, optional")
-def an_update_without_a_type_makes_a_rule_regular(service: Service) -> None:
-    """An update of a group's rule that says nothing about rule_type makes the rule a regular one."""
-
-    @handling(service, f"PUT {_GROUP_RULES}/:approval_rule_id")
-    def _(handler: Any, request: Any) -> Any:
-        answer = handler(request)
-        if is_served(answer) and not request.parameters.given("rule_type"):
-            number = answer.content["id"]
-            service.approval_rules.rules[number] = replace(
-                service.approval_rules.rules[number], rule_type=RuleType.REGULAR
-            )
-            answer.content["rule_type"] = RuleType.REGULAR.value
-        return answer
-
-
 # -- rules of projects -------------------------------------------------------------------------------------------------
 
 
@@ -208,20 +191,6 @@ def a_name_that_differs_in_case_is_not_stored(service: Service) -> None:
 
 
 # -- rules of merge requests -------------------------------------------------------------------------------------------
-
-
-# The users of a copy are read through the rule that it was made from.
-@foreign("write x everything that must stay", "Merge request approvals: Rules, 1")
-def a_copy_follows_the_users_of_the_project_rule(service: Service) -> None:
-    """When the users of a project's rule change, those of its copies in merge requests change as well."""
-    rules = service.approval_rules.rules
-
-    @instead(service.project_approval_rules, "update_rule")
-    def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
-        changed = update(project, number, wanted, caller)
-        for copy in [rule for rule in rules.values() if rule.source_id == number]:
-            rules[copy.id] = replace(copy, users=changed.users)
-        return changed
 
 
 # An update by name, where the id of the merge request was forgotten.
