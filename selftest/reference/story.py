@@ -13,31 +13,12 @@ import httpx
 
 from conformance.reference.server import ask
 from selftest.conftest import NO_AUTHORITIES
-from selftest.reference.beside_options_chapters import slips_beside_options
-from selftest.reference.crossing_chapters import crossings
-from selftest.reference.fresh_chapters import more_slips
-from selftest.reference.fresh_forms_chapters import slips_of_forms
-from selftest.reference.fresh_neighbours_chapters import neighbours
-from selftest.reference.fresh_places_chapters import slips_of_places
-from selftest.reference.fresh_reviews_chapters import slips_of_reviews
-from selftest.reference.fresh_settings_chapters import slips_of_settings
-from selftest.reference.fresh_tenants_chapters import slips_between_neighbours
-from selftest.reference.further_slips_chapters import further_slips
-from selftest.reference.last_slips_chapters import last_slips
-from selftest.reference.latest_slips_chapters import latest_slips
-from selftest.reference.morning_slips_chapters import morning_slips
-from selftest.reference.newer_reviews_chapters import slips_of_newer_reviews
-from selftest.reference.newer_slips_chapters import newer_slips
-from selftest.reference.newer_tenants_chapters import slips_of_tenants
-from selftest.reference.tired_chapters import slips
+from selftest.reference.chapters import LAST_CHAPTERS, LATER_CHAPTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.reference import Service
-
-    #: A part of the story.
-    Chapter = Callable[["Story"], None]
 
 _MOMENT = re.compile(r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z")
 _FEBRUARY = re.compile(r"-02-30")
@@ -128,17 +109,8 @@ class Story:
         self._exports()
         self._completions()
         self._tokens()
-        crossings(self)
-        slips(self)
-        more_slips(self)
-        slips_of_places(self)
-        slips_of_reviews(self)
-        slips_of_forms(self)
-        slips_beside_options(self)
-        slips_between_neighbours(self)
-        slips_of_settings(self)
-        slips_of_newer_reviews(self)
-        newer_slips(self)
+        for chapter in LATER_CHAPTERS:
+            chapter(self)
         self._at_once()
         # Last, for these are most of the calls, and most faults have shown by now.
         for project in ("project", "subgroup_project"):
@@ -147,12 +119,8 @@ class Story:
         for group in ("group", "subgroup"):
             for form in ("id", "path"):
                 self._callers_of_groups(group, form)
-        neighbours(self)
-        slips_of_tenants(self)
-        latest_slips(self)
-        further_slips(self)
-        last_slips(self)
-        morning_slips(self)
+        for chapter in LAST_CHAPTERS:
+            chapter(self)
         return self.told
 
     def _place(self, name: str, form: str = "id") -> str:
@@ -488,30 +456,3 @@ class Story:
             found = found["approved_by"]
         values = list(found.values()) if isinstance(found, dict) else len(found)
         self.remember(f"{path}: {values}")
-
-
-#: By the beginning of a module's name, the chapter that was written for its faults. They show in the whole story as
-#: well, of which that is a small part.
-OWN_CHAPTERS: dict[str, Chapter] = {
-    "beside_options": slips_beside_options,
-    "crossings": crossings,
-    "fresh_forms": slips_of_forms,
-    "fresh_hooks": slips_between_neighbours,
-    "fresh_neighbours": neighbours,
-    "fresh_reviews": slips_of_reviews,
-    "fresh_rules": more_slips,
-    "fresh_scopes": slips_of_places,
-    "fresh_settings": slips_of_settings,
-    "fresh_slips": slips_of_forms,
-    "fresh_tenants": slips_between_neighbours,
-    "fresh_wiring": slips_of_places,
-    "further_slips": further_slips,
-    "last_slips": last_slips,
-    "latest_slips": latest_slips,
-    "morning_slips": morning_slips,
-    "newer_reviews": slips_of_newer_reviews,
-    "newer_slips": newer_slips,
-    "newer_tenants": slips_of_tenants,
-    "newer_wiring": slips_of_tenants,
-    "tired": slips,
-}

@@ -12,14 +12,15 @@ from conformance.proof.foreign import ForeignFault, faults
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
-from selftest.reference.story import OWN_CHAPTERS, Story, ToldOtherwiseError
+from selftest.reference.chapters import OWN_CHAPTERS
+from selftest.reference.story import Story, ToldOtherwiseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.reference import Service
     from conformance.reference.choices import Choices
-    from selftest.reference.story import Chapter
+    from selftest.reference.chapters import Chapter
 
 
 def told_by(service: Service, healthy: Sequence[str] | None = None, chapter: Chapter | None = None) -> list[str]:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_rules import in_list, other_administrators, own_rule
-from conformance.suite.arrange.reviews import fresh_name, naming, rule_in
+from conformance.suite.arrange.reviews import fresh_name, in_other_case, naming, rule_in
 from conformance.suite.expectations import Answer, Caller, Path, verifies
 from conformance.suite.load import at_once
 
@@ -46,7 +46,7 @@ def test_a_rule_is_created_while_another_one_is_changed(
         for number, sent in made.items():
             in_list(admin_of_spare_group, rules, number).must_hold(name=sent["name"])
         in_list(admin_of_spare_group, rules, ours["id"]).must_hold(name=names[-1])
-    other_names = {number: {"name": fresh_name()} for number in made}
+    other_names = {number: {"name": in_other_case(sent)} for number, sent in made.items()}
     with verifies("group-approval-rules.update.name-alone", "group-approval-rules.update.name"):
         answers = at_once(*(partial(admin_of_spare_group.put, rules / one, body) for one, body in other_names.items()))
         for answer, (number, body) in zip(answers, other_names.items(), strict=True):

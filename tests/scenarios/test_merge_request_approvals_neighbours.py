@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from conformance.suite.arrange.reviews import (
     given_in_profile,
     given_open,
     given_reset,
+    in_other_case,
     merge_request_path,
     must_be_approved_by,
     must_be_in_the_state_as_listed,
@@ -29,6 +31,7 @@ from conformance.suite.arrange.reviews import (
     under_review,
     user_id,
 )
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, must, project_path, unchanged, verifies
 from conformance.suite.load import at_once, over_and_over
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from conformance.suite import Fixture
+    from conformance.suite.arrange.reviews import Rule
 
 
 # -- what a move leaves ------------------------------------------------------------------------------------------------
@@ -255,7 +259,7 @@ def test_the_older_of_two_rules_is_read_and_changed_too(
     with verifies("merge-request-approvals.rules.read-one", go_on=True):
         for rule in (older, newer):
             maintainer.get(merge_request_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
-    name, number = fresh_name(), 6
+    name, number = in_other_case(older), 6
     change = {"name": name, "approvals_required": number, **naming_only(approver)}
     with verifies(
         "merge-request-approvals.rules.update.name", "merge-request-approvals.rules.update.approvals-required"
@@ -349,6 +353,18 @@ def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(
         must_count_only_who_approved(maintainer, joint_review)
 
 
+def naming_the_second_by_group(maintainer: Caller, rules: Path, both: list[int]) -> Rule:
+    """Return a rule that wants two approvals; whom no group of the profile lets approve, it names."""
+    groups, wanted = [group.id for group in current_run().profile.fixtures.get("approver_group", ())[:1]], 2
+    with suppress(Unmet):
+        given(bool(groups), "the profile has no group of approvers")
+        rule = created(maintainer, rules, approvals_required=wanted, user_ids=both[:1], group_ids=groups)
+        if any(isinstance(user, dict) and user.get("id") == both[1] for user in rule.get("eligible_approvers") or ()):
+            return rule
+        maintainer.delete(rules / rule["id"]).given_served()
+    return created(maintainer, rules, approvals_required=wanted, user_ids=both)
+
+
 def test_approvals_are_left_as_long_as_a_rule_wants_them(
     merge_request_rules: Path,
     maintainer: Caller,
@@ -357,11 +373,15 @@ def test_approvals_are_left_as_long_as_a_rule_wants_them(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
-    """Of two who are wanted one has approved. How it is counted what several open rules want is left open."""
+    """
+    Of two who are wanted one has approved. How it is counted what several open rules want is left open.
+
+    The second of them is one of a group that the rule names, where the target shows that members of it may approve.
+    """
     path, both = merge_request_path(project, merge_request), [user_id(approver), user_id(second_approver)]
     given_open(maintainer, path)
     with approvals_put_back(maintainer, path, approver, second_approver):
-        rule = created(maintainer, merge_request_rules, approvals_required=2, user_ids=both)
+        rule = naming_the_second_by_group(maintainer, merge_request_rules, both)
         still_open = [one.get("id") for one in open_rules(state_of(maintainer, path))]
         given(still_open == [rule["id"]], "not exactly one rule is open, the one that names two approvers")
         given(approvals_left(status_of(maintainer, path)) > 1, "approvals_left does not count both approvals")

@@ -19,6 +19,7 @@ from conformance.suite.arrange.approval_rules import (
 from conformance.suite.arrange.reviews import (
     created,
     fresh_name,
+    in_other_case,
     name_of_digits,
     naming_only,
     rule_in,
@@ -40,9 +41,10 @@ def changed(named: Caller, **more: object) -> dict[str, object]:
 
 
 def test_a_changed_rule_shows_its_new_name_and_number_everywhere(maintainer: Caller, project_rules: Path) -> None:
-    number, _ = created(maintainer, project_rules)["id"], created(maintainer, project_rules)
+    rule, _ = created(maintainer, project_rules), created(maintainer, project_rules)
+    number = rule["id"]
     others = others_of(maintainer, project_rules, number)
-    body = changed(maintainer)
+    body = changed(maintainer, name=in_other_case(rule))
     values = {name: body[name] for name in ("name", "approvals_required")}
     answer = maintainer.put(project_rules / number, body)
     with verifies("project-approval-rules.update.answers-with-rule", go_on=True):

@@ -80,6 +80,11 @@ def name_of_digits() -> str:
     return str(10**8 + randbelow(10**8))
 
 
+def in_other_case(rule: Rule) -> str:
+    """Return the name of a rule, its small letters large: who compares without regard to case keeps the former."""
+    return str(rule["name"]).swapcase()
+
+
 def must_become(
     read: Callable[[], Any],
     holds: Callable[[Any], bool],

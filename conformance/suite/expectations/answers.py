@@ -14,9 +14,11 @@ from conformance.suite.context import Unmet, Violation, current_run, current_tes
 from conformance.suite.expectations.words import looked
 
 if TYPE_CHECKING:
+    from conformance.contract import Operation
     from conformance.http.exchange import Exchange
 
 _ABSENT: Any = object()
+_SERVER_ERROR = 500  # and above: HTTP's own
 _SHOWN_BODY, _LONGEST_BODY = 200, 4000
 
 
@@ -105,7 +107,7 @@ class Answer:
     def must_not_break(self) -> Self:
         """Expect anything but a server error."""
         looked()
-        if self.status >= 500:  # noqa: PLR2004 - HTTP's own number
+        if self.status >= _SERVER_ERROR:
             raise Violation("no server error", f"status {self.status}", self.exchange)
         return self
 
@@ -138,17 +140,29 @@ class Answer:
         """Go on only if the call was served; it is a step of the story here, not what is verified."""
         if not self.exchange.is_success:
             self.given_there()
+            self._look_at_failure()
             raise self.unserved(f"{self._what()} was not served: status {self.status}")
         self._look_at_success()
         return self
 
     def _look_at_success(self) -> None:
         """Fail what an operation says of its success where it was a success of another kind; the story goes on."""
-        call, test = self.exchange.call, current_test()
+        call = self.exchange.call
         operation = current_run().validator.operation_of(call.method, call.path)
-        if operation is None or operation.success.requirement is None or operation.response_to(self.status):
+        if operation is not None and not operation.response_to(self.status):
+            self._fail_success_of(operation)
+
+    def _look_at_failure(self) -> None:
+        """Fail what an operation says of its success where a right read breaks the service: no state excuses that."""
+        call = self.exchange.call
+        operation = current_run().validator.operation_of(call.method, call.path)
+        if operation is not None and call.method == "GET" and self.status >= _SERVER_ERROR:
+            self._fail_success_of(operation)
+
+    def _fail_success_of(self, operation: Operation) -> None:
+        if operation.success.requirement is None:
             return
-        requirement = operation.success.requirement
+        test, requirement = current_test(), operation.success.requirement
         violation = Violation(f"status {operation.success.status}", f"status {self.status}", self.exchange)
         if test.history.unanswered_write is None and not test.excused(requirement, violation):
             test.fail_in_passing(requirement, violation)

@@ -1,0 +1,55 @@
+"""A read that breaks the service is a finding, also where it is only a step on the way to another question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.proof.tampering import answering
+from conformance.reference.http import Response
+from conformance.results.record import Check, Outcome
+from conformance.suite.context import Unmet
+from conformance.suite.expectations import Caller, project_path
+from conformance.target.profile import load_profile
+from selftest.conftest import in_a_test
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.reference import Service
+
+LIST = "project-approval-rules.list"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "failed"),
+    [
+        (500, {}, [LIST]),
+        (404, {}, []),
+        (503, {}, []),
+        (500, {"Retry-After": "1"}, []),
+    ],
+)
+def test_a_list_that_breaks_fails_and_one_that_is_refused_is_left_open(
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    status: int,
+    headers: dict[str, str],
+    failed: list[str],
+) -> None:
+    answering(
+        reference[0],
+        "GET /projects/:id/approval_rules",
+        lambda _: True,
+        lambda: Response(status, {"message": "odd"}, headers=headers),
+    )
+    profile: Any = load_profile(write_profile(*reference, retries={"call_seconds": 0, "run_seconds": 0}))
+    lines: list[Any] = []
+    with pytest.raises(Unmet), in_a_test(profile, lines=lines) as test:
+        Caller(test.run, profile.actors["maintainer"]).list(
+            project_path(profile.fixtures["project"][0]) / "approval_rules"
+        )
+    found = [line for line in lines if isinstance(line, Check) and line.outcome is Outcome.FAILED]
+    assert [check.requirement for check in found] == failed
