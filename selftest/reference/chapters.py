@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from selftest.reference.beside_options_chapters import slips_beside_options
 from selftest.reference.crossing_chapters import crossings
+from selftest.reference.evening_slips_chapters import evening_slips
 from selftest.reference.fresh_chapters import more_slips
 from selftest.reference.fresh_forms_chapters import slips_of_forms
 from selftest.reference.fresh_neighbours_chapters import neighbours
@@ -52,12 +53,14 @@ LAST_CHAPTERS: tuple[Chapter, ...] = (
     further_slips,
     last_slips,
     morning_slips,
+    evening_slips,
 )
 #: By the beginning of a module's name, the chapter that was written for its faults. They show in the whole story as
 #: well, of which that is a small part.
 OWN_CHAPTERS: Mapping[str, Chapter] = {
     "beside_options": slips_beside_options,
     "crossings": crossings,
+    "evening_slips": evening_slips,
     "fresh_forms": slips_of_forms,
     "fresh_hooks": slips_between_neighbours,
     "fresh_neighbours": neighbours,
