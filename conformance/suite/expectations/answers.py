@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
 
 _ABSENT: Any = object()
-_SERVER_ERROR = 500  # and above: HTTP's own
+_SERVER_ERROR, _NOT_IMPLEMENTED = 500, 501  # HTTP's own; errors are all from there on
 _SHOWN_BODY, _LONGEST_BODY = 200, 4000
 
 
@@ -153,10 +153,10 @@ class Answer:
             self._fail_success_of(operation)
 
     def _look_at_failure(self) -> None:
-        """Fail what an operation says of its success where a right read breaks the service: no state excuses that."""
+        """Fail what an operation says of its success where a right call breaks the service: no state excuses that."""
         call = self.exchange.call
         operation = current_run().validator.operation_of(call.method, call.path)
-        if operation is not None and call.method == "GET" and self.status >= _SERVER_ERROR:
+        if operation is not None and self.status >= _SERVER_ERROR and self.status != _NOT_IMPLEMENTED:
             self._fail_success_of(operation)
 
     def _fail_success_of(self, operation: Operation) -> None:

@@ -1,4 +1,4 @@
-"""A read that breaks the service is a finding, also where it is only a step on the way to another question."""
+"""A call that breaks the service is a finding, also where it is only a step on the way to another question."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from conformance.proof.tampering import answering
 from conformance.reference.http import Response
 from conformance.results.record import Check, Outcome
+from conformance.suite.arrange.reviews import created
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller, project_path
 from conformance.target.profile import load_profile
@@ -20,36 +21,39 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
 
-LIST = "project-approval-rules.list"
+LIST, CREATION = "project-approval-rules.list", "project-approval-rules.create.answers-with-rule"
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "failed"),
+    ("method", "status", "headers", "failed"),
     [
-        (500, {}, [LIST]),
-        (404, {}, []),
-        (503, {}, []),
-        (500, {"Retry-After": "1"}, []),
+        ("GET", 500, {}, [LIST]),
+        ("POST", 500, {}, [CREATION]),
+        ("GET", 404, {}, []),
+        ("GET", 501, {}, []),
+        ("GET", 503, {}, []),
+        ("POST", 500, {"Retry-After": "1"}, []),
     ],
 )
-def test_a_list_that_breaks_fails_and_one_that_is_refused_is_left_open(
+def test_a_step_that_breaks_fails_and_one_that_is_refused_is_left_open(
     reference: tuple[Service, str],
     write_profile: Callable[..., Path],
+    method: str,
     status: int,
     headers: dict[str, str],
     failed: list[str],
 ) -> None:
     answering(
         reference[0],
-        "GET /projects/:id/approval_rules",
+        f"{method} /projects/:id/approval_rules",
         lambda _: True,
         lambda: Response(status, {"message": "odd"}, headers=headers),
     )
     profile: Any = load_profile(write_profile(*reference, retries={"call_seconds": 0, "run_seconds": 0}))
     lines: list[Any] = []
-    with pytest.raises(Unmet), in_a_test(profile, lines=lines) as test:
-        Caller(test.run, profile.actors["maintainer"]).list(
-            project_path(profile.fixtures["project"][0]) / "approval_rules"
-        )
+    rules = project_path(profile.fixtures["project"][0]) / "approval_rules"
+    step = Caller.list if method == "GET" else created
+    with in_a_test(profile, lines=lines) as test, pytest.raises(Unmet):
+        step(Caller(test.run, profile.actors["maintainer"]), rules)
     found = [line for line in lines if isinstance(line, Check) and line.outcome is Outcome.FAILED]
     assert [check.requirement for check in found] == failed
