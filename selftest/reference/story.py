@@ -18,6 +18,7 @@ from selftest.reference.chapters import LAST_CHAPTERS, LATER_CHAPTERS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from conformance.proof.matrix import MovedClock
     from conformance.reference import Service
 
 _MOMENT = re.compile(r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z")
@@ -35,8 +36,10 @@ class Story:
     With the answers of a healthy service it ends at the first that differs.
     """
 
-    def __init__(self, service: Service, client: httpx.Client, healthy: Sequence[str] | None = None) -> None:
-        self.world, self.client, self.service = service.world, client, service
+    def __init__(
+        self, service: Service, client: httpx.Client, clock: MovedClock, healthy: Sequence[str] | None = None
+    ) -> None:
+        self.world, self.client, self.service, self.clock = service.world, client, service, clock
         self.told: list[str] = []
         self._healthy = healthy
 
@@ -395,8 +398,9 @@ class Story:
                     self.call("owner", "GET", f"{group}/download?relation={relation}{batch}")
 
     def until_finished(self, path: str) -> None:
+        """Put the clock forward until no export of a group is under way."""
         while any(one["status"] == 0 for one in self.read(path)):
-            pass
+            self.clock.skip(self.service.choices.export_delay_seconds)
 
     def _completions(self) -> None:
         file = {"file_name": "a.py", "content_above_cursor": "def f():"}

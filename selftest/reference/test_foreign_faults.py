@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from conformance.proof.foreign import ForeignFault, faults
+from conformance.proof.matrix import MovedClock
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
@@ -18,32 +19,39 @@ from selftest.reference.story import Story, ToldOtherwiseError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.reference import Service
     from conformance.reference.choices import Choices
     from selftest.reference.chapters import Chapter
 
 
-def told_by(service: Service, healthy: Sequence[str] | None = None, chapter: Chapter | None = None) -> list[str]:
+def told_by(
+    version: str,
+    choices: Choices | None = None,
+    chapter: Chapter | None = None,
+    *,
+    fault: ForeignFault | None = None,
+    healthy: Sequence[str] | None = None,
+) -> list[str]:
     """
-    Return what a service answers to the story, or to a chapter of it.
+    Return what a service, with a fault or without, answers to the story, or to a chapter of it.
 
     Raise ToldOtherwiseError at the first answer that is not that of a healthy one.
     """
+    clock = MovedClock()
+    service = prepared_service(version=version, choices=choices, clock=clock)
+    if fault is not None:
+        fault.apply(service)
     with (
         EmbeddedServer(service) as server,
         httpx.Client(base_url=f"{server.base_url}/api/v4", verify=NO_AUTHORITIES) as client,
     ):
-        told = Story(service, client, healthy)
+        told = Story(service, client, clock, healthy)
         if chapter is None:
             return told.tell()
         chapter(told)
         return told.told
 
 
-@cache
-def healthy(version: str, choices: Choices | None = None, chapter: Chapter | None = None) -> list[str]:
-    """Return what a healthy service answers to the story, or to a chapter of it."""
-    return told_by(prepared_service(version=version, choices=choices), chapter=chapter)
+healthy = cache(told_by)
 
 
 def tell_of(fault: ForeignFault) -> None:
@@ -51,13 +59,12 @@ def tell_of(fault: ForeignFault) -> None:
     module = fault.apply.__module__.rpartition(".")[2]
     own = [chapter for name, chapter in OWN_CHAPTERS.items() if module.startswith(name)]
     for chapter in (*own, None):
-        service = prepared_service(version=fault.version, choices=fault.choices)
-        fault.apply(service)
-        told_by(service, healthy(fault.version, fault.choices, chapter), chapter)
+        ground = (fault.version, fault.choices, chapter)
+        told_by(*ground, fault=fault, healthy=healthy(*ground))
 
 
 def test_the_story_is_the_same_each_time() -> None:
-    assert told_by(prepared_service(version="17.7")) == healthy("17.7")
+    assert told_by("17.7") == healthy("17.7")
 
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
