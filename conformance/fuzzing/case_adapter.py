@@ -80,8 +80,8 @@ class CaseAdapter:
 
     def _owed(self, mutation: Mutation) -> str | None:
         parameter = self._parameter(mutation)
-        if parameter is None:
-            return None
+        if parameter is None or (self.operation.method == "DELETE" and parameter.place == "path"):
+            return None  # what nothing is called is gone after a deletion as well, which may be taken for success
         if mutation.is_missing:
             stated = parameter.requirement_required
         else:

@@ -22,7 +22,7 @@ from conformance.reference.repositories import AccessLevel
 from conformance.reference.store import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
@@ -36,6 +36,7 @@ _GROUP_RULES = (
 _SETTINGS_OF_PROJECT = "/projects/:id/merge_request_approval_setting"
 _SHA_DIGITS = 40
 _MOST_RULES = 8
+_RULES_OF_OTHERS = 12
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
@@ -60,14 +61,30 @@ def adds_to_lists_of_groups(service: Service) -> None:
 
 def counts_rules_in_each_place(service: Service) -> None:
     """Count the rules of each group, project and merge request from 1 on; those of the system stay as they are."""
+    last: Table[Home, int] = Table(service.store)
+
+    def following(home: Home, _: Collection[int]) -> int:
+        last[home] = last.get(home, 0) + 1
+        return last[home]
+
+    _number_rules(service, following)
+
+
+def counts_the_rules_there_are(service: Service) -> None:
+    """Do the same, and let each new rule have the smallest number that is free in its place."""
+    _number_rules(service, lambda _, taken: next(free for free in count(1) if free not in taken))
+
+
+def _number_rules(service: Service, number_for: Callable[[Home, Collection[int]], int]) -> None:
+    """Give each rule a number of its place, by that place and the numbers that are taken there."""
     rules = service.approval_rules
     numbers: Table[int, int] = Table(service.store)
-    last: Table[Home, int] = Table(service.store)
     present = rules.present
 
     def number_of(rule: ApprovalRule) -> int:
         if rule.rule_type not in SYSTEM_TYPES and rule.id not in numbers:
-            numbers[rule.id] = last[rule.home] = last.get(rule.home, 0) + 1
+            taken = {numbers[one.id] for one in rules.rules.values() if one.home == rule.home and one.id in numbers}
+            numbers[rule.id] = number_for(rule.home, taken)
         return numbers.get(rule.id, rule.id)
 
     def find(home: Home, number: int) -> ApprovalRule:
@@ -92,6 +109,53 @@ def gives_numbers_again(service: Service) -> None:
         return next(free for free in count(min(rules)) if free not in rules) if is_free else next_id(sequence)
 
     service.store.next_id = number  # type: ignore[method-assign] # see above
+
+
+def has_rules_of_others(service: Service) -> None:
+    """Let the project beside the one that is tried, and its other merge request, have rules that somebody made."""
+    world, rules = service.world, service.approval_rules
+    project = Home(Level.PROJECT, world.one("sibling_project").id)
+    for home in (project, Home(Level.MERGE_REQUEST, world.one("reset_merge_request").id)):
+        for number in range(_RULES_OF_OTHERS):
+            users = (world.actors["approver"].id,)
+            rules.add_rule(ApprovalRule(id=0, home=home, name=f"Ours {number}", approvals_required=1, users=users))
+
+
+def asks_for_rules_of_both_levels(service: Service) -> None:
+    """Let a merge request have to satisfy the rules of its project beside its own ones, and show both."""
+    rules = service.merge_request_approval_rules
+    rules.effective_rules = lambda merge_request: [  # type: ignore[method-assign] # see above
+        *rules.project_rules(merge_request),
+        *rules.rules(merge_request),
+    ]
+
+
+def finds_rules_by_name(service: Service) -> None:
+    """Find a rule by its name as well, where its number stands in a path."""
+    rules = service.approval_rules.rules
+
+    def naming(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def handled(request: Request) -> Response:
+            text = request.path["approval_rule_id"]
+            named = [rule.id for rule in rules.values() if rule.name == text and not text.isdigit()]
+            request.path["approval_rule_id"] = str(named[0]) if named else text
+            return handler(request)
+
+        return handled
+
+    for route in list(service.routes):
+        if route.path.endswith(":approval_rule_id"):
+            service.routes.change(route.key, handler=naming(route.handler))
+
+
+def leaves_the_merge_request_undescribed(service: Service) -> None:
+    """Let the merge request of the profile have no description, which the profile does not give either."""
+    world, known = service.world, service.repositories.merge_requests
+    found = world.one("merge_request")
+    nothing: Any = None
+    known.update({key: replace(one, description=nothing) for key, one in known.items() if one.id == found.id})
+    extra = {name: value for name, value in found.extra.items() if name != "description"}
+    world.fixtures["merge_request"] = replace(found, extra=extra)
 
 
 def never_gives_a_name_twice(service: Service) -> None:

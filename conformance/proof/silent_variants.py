@@ -67,6 +67,33 @@ VARIANTS = (
         basis="F9, G10",
     ),
     Variant(
+        "neighbours-have-rules",
+        "Rules are numbered from 1 on in each place, and places beside those that are tried have rules of others.",
+        alterations=(approval_alterations.counts_the_rules_there_are, approval_alterations.has_rules_of_others),
+        basis="A23, G10",
+    ),
+    Variant(
+        "rules-of-both-levels-count",
+        "A merge request has to satisfy its project's rules beside its own; each level counts its rules by itself.",
+        alterations=(
+            approval_alterations.asks_for_rules_of_both_levels,
+            approval_alterations.counts_the_rules_there_are,
+        ),
+        basis="G8, G11",
+    ),
+    Variant(
+        "rules-found-by-name",
+        "A rule is found by its name as well.",
+        alterations=(approval_alterations.finds_rules_by_name,),
+        basis="A4, A16",
+    ),
+    Variant(
+        "nothing-to-describe",
+        "The merge request that is tried has no description.",
+        alterations=(approval_alterations.leaves_the_merge_request_undescribed,),
+        basis="A9",
+    ),
+    Variant(
         "numbers-come-back",
         "The next rule gets the smallest number that is free, such as that of a deleted one.",
         alterations=(approval_alterations.gives_numbers_again,),

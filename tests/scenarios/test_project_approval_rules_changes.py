@@ -328,10 +328,15 @@ def test_a_rule_is_reached_only_by_way_of_its_own_project(
     project_rules: Path,
     sibling_project: Fixture,
 ) -> None:
-    """Ids are unique across projects, so that a service may forget to ask whose rule it is."""
+    """
+    Where ids are unique across projects, a service may forget to ask whose rule it is.
+
+    Where each project counts its own, the other one may have a rule of that number, which is left alone.
+    """
     number = created(maintainer, project_rules)["id"]
     own, foreign = project_rules / number, project_rules_path(sibling_project) / number
-    maintainer.list(project_rules_path(sibling_project))
+    theirs = maintainer.list(project_rules_path(sibling_project)).having(id=number)
+    given(not theirs, f"the other project has a rule of its own with the number {number}")
     with verifies("project-approval-rules.read.rule-of-another-project", go_on=True):
         maintainer.get(foreign).must_be_refused(beside=maintainer.get(own))
     with verifies("project-approval-rules.update.rule-of-another-project", go_on=True):

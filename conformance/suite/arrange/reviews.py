@@ -434,19 +434,26 @@ def state_of(reader: Caller, merge_request: Path) -> dict[str, Any]:
 
 
 def must_be_in_the_state_as_listed(reader: Caller, rules: Path) -> None:
-    """Expect of each rule of a merge request that the state shows name and number of approvals as the list does."""
+    """
+    Expect of each rule of a merge request that the state shows name and number of approvals as the list does.
+
+    The state may show rules of the project beside them, which may have numbers of their own.
+    """
 
     def told(rule: Mapping[str, Any]) -> dict[str, Any]:
         return {name: rule.get(name) for name in ("name", "approvals_required")}
 
-    def in_both() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    def in_both() -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
         listed, state = essences(reader, rules), state_of(reader, Path(rules.rpartition("/")[0]))
-        pairs = [(listed.get(rule.get("id")), rule) for rule in state["rules"] if isinstance(rule, dict)]
-        return [(told(one), told(rule)) for one, rule in pairs if one]
+        shown: dict[Any, list[dict[str, Any]]] = {}
+        for rule in state["rules"]:
+            if isinstance(rule, dict):
+                shown.setdefault(rule.get("id"), []).append(told(rule))
+        return [(told(rule), shown[number]) for number, rule in listed.items() if number in shown]
 
     given(bool(in_both()), "the approval state shows none of the listed rules")
     must_become(
-        lambda: [pair for pair in in_both() if pair[0] != pair[1]],
+        lambda: [pair for pair in in_both() if pair[0] not in pair[1]],
         lambda differing: not differing,
         "each rule in the state with name and approvals_required as in the list",
     )
