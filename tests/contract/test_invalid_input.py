@@ -286,14 +286,23 @@ def shown_after(prepared: Arranged, call: Prepared, answer: Answer) -> Any:
     """Return what is shown after a served write: the answer, what the resource holds, and the state of the rest."""
     read_back = prepared.request_example.read_back
     held = prepared.keeper.read(read_back.path(call, answer)) if read_back is not None else None
-    return [content(answer), held, prepared.state()]
+    return [content(prepared, answer), held, prepared.state()]
 
 
-def content(answer: Answer) -> Any:
+def content(prepared: Arranged, answer: Answer) -> Any:
+    """
+    Return the JSON of an answer; where the contract says what it holds, without what else it has.
+
+    In a property of its own a service may repeat what it was sent.
+    """
+    documented = prepared.operation.response_to(answer.status)
     try:
-        return json.loads(answer.exchange.body)
+        found = json.loads(answer.exchange.body)
     except ValueError:
         return None
+    if isinstance(found, dict) and documented is not None and documented.schema:
+        return {name: value for name, value in found.items() if name in current_run().contract.property_names}
+    return found
 
 
 # -- things that do not exist ------------------------------------------------------------------------------------------

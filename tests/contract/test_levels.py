@@ -103,8 +103,18 @@ def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
     """Return the rules that were made elsewhere whose number means nothing here."""
     here = prepared.call.path.rpartition("/")[0]
     elsewhere = [rule for rule in others.rules() if rule.list_path != here]
-    known = prepared.keeper.list(here).ids() if elsewhere else []
+    known = [*prepared.keeper.list(here).ids(), *numbers_in_force(prepared)] if elsewhere else []
     return [rule for rule in elsewhere if rule.number not in known]
+
+
+def numbers_in_force(prepared: Arranged) -> list[Any]:
+    """Return the numbers of the rules that the approval state of a merge request shows, which may be its project's."""
+    if prepared.operation.id != "getMergeRequestApprovalRule":
+        return []
+    review = prepared.call.path.rpartition("/approval_rules")[0]
+    state = prepared.keeper.get(f"{review}/approval_state")
+    rules = state.json.get("rules") if state.is_served and isinstance(state.json, dict) else None
+    return [rule.get("id") for rule in rules or () if isinstance(rule, dict)]
 
 
 def calls_of_others(prepared: Arranged, others: Others) -> Iterator[tuple[Rule, Prepared]]:

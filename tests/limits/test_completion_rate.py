@@ -33,8 +33,8 @@ UNAVAILABLE = 503
 def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: Caller, anonymous: Caller) -> None:
     """Valid requests only, and all within one minute: what falls into a second window is counted in."""
     given(developer.target_declares("code_completion"), "the target does not declare code_completion")
-    projects = of_projects(maintainer)  # nothing of the rate that is looked at may be used before
-    idle(MINUTE + 1)
+    projects = of_projects(developer)
+    idle(MINUTE + 1)  # nothing of the rate that is looked at may be used before
     # Asking whether a project has completions is no completion, and takes none away.
     send_load(developer, CHECK, {"project_path": UNKNOWN_PATH}, count=CHECKS)
     started = time.monotonic()
@@ -80,7 +80,7 @@ def test_a_user_gets_sixty_completions_a_minute(developer: Caller, maintainer: C
 
 def of_projects(caller: Caller) -> list[dict[str, str]]:
     """
-    Return what completions say of a project: nothing and, where that is served as well, the paths of some.
+    Return what completions say of a project: nothing and, where this caller is served that as well, the paths of some.
 
     Were each counted by itself, twice the rate would still be kept with two of them.
     """

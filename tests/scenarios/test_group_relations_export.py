@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 NO_RELATION = "conformance_no_such_relation"
 MOST_BATCHES = 20
 MOST_RELATIONS = 12
+#: Of how many relations besides the one that is looked at two batches are compared.
+MOST_SHARING = 3
 
 
 @pytest.fixture
@@ -253,8 +255,13 @@ def test_a_finished_relation_is_downloaded_as_packed_lines_of_json(export: Expor
         does_not_apply("group-relations-export.download.file-name", Reason.NOT_OFFERED, "no download names its file")
     for name in names:
         with verifies("group-relations-export.download.file-name"):
-            named_after = name.startswith(export.relation) and name.endswith(".ndjson.gz")
-            must(named_after, f"a name like {export.relation}.ndjson.gz", name, file.exchange)
+            must_be_named_after(export.relation, name, file)
+
+
+def must_be_named_after(relation: str, name: str, file: Answer) -> None:
+    """Expect a name of a file to be that of its relation, and to say how the file is packed."""
+    is_named_after = name.startswith(relation) and name.endswith(".ndjson.gz")
+    must(is_named_after, f"a name like {relation}.ndjson.gz", name, file.exchange)
 
 
 def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
@@ -291,6 +298,7 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
     """
     whole = lines_of(export.in_one_piece())
     given(bool(whole), f"the file of {export.relation} has no line to look for")
+    of_others = {other: lines for other in export.others() if (lines := lines_without_twins(export, other))}
     export.finished(batched=True)
     export.accepted(batched=True).given_served()  # of the batches of the one before none may be left
     batches = batch_files(export)
@@ -311,6 +319,31 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
         given(len(set(whole)) == len(whole), f"the file of {export.relation} has the same line twice itself")
         twice = [line for line, count in Counter(held).items() if count > 1]
         must(not twice, "each object in one batch", f"{len(twice)} of them in more than one, such as {twice[:1]}")
+
+    with verifies("group-relations-export.download.batches-share-no-object"):
+        for other, lines in list(of_others.items())[:MOST_SHARING]:
+            with suppress(Unmet):  # another relation may have one batch, or none
+                must_share_none(replace(export, relation=other), lines)
+
+
+def lines_without_twins(export: Export, relation: str) -> set[bytes]:
+    """Return the lines of another relation's file; nothing if there are no two, or the same line is there twice."""
+    file = export.download(relation=relation)
+    lines = lines_of(file) if file.is_served else []
+    return set(lines) if 1 < len(lines) == len(set(lines)) else set()
+
+
+def must_share_none(export: Export, lines: set[bytes]) -> None:
+    """Expect that none of these lines is in two batches; looked at again, as they may come from two exports."""
+    for is_last in (False, True):
+        numbers = export.numbers()[:2]
+        given(len(numbers) > 1, f"{export.relation} has one batch only")
+        files = [export.download(batched=True, batch_number=number) for number in numbers]
+        first, second = (set(lines_of(file.given_served())) for file in files)
+        shared = first & second & lines
+        if not shared or is_last:
+            must(not shared, f"each object of {export.relation} in one batch", f"{sorted(shared)[:1]} in two of them")
+            break
 
 
 def batch_files(export: Export) -> list[list[bytes]]:
@@ -345,6 +378,10 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
         # Names are short; texts of several lines, quotation marks and much else are in other relations.
         for one in [file, *(other for _, other in files if other.is_served)]:
             must_be_json(lines_of(one), one)
+    named = [(other, name, one) for other, one in files if one.is_served for name in file_names(one)]
+    for other, name, its_file in named:
+        with verifies("group-relations-export.download.file-name", go_on=True):
+            must_be_named_after(other, name, its_file)
     with verifies("group-relations-export.download.is-of-its-relation"):
         filled = [(other, one) for other, one in files if one.is_served and lines_of(one)]
         given(bool(filled) and bool(lines), "no other relation holds anything that could differ")

@@ -16,6 +16,7 @@ from conformance.suite.arrange.job_token_scope import (
     listed_if_readable,
     scope_path,
 )
+from conformance.suite.context import current_run
 from conformance.suite.derived import administrators
 from conformance.suite.expectations import (
     Caller,
@@ -73,7 +74,13 @@ def test_an_added_target_is_listed(
         added.must_be(201)
     with verifies(present):
         added.given_served()
-        maintainer.list(path).must_contain_once(id=target.id)
+        listed = maintainer.list(path).must_contain_once(id=target.id)
+        near = [one for one in current_run().profile.fixtures.get(allowlist.near, ()) if not listed.having(id=one.id)]
+        with allowlist.left_as_found(maintainer, project, near):
+            # Whether what is so near may be put on a list is open; where that is served, it is written down.
+            for one in near:
+                if maintainer.post(path, allowlist.body(one.id)).is_served:
+                    maintainer.list(path).must_contain_once(id=one.id)
 
 
 @of_both_lists(

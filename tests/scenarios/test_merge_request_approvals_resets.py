@@ -127,10 +127,15 @@ def by_its_path(merge_request: Path, project: Fixture) -> list[Path]:
 
 
 def test_the_bot_of_a_group_clears_approvals_too(approved: Path, maintainer: Caller, group_bot: Caller) -> None:
-    answer = group_bot.put(approved / "reset_approvals")
-    with verifies("merge-request-approvals.reset.by-group-bot"):
-        answer.must_be_served()
-        must_be_approved_by(maintainer, approved, within=RESET_SECONDS)
+    """All of them, where the profile has somebody else who approves."""
+    more = [caller_named(name) for name in ("second_approver",) if is_known(name)]
+    with approvals_put_back(maintainer, approved, *more):
+        for caller in more:
+            caller.post(approved / "approve")  # that may be refused
+        answer = group_bot.put(approved / "reset_approvals")
+        with verifies("merge-request-approvals.reset.by-group-bot"):
+            answer.must_be_served()
+            must_be_approved_by(maintainer, approved, within=RESET_SECONDS)
 
 
 # -- what keeps apart --------------------------------------------------------------------------------------------------

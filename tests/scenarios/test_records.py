@@ -207,18 +207,38 @@ def test_a_group_is_named_whole(
     for one in in_rules_of_groups(owner, group, group_ids=[*{**paths, **inside}]):
         named += [found for found in one.get("groups") or () if isinstance(found, dict) and found.get("id") in paths]
     with verifies("records.group-reference.one-group"):
+        must_have_their_paths(named, paths)
         for found in named:
             path = paths[found["id"]]
-            must(
-                found.get("full_path") == path,
-                f"group {found['id']} as {path}",
-                f"full_path = {found.get('full_path')}",
-            )
             parent = found.get("parent_id", "nothing")
             if "/" not in path:
                 must(parent is None, f"parent_id = null, as {path} is at the top level", f"parent_id = {parent}")
             elif found["id"] in inside:
                 must(parent is not None, f"the id of the parent of {path}", f"parent_id = {parent}")
+
+
+@pytest.mark.calls_area("merge-request-approvals")
+def test_a_group_is_named_whole_in_rules_of_merge_requests(
+    maintainer: Caller,
+    merge_request_rules: Path,
+    approver_group: Fixture,
+    second_approver_group: Fixture,
+) -> None:
+    groups = (approver_group, second_approver_group)
+    paths = {group.id: given_in_profile(group.get("path"), "path", group.name) for group in groups}
+    rule = created(maintainer, merge_request_rules, group_ids=list(paths))
+    shown = [*(rule.get("groups") or ()), *(maintainer.read(merge_request_rules / rule["id"]).get("groups") or ())]
+    with verifies("records.group-reference.one-group"):
+        named = [group for group in shown if isinstance(group, dict) and group.get("id") in paths]
+        given(bool(named), "the rule does not show its groups")
+        must_have_their_paths(named, paths)
+
+
+def must_have_their_paths(groups: list[dict[str, Any]], paths: dict[int, str]) -> None:
+    """Expect that each of these groups is told with the path that it has."""
+    for group in groups:
+        path = paths[group["id"]]
+        must(group.get("full_path") == path, f"group {group['id']} as {path}", f"full_path = {group.get('full_path')}")
 
 
 # -- protected branches ------------------------------------------------------------------------------------------------

@@ -12,7 +12,17 @@ from conformance.contract import Version
 from conformance.results.record import Reason
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values, left_to_the_next_call
 from conformance.suite.context import NotTested, Run, current_run
-from conformance.suite.expectations import Answer, Caller, Path, given, given_done, given_field, must, project_path
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    Path,
+    given,
+    given_done,
+    given_field,
+    must,
+    must_settle,
+    project_path,
+)
 from conformance.suite.shown_records import values_under
 from conformance.suite.steady import of_the_contract
 
@@ -270,6 +280,45 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
     if entry:
         known[slug] = frozenset(entry)
     return values_under(name, caller.read(path / slug))
+
+
+def must_not_show_another(
+    caller: Caller,
+    path: Path,
+    integration: Fixture,
+    taken: tuple[str, Any],
+    earlier: list[Any],
+) -> None:
+    """
+    Expect that a value that was taken is the one that is shown, if one is; `taken` is the parameter's name and value.
+
+    Secrets may be masked or left out, so of a text only an older one, one of another parameter, the same in other
+    letters, or the first of a list, is surely another. A flag that is off may be shown as nothing, and one that stays
+    true may be the certificate check of the integration that always checks.
+    """
+    slug, (name, value) = slug_of(integration), taken
+
+    def is_recased(other: Any) -> bool:
+        """Tell whether a text comes back in capitals or without; hosts of addresses have neither."""
+        are_texts = isinstance(other, str) and isinstance(value, str) and not {":", "@"} & {*value}
+        return are_texts and other != value and other.casefold() == value.casefold()
+
+    first = value.partition(",")[0] if isinstance(value, str) and "," in value else None
+
+    def others() -> list[Any]:
+        found = shown(caller, path, slug, name)
+        # In which form a setting is shown is open: a number may be told as text.
+        tolerated = [
+            value,
+            str(value),
+            *([True] if name == "enable_ssl_verification" else []),
+            *([] if value else [None]),
+        ]
+        stale = [*earlier, *([first] if first else [])]
+        others = [other for other in found if other in stale or isinstance(value, bool | int) or is_recased(other)]
+        return [] if value in found else [other for other in others if other not in tolerated]
+
+    must_settle(lambda: not others(), f"{name} = {value!r}, if it is shown", lambda: f"{name} = {others()}")
 
 
 def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Sequence[str]) -> None:

@@ -111,6 +111,8 @@ class Allowlist:
     """The requirement that an added entry is listed."""
     gone: str
     """The requirement that a removed entry is listed no longer."""
+    near: str
+    """A fixture that is next to the project, whose tokens may get in without any list."""
 
     def of(self, project: Fixture) -> Path:
         """Return the path of a project's list."""
@@ -176,6 +178,7 @@ PROJECTS = Allowlist(
     "allowlist_project",
     present="job-token-scope.allowlist.add.present",
     gone="job-token-scope.allowlist.remove.gone",
+    near="empty_project",
 )
 GROUPS = Allowlist(
     "groups_allowlist",
@@ -183,6 +186,7 @@ GROUPS = Allowlist(
     "allowlist_group",
     present="job-token-scope.groups-allowlist.add.present",
     gone="job-token-scope.groups-allowlist.remove.gone",
+    near="group",
 )
 ALLOWLISTS = (PROJECTS, GROUPS)
 
