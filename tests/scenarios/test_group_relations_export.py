@@ -378,6 +378,7 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
         # Names are short; texts of several lines, quotation marks and much else are in other relations.
         for one in [file, *(other for _, other in files if other.is_served)]:
             must_be_json(lines_of(one), one)
+    left_to_others("group-relations-export.download.file-name")  # unless an answer names its file
     named = [(other, name, one) for other, one in files if one.is_served for name in file_names(one)]
     for other, name, its_file in named:
         with verifies("group-relations-export.download.file-name", go_on=True):
