@@ -76,15 +76,24 @@ def counts_the_rules_there_are(service: Service) -> None:
 
 
 def _number_rules(service: Service, number_for: Callable[[Home, Collection[int]], int]) -> None:
-    """Give each rule a number of its place, by that place and the numbers that are taken there."""
+    """Give each rule a number of its place, by that place and the numbers that are taken there.
+
+    Where one list shows the rules of two places, these are left as they are: it would hold a number twice.
+    """
+    if service.choices.project_rules_listed_in_merge_requests:
+        return
     rules = service.approval_rules
     numbers: Table[int, int] = Table(service.store)
     present = rules.present
 
     def number_of(rule: ApprovalRule) -> int:
-        if rule.rule_type not in SYSTEM_TYPES and rule.id not in numbers:
-            taken = {numbers[one.id] for one in rules.rules.values() if one.home == rule.home and one.id in numbers}
-            numbers[rule.id] = number_for(rule.home, taken)
+        # All that the place has, in the order in which they were made: a rule that nobody saw yet has its number too.
+        there = [one for one in rules.rules.values() if one.home == rule.home]
+        taken = {numbers.get(one.id, one.id) for one in there if one.id in numbers or one.rule_type in SYSTEM_TYPES}
+        for one in there:
+            if one.rule_type not in SYSTEM_TYPES and one.id not in numbers:
+                numbers[one.id] = number_for(one.home, taken)
+                taken.add(numbers[one.id])
         return numbers.get(rule.id, rule.id)
 
     def find(home: Home, number: int) -> ApprovalRule:

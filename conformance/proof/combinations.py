@@ -184,6 +184,10 @@ EXCLUSIVE = (
     ("makes-no-default-rules", "makes-rules-that-name-nobody-default"),
     # Two ways to number rules: together two rules of one place would have the same number.
     ("counts-rules-in-each-place", "gives-numbers-again"),
+    ("counts-the-rules-there-are", "gives-numbers-again"),
+    # Where one list shows the rules of two places, numbers that are counted in each of them would stand there twice.
+    ("counts-the-rules-there-are", "counts-rules-in-each-place", "hands-rules-down"),
+    ("counts-the-rules-there-are", "counts-rules-in-each-place", "lets-copies-take-places"),
     # Together they would refuse what an update may leave out: a rule that is replaced would ask for no approval.
     ("replaces-rules-of-groups", "asks-regular-rules-for-approvals"),
 )
