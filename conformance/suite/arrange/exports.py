@@ -37,7 +37,11 @@ _SOON_SECONDS = 1.2
 #: How long at most an export is thought to go on that nothing shows until its end; a network may be slow for once.
 _LONGEST_HIDDEN_SECONDS = 5.0
 
-_PART_OF_A_SECOND = re.compile(r":\d\d\.\d*[1-9]")
+#: How long is waited, in seconds, where parts of a second are told: two reads may be answered within one of these.
+_SOONER_SECONDS = 0.02
+
+#: As in `12:30:15.250`, `12:30:15,25` and `T123015.250`.
+_PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
 
 Entry = dict[str, Any]
 #: By relation, its `updated_at` and `batched`.
@@ -175,7 +179,7 @@ class Export:
     def _times_move(self, shown: list[Entry]) -> bool:
         """Tell whether each of two more reads tells other moments, though nothing was sent since what was shown."""
         for _ in range(2):
-            before, pause = marks_in(shown), _SOON_SECONDS if is_told_in_seconds(shown) else 0
+            before, pause = marks_in(shown), _SOON_SECONDS if is_told_in_seconds(shown) else _SOONER_SECONDS
             time.sleep(pause)
             shown = self.entries()
             if marks_in(shown) == before:
