@@ -295,6 +295,7 @@ def test_a_readable_project_has_completions_or_has_none(maintainer: Caller, proj
     with verifies("code-completion.enabled.answers"):
         given(has_feature or answer.status != 404, "the target has no code completion")
         answer.must_be(200, 403)
-        for inside in current_run().profile.fixtures.get("subgroup_project", ())[:1]:
-            if maintainer.get(project_path(inside) / "approval_rules").is_served and inside.get("path"):
-                check(maintainer, inside["path"]).must_be(200, 403)
+        known = current_run().profile.fixtures
+        for other in (*known.get("subgroup_project", ())[:1], *known.get("personal_project", ())[:1]):
+            if maintainer.get(project_path(other) / "approval_rules").is_served and other.get("path"):
+                check(maintainer, other["path"]).must_be(200, 403)

@@ -15,6 +15,7 @@ from conformance.suite.arrange.integrations import (
     set_up,
     slug_of,
 )
+from conformance.suite.context import current_run
 from conformance.suite.derived import reads_of_a_project
 from conformance.suite.expectations import Path, eventually, given, must, project_path, verifies
 
@@ -55,6 +56,18 @@ def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, s
     with verifies("conventions.project-id.encoded-subgroup-path"):
         by_last = maintainer.get(Path(f"/projects/{last}{found[0]}")).must_not_break()
         must(not by_last.is_served, "no project by the last part of its path alone", "served", by_last.exchange)
+
+
+def test_reads_of_a_project_that_lies_in_no_group_break_nothing(maintainer: Caller) -> None:
+    """What is licensed for groups may be refused for a project of a user; what is served is found by its path, too."""
+    for personal in current_run().profile.fixtures.get("personal_project", ())[:1]:
+        by_number, by_path = project_path(personal), f"/projects/{personal.encoded_path}"
+        for below in reads_of_a_project():
+            with verifies("conventions.project-id.number", go_on=True):
+                answer = maintainer.get(Path(f"{by_number}{below}")).must_not_break()
+            if answer.is_served:
+                with verifies("conventions.project-id.encoded-path", go_on=True):
+                    maintainer.get(Path(f"{by_path}{below}")).must_be_served()
 
 
 @pytest.mark.calls_area("integrations")

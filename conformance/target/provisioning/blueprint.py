@@ -19,7 +19,7 @@ OWNER_LEVEL = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A group or a project. `within` is the group that it lies in; a group without lies at the top."""
+    """A group or a project. `within` is the group that it lies in; a group without one is a top-level group."""
 
     name: str
     within: str = ""
@@ -32,6 +32,8 @@ class Place:
     members: Mapping[str, int] = field(default_factory=dict)
     empty: bool = False
     described: bool = True
+    personal: bool = False
+    """Of a project: whether it lies in the namespace of the user who makes it, and in no group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

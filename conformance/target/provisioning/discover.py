@@ -140,7 +140,11 @@ class Discovery:
         around = [group for group in inner if deep and _lies_in(group["full_path"], deep[0]["path_with_namespace"])]
         draft.name_first("subgroup", "group", sorted(around, key=lambda group: _depth(group["full_path"])) or inner)
 
-        outside = [project for project in projects if project not in inside and project.get("default_branch")]
+        personal = [project for project in projects if (project.get("namespace") or {}).get("kind") == "user"]
+        own_ones = (one for one in personal if sight.has("project", one, "maintainer", _LEVELS["maintainer"]))
+        draft.name_first("personal_project", "project", own_ones)
+        elsewhere = [project for project in projects if project not in inside and project not in personal]
+        outside = [project for project in elsewhere if project.get("default_branch")]
         tops = [group for group in sight.groups if _is_top(group) and group["full_path"] != own]
         draft.name_first("public_project", "project", _visible("public", outside))
         private_projects, private_groups = _visible("private", outside), _visible("private", tops)

@@ -29,7 +29,7 @@ def sweep(
     calls: Calls, administrator: str, prefix: str, tell: Callable[[Removal], None], at_once: int = 1
 ) -> Sequence[Removal]:
     """
-    Remove the groups of a prefix with all that lies in them, then the users, so many side by side.
+    Remove personal projects and groups of a prefix with all that lies in them, then the users, so many side by side.
 
     Return what became of each. A group in which something lies that was not made by provisioning is left alone. Raise
     RefusedError when the target does not list groups or users.
@@ -37,7 +37,7 @@ def sweep(
     sweeper = _Sweeper(calls, administrator, prefix)
     done = []
     with ThreadPoolExecutor(at_once) as pool:
-        for steps in (sweeper.groups(), sweeper.users()):
+        for steps in (sweeper.personal_projects(), sweeper.groups(), sweeper.users()):
             for removal in pool.map(lambda remove: remove(), steps):
                 tell(removal)
                 done.append(removal)
@@ -46,18 +46,21 @@ def sweep(
 
 def delete_group(calls: Calls, token: str, group: Entry) -> Answer:
     """Ask for the deletion of a group; once more, and for good, where the target only marked it."""
-    place = f"/groups/{group['id']}"
+    return _delete(calls, token, f"/groups/{group['id']}", "full_path", group)
+
+
+def _delete(calls: Calls, token: str, place: str, path_key: str, entry: Entry) -> Answer:
     answer = calls.remove(token, place)
     left = calls.find(token, place)  # under another path by then
     if left and is_marked(left):
-        query = {"permanently_remove": True, "full_path": left.get("full_path", group.get("full_path"))}
+        query = {"permanently_remove": True, "full_path": left.get(path_key, entry.get(path_key))}
         answer = calls.send(token, "DELETE", place, query)
     return answer
 
 
-def is_marked(group: Entry) -> bool:
-    """Tell whether a target will delete a group by itself."""
-    return bool(group.get("marked_for_deletion_on") or group.get("marked_for_deletion"))
+def is_marked(place: Entry) -> bool:
+    """Tell whether a target will delete a group or project by itself."""
+    return bool(place.get("marked_for_deletion_on") or place.get("marked_for_deletion"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,17 @@ class _Sweeper:
 
     def _is_ours(self, entry: Entry) -> bool:
         return is_ours(entry) and str(entry["name"]).startswith(f"{self.prefix} ")
+
+    def personal_projects(self) -> list[Callable[[], Removal]]:
+        """Return steps that remove the projects that lie in the namespaces of users."""
+        found = [one for one in self._all("/projects") if self._is_ours(one)]
+        personal = [one for one in found if (one.get("namespace") or {}).get("kind") == "user"]
+        return [partial(self._remove_project, project) for project in personal]
+
+    def _remove_project(self, project: Entry) -> Removal:
+        place = f"/projects/{project['id']}"
+        answer = _delete(self.calls, self.administrator, place, "path_with_namespace", project)
+        return self._result(f"project {project.get('path_with_namespace')}", place, answer)
 
     def groups(self) -> list[Callable[[], Removal]]:
         """Return steps that remove the top-level groups."""

@@ -140,6 +140,8 @@ class World:
     # -- places --------------------------------------------------------------------------------------------------------
 
     def _full_path(self, place: Place) -> str:
+        if place.personal:
+            return f"{self.people[place.by].username}/{place.name.replace('_', '-')}"
         if not place.within:
             digits = f"{UNUSED_ID}-" if place.numbered else ""
             return f"{digits}{self.names.path(place.name)}"
@@ -161,7 +163,8 @@ class World:
         wanted = Wanted(
             what=f"{kind} {full_path}",
             path=f"/{kind}s",
-            tokens=[self.people[place.by].token, self.administrator],
+            # An administrator would make a personal project in a namespace of their own.
+            tokens=[self.people[place.by].token, *(() if place.personal else (self.administrator,))],
             bodies=bodies,
             look_up=partial(self._find_place, kind, full_path),
             has_name=True,
@@ -211,8 +214,10 @@ class World:
             )
 
     def _project(self, place: Place) -> None:
-        more = {"namespace_id": self.groups[place.within]["id"]}
+        more = {} if place.personal else {"namespace_id": self.groups[place.within]["id"]}
         project = self._place("project", place, more, {} if place.empty else {"initialize_with_readme": True})
+        if place.personal:
+            self._members(f"/projects/{project['id']}/members", place)
         if not place.empty and not project.get("default_branch"):
             project = self._first_commit(place, project)
         self.projects[place.name] = project
