@@ -21,6 +21,7 @@ from selftest.reference.morning_slips_chapters import morning_slips
 from selftest.reference.newer_reviews_chapters import slips_of_newer_reviews
 from selftest.reference.newer_slips_chapters import newer_slips
 from selftest.reference.newer_tenants_chapters import slips_of_tenants
+from selftest.reference.stories_and_contents_chapters import stories_and_contents
 from selftest.reference.tired_chapters import slips
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ LAST_CHAPTERS: tuple[Chapter, ...] = (
     last_slips,
     morning_slips,
     evening_slips,
+    stories_and_contents,
 )
 #: By the beginning of a module's name, the chapter that was written for its faults. They show in the whole story as
 #: well, of which that is a small part.
@@ -79,5 +81,6 @@ OWN_CHAPTERS: Mapping[str, Chapter] = {
     "newer_slips": newer_slips,
     "newer_tenants": slips_of_tenants,
     "newer_wiring": slips_of_tenants,
+    "stories_and_contents": stories_and_contents,
     "tired": slips,
 }
