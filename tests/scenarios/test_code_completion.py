@@ -276,13 +276,19 @@ def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixt
     path = given_field(project, "path", str)
     unknown_group = UNKNOWN_PATH.partition("/")[0]
     elsewhere = f"{unknown_group}/{path.rpartition('/')[2]}"
-    groups = [one.get("path") for one in current_run().profile.fixtures.get("subgroup", ())[:1]]
+    fixtures = current_run().profile.fixtures
+    groups = [one.get("path") for one in fixtures.get("subgroup", ())[:1]]
+    # That a group has completions says nothing of what does not exist in it.
+    enabled = [
+        fixtures[name][0].get("path") for name in ("enabled_project", "group_enabled_project") if name in fixtures
+    ]
+    nowhere = [f"{known.rpartition('/')[0]}/conformance-none" for known in enabled if known and "/" in known]
     known = check(maintainer, path)
     given(known.status in (200, 403), f"the check answers {known.status} for a project that exists")
     with verifies("code-completion.enabled.empty-path", go_on=True):
         check(maintainer, "").must_be(404)
     with verifies("code-completion.enabled.unknown-project"):
-        for unknown in (elsewhere, f"{path}-conformance-none", *filter(None, groups)):
+        for unknown in (elsewhere, f"{path}-conformance-none", *filter(None, groups), *nowhere):
             check(maintainer, unknown).must_be(404)
 
 

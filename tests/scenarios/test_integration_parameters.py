@@ -410,54 +410,93 @@ def must_default(
 
 # -- what a disabled integration forgets -------------------------------------------------------------------------------
 
-#: Parameters that are true or false, but for the one that switches an integration on as a whole.
-SWITCHES = frozenset(
-    {
-        "colorize_messages",
-        "disable_diffs",
-        "enable_ssl_verification",
-        "jira_issue_transition_automatic",
-        "notify_only_broken_pipelines",
-        "notify_only_default_branch",
-        "send_from_committer_email",
-    }
-)
+#: Parameters whose values do not matter to a service, with two values of each; not what switches an integration on.
+RESETTABLE: Mapping[str, tuple[bool | int, bool | int]] = {
+    **dict.fromkeys(
+        (
+            "colorize_messages",
+            "comment_on_event_enabled",
+            "disable_diffs",
+            "enable_ssl_verification",
+            "jira_issue_transition_automatic",
+            "notify_only_broken_pipelines",
+            "notify_only_default_branch",
+            "send_from_committer_email",
+        ),
+        FLAG,
+    ),
+    "server_port": (60001, 60002),
+}
 
 
-def test_disabling_an_integration_forgets_its_switches(
+def test_disabling_an_integration_forgets_its_switches_and_numbers(
     maintainer: Caller,
-    project: Fixture,
-    integrations: tuple[Fixture, ...],
+    path: Path,
+    known: list[Fixture],
 ) -> None:
     """
-    Whatever a switch is by itself: it cannot follow what it was before, both when that was on and when it was off.
+    Whatever a value is by itself: it cannot follow what it was before, whichever of two values that was.
 
     Where none is shown there is nothing to see, and the texts of an integration say enough.
     """
-    integration = max(integrations, key=lambda each: len(switches_of(each)))
-    slug, least, names = slug_of(integration), least_settings(integration), switches_of(integration)
-    path = integrations_path(maintainer, project)
-    moved, kept = set(names), set(names)
-    with borrowed(maintainer, path, integration):
-        for value in FLAG if names else ():
-            maintainer.put(path / slug, {**least, **dict.fromkeys(names, value)}).given_served()
-            moved &= shown_as(maintainer.read(path / slug), names, value=value)
-            given_disabled(maintainer, path, integration)
-            maintainer.put(path / slug, least).given_served()
-            kept &= shown_as(maintainer.read(path / slug), names, value=value)
-            given_disabled(maintainer, path, integration)
+    moved: set[str] = set()
+    for integration, names in holders_of_resettable(known):
+        with suppress(Unmet):  # the others are looked at all the same
+            found = after_disabling(maintainer, path, integration, names)
+            moved |= found.moved
+            if found.moved:
+                with verifies("integrations.disable.settings-reset", go_on=True):
+                    must(not found.left, f"{', '.join(found.moved)} reset", f"{', '.join(found.left)} still shown")
+                with verifies("integrations.disable.settings-stay-reset", go_on=True):
+                    back = ", ".join(found.back)
+                    must(not found.back, f"{', '.join(found.moved)} reset", f"{back} as before it was disabled")
     if not moved:
-        left_to_others("integrations.disable.settings-stay-reset")
-        return
-    with verifies("integrations.disable.settings-stay-reset"):
-        must(not moved & kept, f"{', '.join(moved)} reset", f"{', '.join(moved & kept)} as before it was disabled")
+        left_to_others("integrations.disable.settings-reset", "integrations.disable.settings-stay-reset")
 
 
-def switches_of(integration: Fixture) -> list[str]:
-    """Return the parameters of an integration that are true or false."""
-    return sorted({*(integration.get("parameters") or ())} & SWITCHES - {*least_settings(integration)})
+def holders_of_resettable(known: list[Fixture]) -> Iterator[tuple[Fixture, set[str]]]:
+    """Yield few integrations that together have all of the parameters that the profile names, each with its own."""
+    offered = {slug_of(one): {name for name in RESETTABLE if has(one, name)} - {*least_settings(one)} for one in known}
+    left = set().union(*offered.values())
+    while left:
+        integration = max(known, key=lambda one: len(offered[slug_of(one)] & left))
+        yield integration, offered[slug_of(integration)] & left
+        left -= offered[slug_of(integration)]
 
 
-def shown_as(settings: Any, names: list[str], *, value: bool) -> set[str]:
-    """Return the parameters that settings show with a value."""
-    return {name for name in names if any(found is value for found in values_under(name, settings))}
+@dataclass(frozen=True)
+class Forgotten:
+    """Which parameters an integration showed as they were sent, both times, and which of these outlived it."""
+
+    moved: set[str]
+    left: set[str]
+    """Those that it still shows as they were while it is disabled."""
+    back: set[str]
+    """Those that are as they were once it is set up again without them."""
+
+
+def after_disabling(caller: Caller, path: Path, integration: Fixture, names: set[str]) -> Forgotten:
+    """Set an integration up with each of two values of its parameters, disable it, and set it up without them."""
+    slug, least = slug_of(integration), least_settings(integration)
+    moved, left, back = set(names), set(names), set(names)
+    with borrowed(caller, path, integration):
+        for number in (0, 1):
+            values = {name: RESETTABLE[name][number] for name in names}
+            caller.put(path / slug, {**least, **values}).given_served()
+            moved &= shown_as(caller.read(path / slug), values)
+            given_disabled(caller, path, integration)
+            disabled = caller.get(path / slug)
+            left &= shown_as(disabled.json, values) if disabled.is_served else set()
+            caller.put(path / slug, least).given_served()
+            back &= shown_as(caller.read(path / slug), values)
+            given_disabled(caller, path, integration)
+    return Forgotten(moved, moved & left, moved & back)
+
+
+def shown_as(settings: Any, values: Mapping[str, bool | int]) -> set[str]:
+    """Return the parameters that settings show with these values; a number may be told as text."""
+    return {
+        name
+        for name, value in values.items()
+        if any(found is value or str(found) == str(value) for found in values_under(name, settings))
+    }

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 #: How often two write at once: the moments in which one could overwrite the other are short.
 ROUNDS = 3
 #: How many integrations are set up at the same time, where the profile names so many.
-MANY = 4
+MANY = 12
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_all_integrations_that_are_set_up_are_listed(
     integrations: tuple[Fixture, ...],
 ) -> None:
     """
-    As many as the profile names, up to four. Of issue trackers there may be one at a time.
+    As many as the profile names, up to twelve. Of issue trackers there may be one at a time.
 
     Two of them need a setting of the same name, where the profile names such two: each keeps its own.
     """

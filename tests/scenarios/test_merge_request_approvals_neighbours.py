@@ -323,18 +323,25 @@ def test_the_answer_to_an_approval_describes_the_merge_request_of_its_path(
             shown.must_hold(**known)
 
 
-def test_two_merge_requests_have_titles_of_their_own(
+def test_merge_requests_have_titles_of_their_own(
     maintainer: Caller,
     project: Fixture,
     merge_request: Fixture,
     second_merge_request: Fixture,
 ) -> None:
+    """Also those that share a source branch with another one, as far as the profile says what they are called."""
+    known = current_run().profile.fixtures
+    others = [known[name][0] for name in ("reset_merge_request", "untouched_merge_request") if name in known]
     with verifies("merge-request-approvals.status.title-and-description"):
         for fixture in (merge_request, second_merge_request):
             title = given_in_profile(fixture.get("title"), "title", fixture.name)
             description = given_in_profile(fixture.get("description"), "description", fixture.name)
             answer = maintainer.get(merge_request_path(project, fixture) / "approvals").given_served()
             answer.must_hold(title=title, description=description)
+        for fixture in others:
+            said = {name: fixture[name] for name in ("title", "description") if fixture.get(name)}
+            if said:
+                maintainer.get(merge_request_path(project, fixture) / "approvals").given_served().must_hold(**said)
 
 
 def test_no_rule_of_the_state_counts_somebody_who_has_not_approved(

@@ -340,6 +340,10 @@ def test_a_change_is_gone_from_16_0_on_or_still_does_what_it_did(
             if before:
                 now = found.settings()
                 must(now == before, f"the configuration as before: {before}", str(now))
+                number = reading.json.get(NUMBER)
+                if is_a_number(number) and found.change(**{NUMBER: number + 1}).exchange.is_refusal:
+                    kept = maintainer.read(found.path).get(NUMBER)
+                    must(kept == number, f"{NUMBER} = {number}, as before", f"{NUMBER} = {kept}")
     observe(
         "project-approval-configuration.change.still-served",
         f"a change of the configuration from 16.0 on answers {answer.status}",

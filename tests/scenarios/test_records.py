@@ -164,6 +164,10 @@ def test_whoever_is_named_is_named_whole(
             wanted = people[user["id"]]
             must(user.get("username") == wanted, f"user {user['id']} as {wanted}", f"username = {user.get('username')}")
         must(all(len(found) <= 1 for found in names.values()), "one name for each user", str(names))
+        # One reader is shown one address of somebody, and two people are not found at the same one.
+        pages = {number: {user.get("web_url") for user in shown if user["id"] == number} for number in people}
+        addresses = [address for found in pages.values() for address in found if isinstance(address, str)]
+        must(len(set(addresses)) == len(addresses), "no address of one user shown for another one", str(pages))
 
 
 def in_rules_of_groups(owner: Caller, group: Fixture, **named: list[int]) -> list[Rule]:
