@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest.reference.access_and_levels_chapters import access_and_levels
 from selftest.reference.beside_options_chapters import slips_beside_options
 from selftest.reference.crossing_chapters import crossings
 from selftest.reference.evening_slips_chapters import evening_slips
@@ -56,10 +57,12 @@ LAST_CHAPTERS: tuple[Chapter, ...] = (
     morning_slips,
     evening_slips,
     stories_and_contents,
+    access_and_levels,
 )
 #: By the beginning of a module's name, the chapter that was written for its faults. They show in the whole story as
 #: well, of which that is a small part.
 OWN_CHAPTERS: Mapping[str, Chapter] = {
+    "access_and_levels": access_and_levels,
     "beside_options": slips_beside_options,
     "crossings": crossings,
     "evening_slips": evening_slips,

@@ -7,6 +7,8 @@ that nobody tuned it to: `faults` returns them.
 from __future__ import annotations
 
 from conformance.proof.foreign import (
+    access_and_levels,
+    access_and_levels_approvals,
     beside_options,
     callers,
     content,
@@ -52,6 +54,8 @@ from conformance.proof.foreign.registry import FOREIGN, ForeignFault
 
 __all__ = [
     "ForeignFault",
+    "access_and_levels",
+    "access_and_levels_approvals",
     "beside_options",
     "callers",
     "content",
