@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from conformance.target.readings import Readings
 
 #: What lies in what, by the paths that the target shows.
-_INSIDE: Mapping[str, str] = {"project": "group", "subgroup": "group", "subgroup_project": "subgroup"}
+_INSIDE: Mapping[str, str] = {
+    "project": "group",
+    "subgroup": "group",
+    "subgroup_project": "subgroup",
+    "inner_group": "group",
+    "inner_project": "inner_group",
+}
 _PATHS = {"projects": "path_with_namespace", "groups": "full_path"}
 #: How open a fixture may be, where the target says so.
 _VISIBILITY: Mapping[str, tuple[str, ...]] = {

@@ -1,0 +1,103 @@
+"""Roles: what somebody may do in one place gives nothing in another one, and a bot has the role of its token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.suite.arrange.integrations import (
+    borrowed,
+    given_set_up,
+    integrations_path,
+    least_settings,
+    slug_of,
+)
+from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on, scope_path
+from conformance.suite.context import current_run
+from conformance.suite.expectations import Caller, Path, left_to_others, must, project_path, verifies
+
+if TYPE_CHECKING:
+    from conformance.suite import Fixture
+
+
+@pytest.mark.parametrize(
+    ("below", "refused"),
+    [
+        ("/job_token_scope", "job-token-scope.authorization.reading-below-maintainer"),
+        ("/merge_request_approval_setting", "approval-settings.project.authorization.reading-below-maintainer"),
+        ("/integrations", "integrations.authorization.reading-below-maintainer"),
+    ],
+    ids=["job-token-scope", "approval-settings", "integrations"],
+)
+def test_who_owns_another_project_of_the_group_is_refused_in_this_one(
+    below: str,
+    refused: str,
+    developer: Caller,
+    maintainer: Caller,
+    project: Fixture,
+) -> None:
+    """Who was let in there a moment ago may be remembered by the group around both."""
+    own = current_run().profile.first("inner_project")
+    control = maintainer.get(Path(f"{project_path(project)}{below}"))
+    if own is None or not developer.get(Path(f"{project_path(own)}{below}")).is_served or not control.is_served:
+        left_to_others()
+        return
+    with verifies(refused):
+        for form in (project_path(project), f"/projects/{project.encoded_path}"):
+            developer.get(Path(f"{form}{below}")).must_be_refused(beside=control)
+
+
+@pytest.mark.parametrize(
+    ("allowlist", "own", "refused"),
+    [
+        (PROJECTS, "inner_project", "job-token-scope.authorization.changing-allowlist-below-maintainer"),
+        (GROUPS, "inner_group", "job-token-scope.authorization.changing-groups-allowlist-below-maintainer"),
+    ],
+    ids=["allowlist", "groups-allowlist"],
+)
+def test_who_owns_what_is_to_be_let_in_needs_the_role_all_the_same(
+    allowlist: Allowlist,
+    own: str,
+    refused: str,
+    developer: Caller,
+    maintainer: Caller,
+    project: Fixture,
+) -> None:
+    """The role that counts is that in the project whose tokens are let in, not that in what is added."""
+    target = current_run().profile.first(own)
+    if target is None:
+        left_to_others()
+        return
+    path, body = allowlist.of(project), allowlist.body(target.id)
+    with limit_on(maintainer, project), allowlist.left_as_found(maintainer, project, [target]):
+        allowlist.given_removed(maintainer, project, target.id)
+        by_developer = developer.post(path, body)
+        added = maintainer.list(path).having(id=target.id)
+        control = maintainer.post(path, body)
+        if not control.is_served and not by_developer.is_served:
+            left_to_others()  # what lies in the group may be let in without any list
+            return
+        with verifies(refused):
+            by_developer.must_be_refused(beside=control if control.is_served else maintainer.get(path))
+            must(not added, "nothing added by the refused call", "it is listed", by_developer.exchange)
+
+
+@pytest.mark.calls_area("job-token-scope")
+def test_a_bot_that_maintains_the_project_sets_integrations_up(
+    project_bot: Caller,
+    maintainer: Caller,
+    project: Fixture,
+    integration: Fixture,
+) -> None:
+    """That it has the role shows where nobody below it is served."""
+    path, slug = integrations_path(maintainer, project), slug_of(integration)
+    if not (project_bot.get(scope_path(project)).is_served and project_bot.get(path).is_served):
+        left_to_others()
+        return
+    with borrowed(maintainer, path, integration):
+        given_set_up(maintainer, path, integration)
+        with verifies("integrations.authorization.maintainer-is-served"):
+            project_bot.put(path / slug, least_settings(integration)).must_be_served()
+            project_bot.get(path / slug).must_be_served()
+            project_bot.delete(path / slug).must_be_served()
