@@ -258,8 +258,9 @@ def setting_one_up_brings_back_another_that_is_disabled_meanwhile(service: Servi
     known = service.integrations.known
 
     def write(seen: Any, request: Request) -> None:
-        slug, mine = request.path["slug"], request.project.id
-        known.update({place: one for place, one in seen.items() if place[0] == mine and place[1] != slug})
+        mine = {place: one for place, one in seen.items() if place[0] == request.project.id and one.active}
+        gone = {place: one for place, one in mine.items() if place not in known or not known[place].active}
+        known.update(gone)
 
     place = "/projects/:id/integrations/:slug"
     overtaken(service, f"PUT {place}", f"DELETE {place}", lambda: dict(known), write)

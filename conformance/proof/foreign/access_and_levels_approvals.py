@@ -187,9 +187,10 @@ def of_a_group_and_a_project_one_keeps_its_former_setting(service: Service) -> N
     """Of a group and a project elsewhere whose settings are changed at the same time one stays as it was."""
     values = service.approval_settings.values
 
-    def write(seen: Any, _: Any) -> None:
-        values.clear()
-        values.update(seen)
+    def write(seen: Any, request: Request) -> None:
+        for place in [place for place in values if place[0] is not request.route.subject]:
+            del values[place]
+        values.update({place: value for place, value in seen.items() if place[0] is not request.route.subject})
 
     keys = tuple(f"PUT /{kind}/:id/{_SETTING}" for kind in ("groups", "projects"))
     meanwhile(service, keys, lambda: dict(values), write)
