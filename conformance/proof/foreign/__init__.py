@@ -1,105 +1,28 @@
 """Foreign faults: small deviations of the reference, written by whoever knows the specification and not the tests.
 
 They belong to no requirement. A run of the whole suite against each, as operators run it, shows what the suite sees
-that nobody tuned it to: `faults` returns them.
+that nobody tuned it to: `faults` returns them. They are sorted by area of the specification, a folder or a file for
+each, and within a folder by what goes wrong.
 """
 
 from __future__ import annotations
 
-from conformance.proof.foreign import (
-    access_and_levels,
-    access_and_levels_approvals,
-    beside_options,
-    callers,
-    content,
-    counts,
-    crossings,
-    evening_slips,
-    fresh_approving,
-    fresh_exports,
-    fresh_forms,
-    fresh_hooks,
-    fresh_neighbours,
-    fresh_reviews,
-    fresh_reviews_rules,
-    fresh_rules,
-    fresh_scopes,
-    fresh_settings,
-    fresh_slips,
-    fresh_tenants,
-    fresh_wiring,
-    further_slips,
-    further_slips_approving,
-    last_slips,
-    last_slips_approving,
-    latest_slips,
-    latest_slips_approving,
-    levels,
-    morning_slips,
-    neighbours,
-    newer_reviews,
-    newer_reviews_approving,
-    newer_slips,
-    newer_slips_approving,
-    newer_tenants,
-    newer_wiring,
-    races,
-    stories_and_contents,
-    stories_and_contents_approvals,
-    tired_access,
-    tired_effects,
-    writes,
-)
+import importlib
+import pkgutil
+from functools import cache
+
 from conformance.proof.foreign.registry import FOREIGN, ForeignFault
 
-__all__ = [
-    "ForeignFault",
-    "access_and_levels",
-    "access_and_levels_approvals",
-    "beside_options",
-    "callers",
-    "content",
-    "counts",
-    "crossings",
-    "evening_slips",
-    "faults",
-    "fresh_approving",
-    "fresh_exports",
-    "fresh_forms",
-    "fresh_hooks",
-    "fresh_neighbours",
-    "fresh_reviews",
-    "fresh_reviews_rules",
-    "fresh_rules",
-    "fresh_scopes",
-    "fresh_settings",
-    "fresh_slips",
-    "fresh_tenants",
-    "fresh_wiring",
-    "further_slips",
-    "further_slips_approving",
-    "last_slips",
-    "last_slips_approving",
-    "latest_slips",
-    "latest_slips_approving",
-    "levels",
-    "morning_slips",
-    "neighbours",
-    "newer_reviews",
-    "newer_reviews_approving",
-    "newer_slips",
-    "newer_slips_approving",
-    "newer_tenants",
-    "newer_wiring",
-    "races",
-    "stories_and_contents",
-    "stories_and_contents_approvals",
-    "tired_access",
-    "tired_effects",
-    "writes",
-]
+__all__ = ["ForeignFault", "faults"]
+
+#: What runs faults, and holds none.
+_RUNNING = tuple(f"{__name__}.{name}" for name in ("__main__", "running"))
 
 
+@cache
 def faults() -> tuple[ForeignFault, ...]:
-    """Return all foreign faults, in the order in which they were written."""
-    return tuple(FOREIGN.values())
+    """Return all foreign faults, area by area and file by file, in the order in which they stand there."""
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        if module.name not in _RUNNING:
+            importlib.import_module(module.name)
+    return tuple(sorted(FOREIGN.values(), key=lambda fault: fault.apply.__module__))

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ContractError
+from conformance.proof.foreign.dimensions import DIMENSIONS
 from conformance.reference.identity import Kind
 
 if TYPE_CHECKING:
@@ -23,31 +23,6 @@ if TYPE_CHECKING:
     from conformance.reference.identity import Role
 
 Apply = Callable[["Service"], None]
-
-#: What faults cross, each with what is meant by it.
-DIMENSIONS = MappingProxyType(
-    {
-        "caller x form of id x operation": "one role, one form of a path or one page at which an operation goes wrong",
-        "caller x value": "a value that is taken from one role only, or looked at before another one",
-        "level x id of another level": "what belongs to a group, a project or a merge request is reached by another one",
-        "value x neighbour of the right value": "a value that is almost right, empty, null or cut is taken for it",
-        "forms of what is sent": "the same in the query, in a form, in JSON, alone or beside other parameters",
-        "content of exports": "what the files and batches of an export hold, and how they are named",
-        "numbers and texts that follow from the story": "what an answer says, by all that happened before",
-        "moments and addresses that are none": "dates that no calendar has, addresses that lead nowhere",
-        "none, one or two values": "lists that are empty, or have more than one entry",
-        "the older of two": "of two things, the one that was made first",
-        "again, by another caller, after an undo": "what held once, and later does not",
-        "write x everything that must stay": "a call that was served changes something else as well",
-        "refusal x everything that must stay": "a call that was refused, or served in part, changes something",
-        "what arranges or undoes, and does nothing": "an answer says that it is done, and nothing was",
-        "settings and their resets": "each flag of each kind, switched on, off and on again",
-        "two write at once": "two calls at the same time, of which one is lost",
-        "pages and totals": "how long pages are, and what the headers count",
-        "status over time": "states in the order in which they follow each other",
-        "version table": "what comes or goes with a version",
-    }
-)
 
 #: How long a request waits between reading and writing where two callers get in each other's way.
 _MEANWHILE_SECONDS = 0.03
@@ -70,6 +45,11 @@ class ForeignFault:
     """The version at which it is tried."""
     choices: Choices | None
     """Where it shows on another legal service than the usual one."""
+
+    @property
+    def area(self) -> str:
+        """The area of the specification that it lies in: the folder of its module, or the file."""
+        return self.apply.__module__.removeprefix(f"{__package__}.").partition(".")[0]
 
 
 FOREIGN: dict[str, ForeignFault] = {}

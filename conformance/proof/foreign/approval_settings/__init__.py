@@ -1,0 +1,1 @@
+"""Foreign faults in the approval settings of groups and projects."""

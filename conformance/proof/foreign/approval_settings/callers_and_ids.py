@@ -1,0 +1,230 @@
+"""Who may read and change approval settings, and which group or project an id means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL
+from conformance.proof.foreign.paths import GROUP_SETTINGS, PROJECT_SETTINGS
+from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead, is_served, let_in
+from conformance.reference.errors import ForbiddenError, StatedError
+from conformance.reference.identity import Kind, Role
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.areas.approval_settings import Setting
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Approval settings: GET for a group")
+def groups_named_by_path_show_initial_settings(service: Service) -> None:
+    """The settings of a group that is named by its path are those that groups begin with."""
+
+    @handling(service, f"GET {GROUP_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if is_served(answer) and not request.path["id"].isdigit():
+            known = service.choices.group_settings_on_initially
+            answer.content = {name: {**one, "value": name in known} for name, one in answer.content.items()}
+        return answer
+
+
+# The source of a setting is a string.
+@foreign(LEVEL, "Approval setting: inherited_from")
+def a_setting_comes_from_a_number(service: Service) -> None:
+    """A locked setting of a project names the group that it comes from by id."""
+
+    @instead(service.approval_settings, "present")
+    def _(present: Any, subject: Any, setting: Setting) -> Any:
+        shown = present(subject, setting)
+        if shown["inherited_from"] is not None:
+            shown["inherited_from"] = service.identities.lineage(subject)[-1].id
+        return shown
+
+
+# -- changing those of a group -----------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def maintainers_write_settings_of_groups_by_path(service: Service) -> None:
+    """A maintainer changes the settings of a group named by its path, which is for owners."""
+    keys = (f"PUT {GROUP_SETTINGS}",)
+    let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.MAINTAINER)
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def developers_set_groups_by_number_in_subgroups(service: Service) -> None:
+    """A developer changes the settings of a group within a group, which is for owners."""
+    let_in(service, (f"PUT {GROUP_SETTINGS}",), lambda r, _, role: found(service, r).parent_id and role >= 30)
+
+
+# A role is handed down from groups to what is inside them, and never up.
+@foreign(CALLER_AND_FORM, "Approval settings: Authentication, group approval settings")
+def owners_of_a_subgroup_own_the_group_around(service: Service) -> None:
+    """The role is looked for in the group and everything inside it, in the place of everything around it."""
+    known = service.identities
+
+    def fits(request: Any, caller: Any, _: Role) -> bool:
+        subject = found(service, request)
+        return any(
+            subject in known.lineage(group) and known.roles.get((Kind.GROUP, group.id, caller.id)) is Role.OWNER
+            for group in known.groups.values()
+        )
+
+    let_in(service, (f"GET {GROUP_SETTINGS}", f"PUT {GROUP_SETTINGS}"), fits)
+
+
+# The settings of a group are for its owners.
+@foreign(CALLER_AND_VALUE, "Authentication: group approval settings")
+def maintainers_may_make_a_group_stricter(service: Service) -> None:
+    """A maintainer's update of a group is served as long as it switches everything off."""
+
+    @instead(service.access, "require")
+    def _(require: Any, route: Any, caller: Any, subject: Any) -> None:
+        is_update = route.key == f"PUT {GROUP_SETTINGS}"
+        if not (is_update and service.identities.role_in(caller, subject) is Role.MAINTAINER):
+            require(route, caller, subject)
+
+    @handling(service, f"PUT {GROUP_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        if service.identities.role_in(request.caller, request.group) < Role.OWNER and any(
+            request.parameters._values.values()
+        ):
+            raise StatedError(403, "403 Forbidden")
+        return handler(request)
+
+
+@foreign(CALLER_AND_FORM, "Approval settings: PUT of a group")
+def members_write_settings_that_are_so_already(service: Service) -> None:
+    """Any member of a group is served an update of its settings that changes none; it takes an owner."""
+
+    def changes_nothing(request: Any, _: Any, role: Role) -> bool:
+        group = service.identities.find_group(request.path["id"])
+        settings = service.approval_settings
+        if group is None or role is Role.NONE:
+            return False
+        now, sent = settings.settings(group), request.parameters.optional_boolean
+        wanted = {setting.value: sent(setting.value) for setting in settings.accepted()}
+        return all(now[name]["value"] == value for name, value in wanted.items() if value is not None)  # type: ignore[index]
+
+    let_in(service, ("PUT /groups/:id/merge_request_approval_setting",), changes_nothing)
+
+
+# -- changing those of a project ---------------------------------------------------------------------------------------
+
+
+# What a project is named by changes nothing about where its settings are kept.
+@foreign(CALLER_AND_FORM, "Approval settings: PUT for a project by path")
+def settings_by_path_reach_the_group(service: Service) -> None:
+    """An update of a project that is named by its path is stored for the group around it as well."""
+    settings = service.approval_settings
+
+    @handling(service, "PUT /projects/:id/merge_request_approval_setting")
+    def _(handler: Any, request: Any) -> Any:
+        change = settings.change
+
+        def both(subject: Any, wanted: Any) -> None:
+            change(subject, wanted)
+            if hasattr(subject, "namespace_id"):
+                change(service.identities.namespace_of(subject), wanted)
+
+        settings.change = both if by_path(request) else change
+        try:
+            return handler(request)
+        finally:
+            settings.change = change
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def strangers_write_settings_of_projects_by_path(service: Service) -> None:
+    """Somebody without any role changes the settings of a private project that is named by its path."""
+    let_in(service, (f"PUT {PROJECT_SETTINGS}",), lambda request, _, __: by_path(request))
+
+
+# Reading takes the role of a maintainer in the project as well as writing.
+@foreign(CALLER_AND_FORM, "Approval settings: Authentication, project approval settings")
+def who_opened_a_merge_request_reads_the_settings(service: Service) -> None:
+    """The settings are shown to authors of merge requests as well, for their page says whether they may approve."""
+
+    def fits(request: Any, caller: Any, _: Role) -> bool:
+        project = found(service, request)
+        return any(
+            one.author_id == caller.id and one.project_id == project.id
+            for one in service.repositories.merge_requests.values()
+        )
+
+    let_in(service, (f"GET {PROJECT_SETTINGS}",), fits)
+
+
+# The column for the id of the owner is looked at, and that for its type is not.
+@foreign(LEVEL, "Approval settings: PUT of a project")
+def settings_of_a_project_are_those_of_the_group_of_its_number(service: Service) -> None:
+    """An update of a project's settings is stored for the group that has the same id as well."""
+    settings = service.approval_settings
+
+    @instead(settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        group = service.identities.groups.get(subject.id)
+        if group is not None and not group.personal and group is not subject:
+            change(group, wanted)
+
+
+# The role is needed in the project, however the project is named.
+@foreign(CALLER_AND_FORM, "Approval settings: Authentication, 3")
+def by_path_the_role_is_that_in_the_group(service: Service) -> None:
+    """For a project that is named by its path, updates look for the Maintainer role in the group around it."""
+    identities = service.identities
+
+    @handling(service, "PUT /projects/:id/merge_request_approval_setting")
+    def _(handler: Any, request: Any) -> Any:
+        around = identities.namespace_of(request.project)
+        if by_path(request) and identities.role_in(request.caller, around) < Role.MAINTAINER:
+            raise ForbiddenError
+        return handler(request)
+
+
+# -- changing either ---------------------------------------------------------------------------------------------------
+
+
+# A group and a project of the same id are two things.
+@foreign(LEVEL, "Approval settings: PUT")
+def a_group_and_a_project_of_one_id_share_their_settings(service: Service) -> None:
+    """Settings are kept by the id alone, without the kind of what it is the id of."""
+
+    @instead(service.approval_settings, "_key")
+    def _(key: Any, subject: Any, setting: Any) -> Any:
+        return (Kind.PROJECT, *key(subject, setting)[1:])
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+# What is sent in the path is an id, or a path, and a path may begin with digits.
+@foreign(CALLER_AND_FORM, "Approval settings: conventions, :id")
+def paths_of_groups_that_begin_with_digits_are_numbers(service: Service) -> None:
+    """Of the path of a group the digits that it begins with are taken for an id."""
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        if request.route.key in {f"GET {GROUP_SETTINGS}", f"PUT {GROUP_SETTINGS}"}:
+            text = request.path["id"]
+            digits = text[: len(text) - len(text.lstrip("0123456789"))]
+            request.path["id"] = digits or text
+        admit(request)
+
+
+# The path of a project is that of no group.
+@foreign(CALLER_AND_FORM, "Approval settings: conventions, :id names a group")
+def the_path_of_a_project_names_its_group(service: Service) -> None:
+    """Where no group has a path, the namespace of the project that has it is taken."""
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        if request.route.key in {f"GET {GROUP_SETTINGS}", f"PUT {GROUP_SETTINGS}"} and by_path(request):
+            project = service.identities.find_project(request.path["id"])
+            if project is not None:
+                request.path["id"] = str(project.namespace_id)
+        admit(request)

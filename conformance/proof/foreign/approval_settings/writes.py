@@ -1,0 +1,343 @@
+"""What a change of approval settings leaves behind: again, elsewhere, when refused, beside another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import acting_on_what_was
+from conformance.proof.foreign.dimensions import AGAIN, AT_ONCE, NOTHING_DONE, REFUSED, RESETS, SIDE_EFFECT
+from conformance.proof.foreign.paths import GROUP_SETTINGS, PROJECT_SETTINGS
+from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead, meanwhile
+from conformance.reference.areas.approval_settings import Setting
+from conformance.reference.errors import ApiError, InvalidError, RejectedError
+from conformance.reference.http import ok
+from conformance.reference.identity import Group, Kind, Project
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- changing those of a group -----------------------------------------------------------------------------------------
+
+
+# Settings are written one after the other, without a transaction around them.
+@foreign(REFUSED, "Approval settings: PUT of a group, optional booleans")
+def good_settings_of_a_group_stay_from_an_update_that_was_refused(service: Service) -> None:
+    """An update of a group with one good and one bad value is refused, and the good one is kept."""
+    settings = service.approval_settings
+
+    @handling(service, "PUT /groups/:id/merge_request_approval_setting")
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except InvalidError:
+            sent = {setting: request.parameters._values.get(setting.value) for setting in settings.accepted()}
+            settings.change(request.group, {name: value for name, value in sent.items() if isinstance(value, bool)})
+            raise
+
+
+# The same value counts again after another one.
+@foreign(RESETS, "Approval settings: PUT of a group")
+def a_value_that_was_there_before_is_not_stored_again(service: Service) -> None:
+    """Each value of each setting of a group is recorded once, and the one that was recorded last counts."""
+    recorded: set[tuple[int, Setting, bool]] = set()
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        if isinstance(subject, Group):
+            wanted = {s: value for s, value in wanted.items() if (subject.id, s, value) not in recorded}
+            recorded.update((subject.id, s, value) for s, value in wanted.items())
+        change(subject, wanted)
+
+
+# What an update does not send, it leaves alone, also while another one is under way.
+@foreign(AT_ONCE, "Approval settings: PUT of a group, optional booleans")
+def updates_write_back_what_they_did_not_change(service: Service) -> None:
+    """An update reads all settings of a group, and writes all of them: of two at once the first one is lost."""
+    values = service.approval_settings.values
+
+    def write(before: dict[Any, bool], request: Any) -> None:
+        place = (Kind.GROUP, request.group.id)
+        for key in [key for key in values if key[:2] == place]:
+            del values[key]
+        values.update({key: value for key, value in before.items() if key[:2] == place})
+
+    meanwhile(service, (f"PUT {GROUP_SETTINGS}",), lambda: dict(values), write)
+
+
+# What is refused changes nothing.
+@foreign(REFUSED, "Approval settings: PUT of a group")
+def settings_before_the_wrong_one_are_stored(service: Service) -> None:
+    """The settings of a group are stored one by one until one cannot be read; the call is refused then."""
+    settings = service.approval_settings
+
+    @handling(service, f"PUT {GROUP_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except InvalidError:
+            for setting in settings.accepted():
+                value = request.parameters._values.get(setting.value)
+                if value is not None and not isinstance(value, bool):
+                    break
+                if value is not None:
+                    settings.change(request.group, {setting: value})
+            raise
+
+
+@foreign(SIDE_EFFECT, "Approval settings: PUT of a group")
+def settings_of_groups_reach_other_groups(service: Service) -> None:
+    """What is set for a group is set for a group beside it too."""
+    sibling = service.world.one("sibling_group").id
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        if hasattr(subject, "parent_id"):
+            for setting, value in wanted.items():
+                service.approval_settings.values[Kind.GROUP, sibling, setting] = value
+
+
+# -- changing those of a project ---------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Approval settings: PUT for a project")
+def settings_of_a_project_reach_its_group(service: Service) -> None:
+    """A setting that is written for a project is stored for its group as well."""
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        if hasattr(subject, "namespace_id"):
+            change(service.identities.namespace_of(subject), wanted)
+
+
+# What is written for a project is that project's.
+@foreign(SIDE_EFFECT, "Approval settings: PUT of a project")
+def projects_of_one_group_are_changed_together(service: Service) -> None:
+    """The condition of the update names the namespace of a project, so that its neighbours are changed as well."""
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        if isinstance(subject, Project):
+            for project in service.identities.projects.values():
+                if project.namespace_id == subject.namespace_id and project.id != subject.id:
+                    change(project, wanted)
+
+
+# A valid update is served, also one that leaves everything as it was.
+@foreign(AGAIN, "Approval settings: PUT of a project")
+def an_update_that_changes_nothing_is_refused(service: Service) -> None:
+    """An update counts the rows that it changed, and takes none for a failure."""
+    settings = service.approval_settings
+
+    @handling(service, f"PUT {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        sent = {s: request.parameters.optional_boolean(s.value) for s in settings.accepted()}
+        told = {s: value for s, value in sent.items() if value is not None}
+        if told and all(settings.effective(request.project, s) is value for s, value in told.items()):
+            raise RejectedError("could not be saved")
+        return handler(request)
+
+
+# On, off and on again is on.
+@foreign(AGAIN, "Approval settings: PUT of a project")
+def a_call_like_an_earlier_one_is_taken_for_it(service: Service) -> None:
+    """A call with the path and body of an earlier one by the same caller is answered, and not carried out again."""
+    answered: dict[tuple[int, bytes, bytes], Any] = {}
+
+    @handling(service, f"PUT {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        key = request.caller.id, request.raw_path, request.body
+        if key not in answered:
+            answered[key] = handler(request)
+        return answered[key]
+
+
+# Settings are independent of each other.
+@foreign(SIDE_EFFECT, "Approval settings: PUT of a project")
+def retained_approvals_forbid_other_approvers(service: Service) -> None:
+    """In a project, who has approvals retained switches off that merge requests may have approvers of their own."""
+    settings = service.approval_settings
+
+    @instead(settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        if isinstance(subject, Project) and wanted.get(Setting.RETAIN_APPROVALS):
+            change(subject, {Setting.ALLOW_OVERRIDES: False})
+
+
+# A loop is left where only one round of it should be.
+@foreign(NOTHING_DONE, "Approval settings: PUT of a project")
+def a_setting_that_is_so_already_ends_the_update(service: Service) -> None:
+    """Of several settings of a project, those after one that already has its value are not changed."""
+    settings = service.approval_settings
+
+    @instead(settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        if isinstance(subject, Group) or len(wanted) == 1:
+            change(subject, wanted)
+            return
+        for setting, value in wanted.items():
+            if settings.effective(subject, setting) is value:
+                return
+            change(subject, {setting: value})
+
+
+@foreign(SIDE_EFFECT, "Approval settings: PUT of a project")
+def neighbours_share_their_settings(service: Service) -> None:
+    """The settings of a project are set for all projects of its namespace."""
+    settings = service.approval_settings
+
+    @instead(settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        namespace = getattr(subject, "namespace_id", None)
+        for one in service.identities.projects.values():
+            if one.namespace_id == namespace and one.id != subject.id:
+                change(one, wanted)
+
+
+@foreign(SIDE_EFFECT, "Approval settings: PUT of a project")
+def settings_of_projects_reach_their_siblings(service: Service) -> None:
+    """What is set for a project is set for every other project too."""
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        if subject.id in service.identities.projects and not hasattr(subject, "parent_id"):
+            for number in service.identities.projects:
+                for setting, value in wanted.items():
+                    service.approval_settings.values[Kind.PROJECT, number, setting] = value
+
+
+# -- changing either ---------------------------------------------------------------------------------------------------
+
+
+# A call that is refused changes nothing.
+@foreign(REFUSED, "Approval settings: PUT")
+def refused_settings_are_stored_up_to_the_wrong_one(service: Service) -> None:
+    """Of an update that is refused for one value, the others are stored."""
+
+    @handling(service, f"PUT {GROUP_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except ApiError:
+            settings, sent = service.approval_settings, request.parameters._values
+            right = {one: sent[one.value] for one in Setting if isinstance(sent.get(one.value), bool)}
+            settings.change(request.group, {one: value for one, value in right.items() if one in settings.accepted()})
+            raise
+
+
+# Each setting has the value that was sent for it.
+@foreign(RESETS, "Approval settings: PUT, optional booleans")
+def committers_get_the_value_of_authors(service: Service) -> None:
+    """Where both are sent, the value for committers is taken from that for authors."""
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        if {Setting.ALLOW_AUTHOR_APPROVAL, Setting.ALLOW_COMMITTER_APPROVAL} <= set(wanted):
+            wanted = {**wanted, Setting.ALLOW_COMMITTER_APPROVAL: wanted[Setting.ALLOW_AUTHOR_APPROVAL]}
+        change(subject, wanted)
+
+
+# A refusal changes nothing.
+@foreign(REFUSED, "Approval settings: PUT, optional booleans")
+def what_was_right_in_a_refused_update_is_stored(service: Service) -> None:
+    """An update with a value that is no boolean is refused, and the settings beside it are stored all the same."""
+
+    @handling(service, f"PUT {GROUP_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except InvalidError:
+            sent = request.parameters._values
+            settings = service.approval_settings
+            right = {s: sent[s.value] for s in settings.accepted() if isinstance(sent.get(s.value), bool)}
+            settings.change(found(service, request), right)
+            raise
+
+
+# An early return for calls that change nothing, which looks at the first value alone.
+@foreign(AGAIN, "Approval settings: PUT, optional booleans")
+def what_stands_behind_an_unchanged_setting_is_dropped(service: Service) -> None:
+    """An update whose first setting has its value already changes none of those that are sent beside it."""
+    settings = service.approval_settings
+
+    @instead(settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        first = next(iter(wanted), None)
+        if first is not None and settings.own(subject, first) is wanted[first]:
+            wanted = {first: wanted[first]}
+        change(subject, wanted)
+
+
+# An update sets what it says, whatever was said and taken back before.
+@foreign(AGAIN, "Approval settings: PUT")
+def an_update_that_came_before_is_skipped(service: Service) -> None:
+    """Updates are known by their content: on, off, and on again ends with off."""
+    settings, done = service.approval_settings, set[Any]()
+
+    @instead(settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        known = type(subject), subject.id, tuple(sorted(wanted.items()))
+        if known not in done:
+            change(subject, wanted)
+            done.add(known)
+
+
+@foreign(AT_ONCE, "Approval settings: PUT")
+def of_two_settings_one_is_lost(service: Service) -> None:
+    """Of two different settings of a project that are changed at the same time one stays as it was."""
+    acting_on_what_was(service, service.approval_settings.values, "PUT /projects/:id/merge_request_approval_setting")
+
+
+@foreign(AT_ONCE, "Approval settings: PUT")
+def of_two_settings_of_a_group_one_is_lost(service: Service) -> None:
+    """Of two different settings of a group that are changed at the same time one stays as it was."""
+    acting_on_what_was(service, service.approval_settings.values, "PUT /groups/:id/merge_request_approval_setting")
+
+
+@foreign(NOTHING_DONE, "Approval settings: PUT")
+def settings_are_switched_on_only(service: Service) -> None:
+    """Settings of a project can be switched on; switching one off is answered and not done."""
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        if not hasattr(subject, "parent_id"):
+            wanted = {setting: value for setting, value in wanted.items() if value}
+        change(subject, wanted)
+
+
+@foreign(NOTHING_DONE, "Approval settings: PUT")
+def one_setting_of_groups_is_never_changed(service: Service) -> None:
+    """Of all settings of a group one is answered and not changed."""
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        if hasattr(subject, "parent_id"):
+            wanted = {s: value for s, value in wanted.items() if s is not Setting.ALLOW_COMMITTER_APPROVAL}
+        change(subject, wanted)
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+# An id and a path are two names of one project.
+@foreign(AGAIN, "Approval settings: conventions, :id")
+def settings_are_remembered_for_each_name_of_a_project(service: Service) -> None:
+    """What was read by path is remembered, and forgotten only when something is written by path."""
+    remembered: dict[str, Any] = {}
+
+    @handling(service, f"GET {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        if not by_path(request):
+            return handler(request)
+        return ok(remembered.setdefault(request.path["id"], handler(request).content))
+
+    @handling(service, f"PUT {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        remembered.pop(request.path["id"], None)
+        return handler(request)

@@ -1,0 +1,1 @@
+"""Foreign faults in approving: approve, unapprove, reset, the approval status and the approval state."""

@@ -1,0 +1,353 @@
+"""What the approval status and the approval state of a merge request say."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import answering, changing_the_status, merge_requests_beside
+from conformance.proof.foreign.dimensions import STORY
+from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST_RULE, MERGE_REQUEST_RULES, RESET_APPROVALS, UNAPPROVE
+from conformance.proof.foreign.registry import foreign, handling, instead, is_served
+from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.areas.merge_request_approval_rules import merge_request_of
+from conformance.reference.errors import StatedError
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- the approval status -----------------------------------------------------------------------------------------------
+
+
+@foreign(STORY, "Merge request approval status")
+def the_title_is_that_of_the_first(service: Service) -> None:
+    """The status has the title of the project's first merge request, whichever is asked for."""
+
+    def change(shown: Any, merge_request: Any) -> None:
+        shown["title"] = service.repositories.merge_requests[merge_request.project_id, 1].title
+
+    changing_the_status(service, change)
+
+
+@foreign(STORY, "Merge request approval status")
+def the_description_is_that_of_the_title(service: Service) -> None:
+    """The status has the title in the place of the description."""
+    changing_the_status(service, lambda shown, _: shown.update(description=shown["title"]))
+
+
+@foreign(STORY, "Merge request approval status")
+def the_status_forgets_all_approvers_but_one(service: Service) -> None:
+    """The status names the newest of those who approved, and no other."""
+    changing_the_status(service, lambda shown, _: shown.update(approved_by=shown["approved_by"][-1:]))
+
+
+@foreign(STORY, "User reference")
+def approvers_have_the_name_of_the_author(service: Service) -> None:
+    """Whoever approved is named by the right id and the author's name."""
+
+    def change(shown: Any, merge_request: Any) -> None:
+        author = service.identities.users[merge_request.author_id]
+        for entry in shown["approved_by"]:
+            entry["user"] = {**entry["user"], "name": author.name}
+
+    changing_the_status(service, change)
+
+
+@foreign(STORY, "Merge request approval status")
+def the_project_is_that_of_the_namespace(service: Service) -> None:
+    """The status names as project_id the id of the group that the project lies in."""
+
+    def change(shown: Any, merge_request: Any) -> None:
+        shown["project_id"] = service.identities.projects[merge_request.project_id].namespace_id
+
+    changing_the_status(service, change)
+
+
+@foreign(STORY, "Approval moves: approvals_left is recalculated")
+def answers_to_approvals_count_as_before(service: Service) -> None:
+    """The answer to an approval names who approved, and counts what was left before."""
+    approvals, left = service.merge_request_approvals, {}
+
+    @instead(approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        left["now"] = approvals.approvals_left(merge_request)
+        add(user, merge_request)
+
+    @handling(service, f"POST {APPROVE}")
+    def _(handler: Any, request: Any) -> Any:
+        left.clear()
+        answer = handler(request)
+        if left:
+            answer.content = {**answer.content, "approvals_left": left["now"]}
+        return answer
+
+
+@foreign(STORY, "Merge request approval status: description")
+def long_descriptions_are_cut(service: Service) -> None:
+    """The status shows the first line of a description alone."""
+
+    @instead(service.merge_request_approvals, "status")
+    def _(status: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = status(merge_request, viewer)
+        return {**shown, "description": str(shown["description"]).partition(" ")[0]}
+
+
+# The difference is not held at zero.
+@foreign(STORY, "Merge request approval status: approvals_left")
+def approvals_left_fall_below_zero(service: Service) -> None:
+    """Where more have approved than a rule requires, approvals_left counts the surplus as a negative number."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approvals_left")
+    def _(_left: Any, merge_request: Any, rules: Any = None) -> Any:
+        known = approvals.rules(merge_request) if rules is None else rules
+        needed = [rule for rule in known if rule.approvals_required]
+        return approvals.counted(
+            [rule.approvals_required - len(approvals.approvers(rule, merge_request)) for rule in needed]
+        )
+
+
+# The record is made of the rules as they are after the call, and one number is taken from what is left of them.
+@foreign(STORY, "Merge request approval status: approvals_required in the answer to approve")
+def what_is_required_shrinks_in_the_answer_to_an_approval(service: Service) -> None:
+    """The answer to approve says as approvals_required how many are left; the status on its own says it rightly."""
+
+    @handling(service, "POST /projects/:id/merge_requests/:merge_request_iid/approve")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        answer.content["approvals_required"] = answer.content["approvals_left"]
+        return answer
+
+
+# The number is counted over the users of the rules, without the join that brings the members of their groups.
+@foreign(STORY, "Merge request approval status: approvals_left")
+def approvals_for_a_group_are_not_counted_off(service: Service) -> None:
+    """An approval by a member of a group that a rule names leaves approvals_left as it was."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approvals_left")
+    def _(_left: Any, merge_request: Any, rules: Any = None) -> int:
+        given = {one.user_id for one in approvals.approvals_of(merge_request)}
+        found = []
+        for rule in approvals.rules(merge_request) if rules is None else rules:
+            users = given if rule.rule_type is RuleType.ANY_APPROVER else given & set(rule.users)
+            found.append(max(0, rule.approvals_required - len(users)))
+        return approvals.counted(found)
+
+
+# A title is the title of the merge request.
+@foreign(STORY, "Merge request approval status: title and description")
+def texts_are_escaped_as_for_a_page(service: Service) -> None:
+    """Signs that mean something in HTML are escaped in titles and descriptions."""
+
+    @instead(service.merge_request_approvals, "status")
+    def _(status: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = status(merge_request, viewer)
+        return {**shown, "title": escape(shown["title"]), "description": escape(shown["description"])}
+
+
+# -- the approval state ------------------------------------------------------------------------------------------------
+
+
+@foreign(STORY, "Merge request approval state")
+def the_state_knows_no_number_above_one(service: Service) -> None:
+    """The state says of each rule that it requires one approval, when it requires more."""
+
+    @instead(service.merge_request_approvals, "present_state_rule")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = present(rule, merge_request, viewer)
+        return {**shown, "approvals_required": min(1, shown["approvals_required"])}
+
+
+@foreign(STORY, "Merge request approval state")
+def the_state_counts_approvals_of_all(service: Service) -> None:
+    """The state shows in each rule who approved any merge request of the project."""
+
+    @instead(service.merge_request_approvals, "present_state_rule")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        approvals = service.merge_request_approvals
+        mine = [m for m in service.repositories.merge_requests.values() if m.project_id == merge_request.project_id]
+        ids = tuple(dict.fromkeys(number for one in mine for number in approvals.approvers(rule, one)))
+        return {**present(rule, merge_request, viewer), "approved_by": service.present.users(ids)}
+
+
+@foreign(STORY, "Merge request approval state")
+def rules_of_the_state_have_one_name(service: Service) -> None:
+    """All rules of the approval state have the name of the first one."""
+
+    @instead(service.merge_request_approvals, "state")
+    def _(state: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = state(merge_request, viewer)
+        rules = [{**rule, "name": shown["rules"][0]["name"]} for rule in shown["rules"]]
+        return {**shown, "rules": rules}
+
+
+# Approvals are looked for by the number of the merge request alone, which every project counts anew.
+@foreign(STORY, "Merge request approval state: rules, approved_by")
+def the_state_counts_approvals_of_the_same_number(service: Service) -> None:
+    """The rules of the state also list who approved the merge request of that iid in other projects."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "present_state_rule")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        known = service.repositories.merge_requests.values()
+        same = [one for one in known if one.iid == merge_request.iid]
+        given = dict.fromkeys(number for one in same for number in approvals.approvers(rule, one))
+        return {**present(rule, merge_request, viewer), "approved_by": service.present.users(tuple(given))}
+
+
+# The state has its own copy of who approved, which a reset does not touch.
+@foreign(STORY, "Merge request approval state: rules, approved_by")
+def the_state_remembers_what_was_reset(service: Service) -> None:
+    """After a reset the rules of the state still list who had approved, until somebody approves anew."""
+    approvals = service.merge_request_approvals
+    before: dict[Any, Any] = {}
+
+    @instead(approvals, "clear_approvals")
+    def _(clear: Any, merge_request: Any) -> None:
+        before[merge_request.id] = approvals.approvals_of(merge_request)
+        clear(merge_request)
+
+    @instead(approvals, "present_state_rule")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = present(rule, merge_request, viewer)
+        if not approvals.approvals_of(merge_request):
+            old = tuple(one.user_id for one in before.get(merge_request.id, ()))
+            shown["approved_by"] = service.present.users(old)
+        return shown
+
+
+# The query asks for the project, and not for the merge request.
+@foreign(STORY, "Merge request approval state: approval_rules_overwritten")
+def rules_of_a_neighbour_overwrite(service: Service) -> None:
+    """approval_rules_overwritten is true for all merge requests of a project once one has rules of its own."""
+
+    @instead(service.merge_request_approval_rules, "overwritten")
+    def _(overwritten: Any, merge_request: Any) -> Any:
+        return any(overwritten(one) for one in merge_requests_beside(service, merge_request))
+
+
+# A copy exists for the merge request as any other rule does.
+@foreign(STORY, "Merge request approvals: approval_rules_overwritten")
+def copies_of_project_rules_overwrite_nothing(service: Service) -> None:
+    """The rules are overwritten only by one that is no copy of a project rule."""
+    own = service.merge_request_approval_rules
+
+    @instead(own, "overwritten")
+    def _(_overwritten: Any, merge_request: Any) -> bool:
+        return any(rule.source_id is None for rule in own.own_rules(merge_request))
+
+
+# Whether there are rules, and not whether they differ from others.
+@foreign(STORY, "Merge request approval state: approval_rules_overwritten")
+def a_copy_that_is_equal_overwrites_nothing(service: Service) -> None:
+    """A merge request whose only rule is a copy with the same number as the project rule says it has none."""
+    rules = service.merge_request_approval_rules
+
+    @instead(rules, "overwritten")
+    def _(_overwritten: Any, merge_request: Any) -> bool:
+        return any(rule.source_id is None or rules.overridden(rule) for rule in rules.own_rules(merge_request))
+
+
+# The state is that of the rules as they are.
+@foreign(STORY, "Merge request approval state: rules")
+def the_state_is_not_made_anew_after_a_deletion(service: Service) -> None:
+    """The state is remembered, and forgotten by each write but the deletion of a rule."""
+    approvals = service.merge_request_approvals
+    remembered: dict[int, dict[str, Any]] = {}
+
+    @instead(approvals, "state")
+    def _(state: Any, merge_request: Any, viewer: Any) -> Any:
+        return remembered.get(merge_request.id) or state(merge_request, viewer)
+
+    @handling(service, f"DELETE {MERGE_REQUEST_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        merge_request = merge_request_of(request)
+        before = approvals.state(merge_request, request.caller)
+        answer = handler(request)
+        if is_served(answer):
+            remembered[merge_request.id] = before
+        return answer
+
+    writes = f"POST {MERGE_REQUEST_RULES}", f"PUT {MERGE_REQUEST_RULE}", f"POST {APPROVE}"
+
+    @handling(service, *writes, f"POST {UNAPPROVE}", f"PUT {RESET_APPROVALS}")
+    def _(handler: Any, request: Any) -> Any:
+        remembered.pop(merge_request_of(request).id, None)
+        return handler(request)
+
+
+# -- approving ---------------------------------------------------------------------------------------------------------
+
+
+@foreign(STORY, "Approval and integration moves: approve")
+def one_approval_is_enough(service: Service) -> None:
+    """Nothing is left to approve after the first approval, whatever number a rule requires."""
+    changing_the_status(service, lambda shown, _: shown["approved_by"] and shown.update(approvals_left=0))
+
+
+@foreign(STORY, "Approval and integration moves: approve")
+def one_approval_is_always_left(service: Service) -> None:
+    """One approval is left when all that are required were given."""
+    changing_the_status(service, lambda shown, _: shown.update(approvals_left=max(1, shown["approvals_left"])))
+
+
+# Whoever is allowed and approves is added, needed or not.
+@foreign(STORY, "Approval and integration moves: POST approve")
+def approvals_that_nobody_waits_for_are_not_kept(service: Service) -> None:
+    """Once no approval is missing, approving is answered as a success and adds nobody."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        needed = approvals.approvals_required(merge_request)
+        if not needed or approvals.approvals_left(merge_request):
+            add(user, merge_request)
+
+
+# The HEAD is kept in a cache that no push empties.
+@foreign(STORY, "Merge request approvals: POST approve, current HEAD")
+def the_head_is_the_one_seen_first(service: Service) -> None:
+    """The sha is compared with the HEAD at which the status was first read or an approval first given."""
+    approvals, heads = service.merge_request_approvals, {}
+
+    def remember(merge_request: Any) -> Any:
+        key = merge_request.id, merge_request.created_at
+        return heads.setdefault(key, service.repositories.head_of(merge_request))
+
+    @instead(approvals, "status")
+    def _(status: Any, merge_request: Any, viewer: Any) -> Any:
+        remember(merge_request)
+        return status(merge_request, viewer)
+
+    @instead(approvals, "require_current_head")
+    def _(require: Any, merge_request: Any, sha: Any) -> None:
+        if sha is not None and sha != remember(merge_request):
+            require(merge_request, "none")
+
+
+# The current HEAD is that of the last push.
+@foreign(STORY, "Merge request approvals: sha")
+def the_head_is_that_of_the_beginning(service: Service) -> None:
+    """A sha is compared with the HEAD that the merge request was opened with."""
+    repositories = service.repositories
+    heads = {one.id: repositories.head_of(one) for one in repositories.merge_requests.values()}
+
+    @instead(repositories, "open_merge_request")
+    def _(begin: Any, project: Any, new: Any) -> Any:
+        opened = begin(project, new)
+        heads[opened.id] = repositories.head_of(opened)
+        return opened
+
+    @instead(service.merge_request_approvals, "require_current_head")
+    def _(_require: Any, merge_request: Any, sha: str | None) -> None:
+        if sha is not None and sha != heads[merge_request.id]:
+            raise StatedError(409, "SHA does not match HEAD of source branch")
+
+
+@foreign(STORY, "Merge request approvals: approve")
+def approving_answers_the_id_for_the_iid(service: Service) -> None:
+    """The answer to an approval has the id of the merge request for its iid."""
+    key = f"POST {APPROVE}"
+    answering(service, key, lambda _, content: {**content, "iid": content["id"]})

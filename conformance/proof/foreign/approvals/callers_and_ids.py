@@ -1,0 +1,246 @@
+"""Who may approve, take back, reset and read approvals, and which merge request a number means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL
+from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST, RESET_APPROVALS
+from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead
+from conformance.reference.areas.merge_request_approvals import ApprovalRefusedError
+from conformance.reference.errors import ForbiddenError, NotFoundError
+from conformance.reference.identity import Role
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- the approval state ------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: every caller is authenticated")
+def nobody_reads_the_approval_state_by_path(service: Service) -> None:
+    """Without any token the approval state of a private project's merge request is served, if it is named by path."""
+    key = "GET /projects/:id/merge_requests/:merge_request_iid/approval_state"
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        if request.route.key == key and by_path(request) and not service.access.token_text(request):
+            request.admit(service.identities.users[service.world.actors["owner"].id], found(service, request))
+            return
+        admit(request)
+
+
+# The public may read most of a public project, but nothing of this.
+@foreign(CALLER_AND_FORM, "Authentication, 1")
+def states_in_public_are_for_everybody(service: Service) -> None:
+    """The approval state of a merge request in a public project is shown without any token."""
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        if request.route.key == f"GET {MERGE_REQUEST}/approval_state" and not service.access.token_text(request):
+            project = service.identities.find_project(request.path["id"])
+            if project is not None and project.visibility.value == "public":
+                request.admit(service.identities.users[service.administrator.id], project)
+                return
+        admit(request)
+
+
+# -- approving ---------------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_VALUE, "Errors: 409")
+def administrators_approve_whatever_the_sha(service: Service) -> None:
+    """An administrator's sha is not looked at; a sha other than the HEAD is a conflict for everybody."""
+
+    @instead(service.merge_request_approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        approve(merge_request, caller, None if caller.admin else sha, password)
+
+
+@foreign(CALLER_AND_VALUE, "Authentication: role requirements, approve")
+def owners_need_no_password(service: Service) -> None:
+    """An owner approves without a password where the project requires one of everybody."""
+
+    @instead(service.merge_request_approvals, "require_password")
+    def _(require: Any, caller: Any, merge_request: Any, password: Any) -> None:
+        project = service.identities.projects[merge_request.project_id]
+        if service.identities.role_in(caller, project) < Role.OWNER:
+            require(caller, merge_request, password)
+
+
+# Nothing tries it: a run writes only to merge requests that the profile names. Reading by the id is tried.
+@foreign(LEVEL, "Merge request approvals: approve")
+def approving_takes_the_id_as_well(service: Service) -> None:
+    """Where no merge request of the project has that iid, the one with that id is approved."""
+    inner = service.merge_request_approval_rules.merge_request
+
+    @handling(service, f"POST {APPROVE}")
+    def _(handler: Any, request: Any) -> Any:
+        number = request.path_id("merge_request_iid")
+        known = service.repositories.merge_requests
+        if (request.project.id, number) not in known:
+            same = [one for one in known.values() if one.id == number and one.project_id == request.project.id]
+            if same:
+                request.path["merge_request_iid"] = str(inner(request.project, same[0].iid).iid)
+        return handler(request)
+
+
+# The caller is added to the approvals of the merge request that the path names.
+@foreign(LEVEL, "Approval and integration moves: POST approve")
+def merge_requests_of_one_commit_share_their_approvals(service: Service) -> None:
+    """An approval is kept by the commit: it counts in each merge request of the project with the same HEAD."""
+    repositories = service.repositories
+
+    @instead(service.merge_request_approvals, "approvals_of")
+    def _(given: Any, merge_request: Any) -> Any:
+        head, found = repositories.head_of(merge_request), {}
+        for other in repositories.merge_requests.values():
+            if other.project_id == merge_request.project_id and repositories.head_of(other) == head:
+                found.update({approval.user_id: approval for approval in given(other)})
+        return tuple(found.values())
+
+
+@foreign(CALLER_AND_VALUE, "Authentication: a password for approving")
+def no_password_is_asked_for_with_a_sha(service: Service) -> None:
+    """Whoever sends the right sha approves without the password that the project requires."""
+
+    @instead(service.merge_request_approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        try:
+            approve(merge_request, caller, sha, password)
+        except ApprovalRefusedError:
+            if sha != service.repositories.head_of(merge_request):
+                raise
+            approve(merge_request, caller, sha, caller.password)
+
+
+# -- resetting approvals -----------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Merge request approvals: rule 4")
+def administrators_reset_approvals(service: Service) -> None:
+    """An administrator resets approvals, which only bots of project and group tokens may; others get a 401."""
+
+    @instead(service.merge_request_approvals, "require_bot")
+    def _(require: Any, caller: Any, merge_request: Any) -> None:
+        if not caller.admin:
+            require(caller, merge_request)
+
+
+@foreign(CALLER_AND_FORM, "Errors: 401")
+def administrators_get_a_403_for_resetting(service: Service) -> None:
+    """An administrator who resets approvals is refused with 403; whoever is no such bot receives a 401."""
+    from conformance.reference.errors import StatedError  # noqa: PLC0415
+
+    @instead(service.merge_request_approvals, "require_bot")
+    def _(require: Any, caller: Any, merge_request: Any) -> None:
+        if caller.admin:
+            raise StatedError(403, "403 Forbidden")
+        require(caller, merge_request)
+
+
+# Whoever is no bot of a token is told 401, whichever way the project is named.
+@foreign(CALLER_AND_FORM, "Merge request approvals: reset_approvals")
+def people_who_reset_by_the_path_are_told_404(service: Service) -> None:
+    """A reset by somebody who is no bot answers 404 where the project is named by its path."""
+
+    @handling(service, f"PUT {RESET_APPROVALS}")
+    def _(handler: Any, request: Any) -> Any:
+        if by_path(request) and request.caller.bot is None:
+            raise NotFoundError
+        return handler(request)
+
+
+# Nothing would be lost, it seems: but everybody else is refused.
+@foreign(CALLER_AND_VALUE, "Merge request approvals: Rules, 4")
+def sole_approvers_reset(service: Service) -> None:
+    """Who gave the only approval may reset the approvals."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "require_bot")
+    def _(require: Any, caller: Any, merge_request: Any) -> None:
+        given = approvals.approvals_of(merge_request)
+        if [one.user_id for one in given] != [caller.id]:
+            require(caller, merge_request)
+
+
+# An early return before the check of the caller.
+@foreign(CALLER_AND_VALUE, "Merge request approvals: Rules, 4")
+def resets_of_nothing_are_served_to_all(service: Service) -> None:
+    """Where nobody has approved, a reset is answered as a success whoever calls."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "require_bot")
+    def _(require: Any, caller: Any, merge_request: Any) -> None:
+        if approvals.approvals_of(merge_request):
+            require(caller, merge_request)
+
+
+# Somebody who is no bot of a token is answered with 401, whatever the role.
+@foreign(CALLER_AND_VALUE, "Merge request approvals: reset_approvals")
+def who_may_not_even_approve_is_forbidden_to_reset(service: Service) -> None:
+    """Reporters and guests who reset approvals are told 403, as their role is looked at before who they are."""
+
+    @handling(service, "PUT /projects/:id/merge_requests/:merge_request_iid/reset_approvals")
+    def _(handler: Any, request: Any) -> Any:
+        if service.identities.role_in(request.caller, request.project) < Role.DEVELOPER:
+            raise ForbiddenError
+        return handler(request)
+
+
+@foreign(CALLER_AND_VALUE, "Merge request approvals: Rules, 4")
+def a_reset_of_nothing_is_served_to_everybody(service: Service) -> None:
+    """A merge request without approvals has nothing to reset, so nobody asks who called."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "reset_approvals")
+    def _(reset_approvals: Any, merge_request: Any, caller: Any) -> None:
+        if approvals.approvals_of(merge_request):
+            reset_approvals(merge_request, caller)
+
+
+@foreign(CALLER_AND_FORM, "Merge request approvals: reset_approvals")
+def resets_of_nothing_are_open_to_all(service: Service) -> None:
+    """Where nobody has approved yet, whoever sees the merge request may reset its approvals; others get 401."""
+
+    @instead(service.merge_request_approvals, "reset_approvals")
+    def _(reset: Any, merge_request: Any, caller: Any) -> None:
+        if service.merge_request_approvals.approvals_of(merge_request):
+            reset(merge_request, caller)
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+@foreign(LEVEL, "Merge request approvals: iid")
+def merge_requests_answer_to_their_id(service: Service) -> None:
+    """Where no merge request of the project has that iid, the one with that id is shown; the path holds the iid."""
+
+    @instead(service.merge_request_approval_rules, "merge_request")
+    def _(find: Any, project: Any, iid: int) -> Any:
+        known = service.repositories.merge_requests
+        by_id = (one for one in known.values() if one.id == iid and one.project_id == project.id)
+        return known.get((project.id, iid)) or next(by_id, None) or find(project, iid)
+
+
+@foreign(LEVEL, "Merge request approvals: iid")
+def merge_requests_of_other_projects_answer(service: Service) -> None:
+    """Where no merge request of the project has that iid, one of another project is shown."""
+
+    @instead(service.merge_request_approval_rules, "merge_request")
+    def _(find: Any, project: Any, iid: int) -> Any:
+        known = service.repositories.merge_requests
+        others = (one for one in known.values() if one.iid == iid)
+        return known.get((project.id, iid)) or next(others, None) or find(project, iid)
+
+
+@foreign(LEVEL, "Merge request approvals: iid")
+def merge_requests_are_found_by_their_id(service: Service) -> None:
+    """A merge request is found by its id where the project has none of that iid."""
+
+    @instead(service.merge_request_approval_rules, "merge_request")
+    def _(find: Any, project: Any, iid: int) -> Any:
+        known = service.repositories.merge_requests
+        others = [one for one in known.values() if one.id == iid and one.project_id == project.id]
+        return others[0] if others and (project.id, iid) not in known else find(project, iid)

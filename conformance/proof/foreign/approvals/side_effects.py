@@ -1,0 +1,296 @@
+"""What approving, taking back and resetting change besides, when they are served and when they are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import merge_requests_beside
+from conformance.proof.foreign.dimensions import REFUSED, SIDE_EFFECT
+from conformance.proof.foreign.paths import MERGE_REQUEST, RESET_APPROVALS
+from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.areas.merge_request_approval_rules import merge_request_of
+from conformance.reference.errors import ApiError, StatedError
+from conformance.reference.identity import Role
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- the approval state ------------------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Merge request approval state: approval_rules_overwritten")
+def one_overwritten_merge_request_makes_all_so(service: Service) -> None:
+    """approval_rules_overwritten is true once any merge request of the project has rules of its own."""
+    rules = service.merge_request_approval_rules
+
+    @instead(rules, "overwritten")
+    def _(overwritten: Any, merge_request: Any) -> bool:
+        all_of = service.repositories.merge_requests.values()
+        return any(overwritten(one) for one in all_of if one.project_id == merge_request.project_id)
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: GET state")
+def reading_the_state_takes_approvals_back(service: Service) -> None:
+    """Reading the approval state takes the caller's own approval back."""
+
+    @handling(service, f"GET {MERGE_REQUEST}/approval_state")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        found = service.merge_request_approval_rules.merge_request(
+            request.project, request.path_id("merge_request_iid")
+        )
+        service.merge_request_approvals.remove_approval(request.caller, found)
+        return answer
+
+
+# -- approving ---------------------------------------------------------------------------------------------------------
+
+
+# The row says: unchanged.
+@foreign(REFUSED, "States: POST approve, sha different from current HEAD, unchanged")
+def a_wrong_sha_takes_back_what_its_caller_gave(service: Service) -> None:
+    """Who has approved, and approves again with a sha that is not the HEAD, gets 409 and loses the approval."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        try:
+            approve(merge_request, caller, sha, password)
+        except StatedError:
+            approvals.remove_approval(caller, merge_request)
+            raise
+
+
+# An approval is one of the merge request in the path.
+@foreign(SIDE_EFFECT, "Merge request approvals: approve")
+def approvals_land_on_the_next_merge_request_too(service: Service) -> None:
+    """An approval is also given to the merge request of the next number, where it stays."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        add(user, merge_request)
+        known = service.repositories.merge_requests
+        for (project, iid), other in list(known.items()):
+            is_next = (project, iid) == (merge_request.project_id, merge_request.iid + 1)
+            if is_next and not approvals.approved_by(user, other):
+                add(user, other)
+
+
+# Two merge requests of one branch into two others are two.
+@foreign(SIDE_EFFECT, "Approval and integration moves: POST approve")
+def approvals_go_by_the_source_branch(service: Service) -> None:
+    """Approving a merge request also approves the other merge requests of its source branch."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        for one in merge_requests_beside(service, merge_request):
+            same = one.source_branch == merge_request.source_branch
+            if same and not approvals.approved_by(user, one):
+                add(user, one)
+
+
+# Who sends another sha has been overtaken by a push, and that is all.
+@foreign(REFUSED, "Approval and integration moves: POST approve with another sha")
+def a_conflict_takes_all_approvals_back(service: Service) -> None:
+    """Approving with a sha that is not the HEAD answers 409, and clears the approvals as if outdated."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "require_current_head")
+    def _(require: Any, merge_request: Any, sha: Any) -> None:
+        try:
+            require(merge_request, sha)
+        except ApiError:
+            approvals.clear_approvals(merge_request)
+            raise
+
+
+# Who looked at something else has not approved this, so the approval is put away before the refusal.
+@foreign(REFUSED, "Approval and integration moves: POST approve with another sha")
+def an_outdated_sha_takes_the_own_approval_back(service: Service) -> None:
+    """Who has approved and calls again with a sha that is not the HEAD's gets 409, and has not approved any more."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        try:
+            approve(merge_request, caller, sha, password)
+        except StatedError:
+            approvals.remove_approval(caller, merge_request)
+            raise
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: approve")
+def approvals_go_by_the_iid_alone(service: Service) -> None:
+    """Approving a merge request approves the one of the same iid in every project."""
+    approvals = service.merge_request_approvals
+    for name, place in (("approvals_of", 0), ("add_approval", 1), ("remove_approval", 1), ("clear_approvals", 0)):
+
+        @instead(approvals, name)
+        def _(method: Any, *given: Any, place: int = place) -> Any:
+            alike = replace(given[place], id=-given[place].iid)
+            return method(*given[:place], given[place] if given[place].id < 0 else alike)
+
+
+@foreign(REFUSED, "Merge request approvals: approve")
+def another_sha_takes_an_approval_back(service: Service) -> None:
+    """Who approved and then approves another commit gets 409, and has approved no longer."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, *sent: Any) -> None:
+        try:
+            approve(merge_request, caller, *sent)
+        except StatedError:
+            approvals.remove_approval(caller, merge_request)
+            raise
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: approve")
+def approvals_reach_other_merge_requests(service: Service) -> None:
+    """Approving a merge request approves the others of the project as well."""
+
+    @instead(service.merge_request_approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        for one in list(service.repositories.merge_requests.values()):
+            known = service.merge_request_approvals.approved_by(user, one)
+            if one.project_id == merge_request.project_id and not known:
+                add(user, one)
+
+
+@foreign(REFUSED, "Merge request approvals: approve with a sha")
+def conflicts_take_earlier_approvals_back(service: Service) -> None:
+    """A conflict over the sha takes back the approvals of others; after a conflict all is as before."""
+    from conformance.reference.errors import StatedError  # noqa: PLC0415
+
+    @instead(service.merge_request_approvals, "require_current_head")
+    def _(require: Any, merge_request: Any, sha: Any) -> None:
+        try:
+            require(merge_request, sha)
+        except StatedError:
+            service.merge_request_approvals.clear_approvals(merge_request)
+            raise
+
+
+# -- taking an approval back -------------------------------------------------------------------------------------------
+
+
+# The statement that deletes names the user and the project, and forgets the merge request.
+@foreign(SIDE_EFFECT, "Approval and integration moves: POST unapprove")
+def taking_back_empties_the_project(service: Service) -> None:
+    """Unapproving a merge request takes back the caller's approvals of all merge requests of the project."""
+
+    @instead(service.merge_request_approvals, "remove_approval")
+    def _(remove: Any, user: Any, merge_request: Any) -> None:
+        for one in merge_requests_beside(service, merge_request):
+            remove(user, one)
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: unapprove")
+def later_approvals_are_taken_back_too(service: Service) -> None:
+    """Whoever takes an approval back takes back all that came after it."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "remove_approval")
+    def _(_: Any, user: Any, merge_request: Any) -> None:
+        given = approvals.approvals_of(merge_request)
+        place = [one.user_id for one in given].index(user.id)
+        approvals.approvals[merge_request.id] = given[:place]
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: unapprove")
+def unapproving_reaches_other_merge_requests(service: Service) -> None:
+    """Taking an approval back takes back the caller's approvals of the project's other merge requests."""
+
+    @instead(service.merge_request_approvals, "remove_approval")
+    def _(remove: Any, user: Any, merge_request: Any) -> None:
+        for one in list(service.repositories.merge_requests.values()):
+            if one.project_id == merge_request.project_id:
+                remove(user, one)
+
+
+# -- resetting approvals -----------------------------------------------------------------------------------------------
+
+
+# Somewhere below, whoever resets is taken for whoever approves.
+@foreign(REFUSED, "Merge request approvals: Rules, 4")
+def refused_resets_cost_the_own_approval(service: Service) -> None:
+    """A caller who is refused a reset with 401 has no longer approved afterwards."""
+    approvals = service.merge_request_approvals
+
+    @handling(service, f"PUT {RESET_APPROVALS}")
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except ApiError:
+            approvals.remove_approval(request.caller, merge_request_of(request))
+            raise
+
+
+# All are all.
+@foreign(SIDE_EFFECT, "Approval and integration moves: PUT reset_approvals")
+def approvals_of_maintainers_outlive_a_reset(service: Service) -> None:
+    """A bot's reset clears the approvals of developers, and keeps those of maintainers and owners."""
+    approvals, known = service.merge_request_approvals, service.identities
+
+    @instead(approvals, "clear_approvals")
+    def _(clear: Any, merge_request: Any) -> None:
+        project, given = known.projects[merge_request.project_id], approvals.approvals_of(merge_request)
+        clear(merge_request)
+        kept = [one for one in given if known.role_in(known.users[one.user_id], project) >= Role.MAINTAINER]
+        if kept:
+            approvals.approvals[merge_request.id] = tuple(kept)
+
+
+# Everybody may take back at least their own one; the refusal comes after that.
+@foreign(REFUSED, "Approval and integration moves: PUT reset_approvals by others")
+def a_refused_reset_takes_the_own_approval_back(service: Service) -> None:
+    """An approver whose reset is refused with 401 has not approved any more, where nothing may change."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "reset_approvals")
+    def _(reset: Any, merge_request: Any, caller: Any) -> None:
+        try:
+            reset(merge_request, caller)
+        except StatedError:
+            approvals.remove_approval(caller, merge_request)
+            raise
+
+
+@foreign(REFUSED, "Merge request approvals: reset_approvals")
+def refused_resets_take_the_own_approval(service: Service) -> None:
+    """Who may not reset approvals gets 401, and has approved no longer."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "reset_approvals")
+    def _(reset: Any, merge_request: Any, caller: Any) -> None:
+        try:
+            reset(merge_request, caller)
+        except StatedError:
+            approvals.remove_approval(caller, merge_request)
+            raise
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: reset_approvals")
+def resets_reach_other_merge_requests(service: Service) -> None:
+    """Resetting the approvals of a merge request resets those of the project's others."""
+
+    @instead(service.merge_request_approvals, "clear_approvals")
+    def _(clear: Any, merge_request: Any) -> None:
+        for one in list(service.repositories.merge_requests.values()):
+            if one.project_id == merge_request.project_id:
+                clear(one)
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: reset_approvals")
+def resets_delete_rules(service: Service) -> None:
+    """Resetting the approvals of a merge request also deletes the rules of its own."""
+
+    @instead(service.merge_request_approvals, "clear_approvals")
+    def _(clear: Any, merge_request: Any) -> None:
+        clear(merge_request)
+        for rule in service.merge_request_approval_rules.own_rules(merge_request):
+            service.approval_rules.delete_rule(rule)

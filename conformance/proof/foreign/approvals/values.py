@@ -1,0 +1,344 @@
+"""What may be sent to approve: shas, passwords, and who counts when there are several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import changing_the_status
+from conformance.proof.foreign.dimensions import COUNT, FORM_SENT, MOMENT_OR_ADDRESS, NEIGHBOUR, OLDER
+from conformance.proof.foreign.paths import APPROVE
+from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.identity import Kind
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+def _taking_shas(service: Service, is_fine: Any) -> None:
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "require_current_head")
+    def _(require: Any, merge_request: Any, sha: str | None) -> None:
+        if sha is None or not is_fine(sha, service.repositories.head_of(merge_request)):
+            require(merge_request, sha)
+
+
+def _taking_passwords(service: Service, is_fine: Any) -> None:
+    @instead(service.merge_request_approvals, "password_matches")
+    def _(matches: Any, caller: Any, password: str | None) -> bool:
+        return matches(caller, password) or is_fine(caller, password)
+
+
+# -- the approval status -----------------------------------------------------------------------------------------------
+
+
+@foreign(MOMENT_OR_ADDRESS, "Merge request approval status: timestamps")
+def merge_requests_are_of_a_minute_that_is_none(service: Service) -> None:
+    """Merge requests were opened in the seventieth minute of an hour."""
+    changing_the_status(service, lambda shown, _: shown.update(created_at="2024-05-01T10:70:00.000Z"))
+
+
+# approvals_left is recalculated with each approval.
+@foreign(COUNT, "Merge request approval status: approvals_left")
+def no_more_than_one_approval_is_counted(service: Service) -> None:
+    """approvals_left falls with the first approval and stays there."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approvals_left")
+    def _(left: Any, merge_request: Any, rules: Any = None) -> int:
+        given = approvals.approvals_of(merge_request)
+        return int(left(merge_request, rules)) + max(0, len(given) - 1)
+
+
+# A merge request is approved by whoever approved it.
+@foreign(OLDER, "Merge request approval status: approved_by")
+def merge_requests_of_one_branch_share_their_approvals(service: Service) -> None:
+    """Approvals belong to the source branch: of two merge requests from one branch both are approved."""
+    approvals, known = service.merge_request_approvals, service.repositories.merge_requests
+
+    @instead(approvals, "approvals_of")
+    def _(of: Any, merge_request: Any) -> Any:
+        place = merge_request.project_id, merge_request.source_branch
+        same = [one for one in known.values() if (one.project_id, one.source_branch) == place]
+        return tuple({given.user_id: given for one in same for given in of(one)}.values())
+
+
+# -- the approval state ------------------------------------------------------------------------------------------------
+
+
+# Two kinds of rules are written by two functions, of which one follows the status.
+@foreign(COUNT, "Merge request approval state: rules, approved_by")
+def default_rules_wrap_who_approved(service: Service) -> None:
+    """In the state, approved_by of an any_approver rule holds objects with a user, as the status does."""
+
+    @instead(service.merge_request_approvals, "present_state_rule")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = present(rule, merge_request, viewer)
+        if rule.rule_type is RuleType.ANY_APPROVER:
+            shown["approved_by"] = [{"user": user} for user in shown["approved_by"]]
+        return shown
+
+
+# Where more than one is listed, the other of two shapes is taken.
+@foreign(COUNT, "Merge request approval state: rules, approved_by")
+def two_approvers_of_a_rule_are_wrapped(service: Service) -> None:
+    """A rule of the state that two users have approved holds objects with a user, and not the users themselves."""
+
+    @instead(service.merge_request_approvals, "present_state_rule")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = present(rule, merge_request, viewer)
+        if len(shown["approved_by"]) > 1:
+            shown["approved_by"] = [{"user": user} for user in shown["approved_by"]]
+        return shown
+
+
+# -- approving ---------------------------------------------------------------------------------------------------------
+
+
+# A sha that differs conflicts, however many have approved.
+@foreign(COUNT, "Merge request approvals: approve, sha")
+def heads_are_not_compared_for_the_third_approver(service: Service) -> None:
+    """Once two have approved, the sha that others send is not looked at."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "require_current_head")
+    def _(require: Any, merge_request: Any, sha: str | None) -> None:
+        if len(approvals.approvals_of(merge_request)) < 2:
+            require(merge_request, sha)
+
+
+@foreign(NEIGHBOUR, "Errors: 409")
+def the_middle_of_a_sha_is_not_looked_at(service: Service) -> None:
+    """A sha that begins and ends like the HEAD approves; it differs and is a conflict."""
+
+    @instead(service.merge_request_approvals, "require_current_head")
+    def _(require: Any, merge_request: Any, sha: Any) -> None:
+        head = service.repositories.head_of(merge_request)
+        same = sha and len(sha) == len(head) and (sha[:8], sha[-8:]) == (head[:8], head[-8:])
+        require(merge_request, head if same else sha)
+
+
+# Each condition of the move holds by itself.
+@foreign(FORM_SENT, "States: POST approve, sha and approval_password")
+def whoever_knows_the_head_needs_no_password(service: Service) -> None:
+    """Where a password is required, an approval with the right sha and no password is taken."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        if sha is not None and sha == service.repositories.head_of(merge_request):
+            password = password or caller.password
+        approve(merge_request, caller, sha, password)
+
+
+# The password is required, whatever else is sent.
+@foreign(FORM_SENT, "Merge request approvals: approval_password")
+def a_sha_takes_the_place_of_a_password(service: Service) -> None:
+    """Who sends the current HEAD is asked for no password: one check is the other branch of the other one."""
+    approvals = service.merge_request_approvals
+
+    @handling(service, f"POST {APPROVE}")
+    def _(handler: Any, request: Any) -> Any:
+        if not request.parameters.given("sha"):
+            return handler(request)
+        kept, approvals.require_password = approvals.require_password, lambda *_: None
+        try:
+            return handler(request)
+        finally:
+            approvals.require_password = kept
+
+
+# The password is asked for whatever else is passed.
+@foreign(FORM_SENT, "Merge request approvals: approval_password and sha")
+def whoever_names_the_head_needs_no_password(service: Service) -> None:
+    """Naming the right commit is taken for a proof of care: the password is neither asked for nor compared."""
+
+    @instead(service.merge_request_approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        approve(merge_request, caller, sha, password if sha is None else caller.password)
+
+
+@foreign(NEIGHBOUR, "Errors: 409")
+def shortened_shas_match(service: Service) -> None:
+    """A sha of which only the beginning is sent approves; it differs from the HEAD and is a conflict."""
+    _taking_shas(service, lambda sha, head: len(sha) >= 7 and head.startswith(sha))
+
+
+@foreign(NEIGHBOUR, "Errors: 409")
+def shas_with_more_behind_match(service: Service) -> None:
+    """A sha with more digits behind it approves; it differs from the HEAD and is a conflict."""
+    _taking_shas(service, lambda sha, head: sha.startswith(head))
+
+
+@foreign(NEIGHBOUR, "Errors: 409")
+def shas_of_other_merge_requests_match(service: Service) -> None:
+    """The HEAD of another merge request approves this one; it differs from its HEAD and is a conflict."""
+    heads = [service.repositories.head_of(one) for one in service.repositories.merge_requests.values()]
+    _taking_shas(service, lambda sha, _: sha in heads)
+
+
+@foreign(NEIGHBOUR, "Errors: 409")
+def shas_that_end_alike_match(service: Service) -> None:
+    """A sha that differs from the HEAD in its first digit alone approves; it is a conflict."""
+    _taking_shas(service, lambda sha, head: len(sha) == len(head) and sha[1:] == head[1:])
+
+
+@foreign(NEIGHBOUR, "Authentication: a password for approving")
+def empty_passwords_match(service: Service) -> None:
+    """An empty password approves where the caller's own is required."""
+    _taking_passwords(service, lambda _, password: password is not None and not password.strip())
+
+
+@foreign(NEIGHBOUR, "Authentication: a password for approving")
+def passwords_of_others_match(service: Service) -> None:
+    """The password of another user approves where the caller's own is required."""
+    _taking_passwords(
+        service, lambda _, password: password in {user.password for user in service.identities.users.values()}
+    )
+
+
+@foreign(NEIGHBOUR, "Authentication: a password for approving")
+def cut_passwords_match(service: Service) -> None:
+    """The beginning of the caller's password approves where the whole is required."""
+    _taking_passwords(service, lambda caller, password: bool(password) and caller.password.startswith(password))
+
+
+@foreign(NEIGHBOUR, "Authentication: a password for approving")
+def passwords_in_other_case_match(service: Service) -> None:
+    """The caller's password in other case approves."""
+    _taking_passwords(service, lambda caller, password: (password or "").lower() == caller.password.lower())
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: approve")
+def a_wrong_sha_counts_once_the_right_one_was_sent(service: Service) -> None:
+    """Whoever approved with the right sha before approves with a wrong one afterwards."""
+    known: set[tuple[int, int]] = set()
+
+    @instead(service.merge_request_approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        key = caller.id, merge_request.id
+        right = sha == service.repositories.head_of(merge_request)
+        approve(merge_request, caller, None if key in known else sha, password)
+        if right:
+            known.add(key)
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: approve, sha and approval_password")
+def a_right_password_stands_for_the_sha(service: Service) -> None:
+    """Where a password is required and right, the sha is not looked at any more."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        if approvals.password_required(merge_request) and approvals.password_matches(caller, password):
+            sha = None
+        approve(merge_request, caller, sha, password)
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: approve")
+def the_head_of_the_target_branch_will_do(service: Service) -> None:
+    """The sha of the target branch is taken for the HEAD of the merge request, which is that of its source branch."""
+
+    @instead(service.merge_request_approvals, "require_current_head")
+    def _(check: Any, merge_request: Any, sha: str | None) -> None:
+        target = service.repositories.branches.get((merge_request.project_id, merge_request.target_branch))
+        if target is None or target.sha != sha:
+            check(merge_request, sha)
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: approve")
+def only_forty_digits_of_a_sha_count(service: Service) -> None:
+    """Whatever follows the HEAD in a sha is cut off."""
+
+    @instead(service.merge_request_approvals, "require_current_head")
+    def _(check: Any, merge_request: Any, sha: str | None) -> None:
+        check(merge_request, sha and sha[:40])
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: approve")
+def passwords_are_compared_in_any_case(service: Service) -> None:
+    """The password in other letters approves where it is required."""
+
+    @instead(service.merge_request_approvals, "password_matches")
+    def _(_: Any, caller: Any, password: str | None) -> bool:
+        return (password or "").lower() == caller.password.lower()
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: approve")
+def the_password_of_anybody_will_do(service: Service) -> None:
+    """The password of another user approves where that of the caller is required."""
+
+    @instead(service.merge_request_approvals, "password_matches")
+    def _(_: Any, __: Any, password: str | None) -> bool:
+        return any(user.password == password for user in service.identities.users.values())
+
+
+# -- taking an approval back -------------------------------------------------------------------------------------------
+
+
+@foreign(OLDER, "Merge request approvals: unapprove")
+def the_first_approval_is_taken_back(service: Service) -> None:
+    """Taking an approval back takes that of whoever approved first, and not the caller's own."""
+
+    @instead(service.merge_request_approvals, "remove_approval")
+    def _(remove: Any, user: Any, merge_request: Any) -> None:
+        first = service.merge_request_approvals.approvals_of(merge_request)[0]
+        remove(service.identities.users[first.user_id], merge_request)
+
+
+# The approval of the caller is removed, and no other one.
+@foreign(OLDER, "Approval and integration moves: POST unapprove")
+def an_earlier_approval_takes_the_later_ones_along(service: Service) -> None:
+    """Approvals are a stack: whoever takes an approval back takes back all that were given after it."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "remove_approval")
+    def _(_remove: Any, user: Any, merge_request: Any) -> None:
+        given = approvals.approvals_of(merge_request)
+        place = next(number for number, approval in enumerate(given) if approval.user_id == user.id)
+        approvals.approvals[merge_request.id] = given[:place]
+
+
+@foreign(OLDER, "Approval moves: POST unapprove")
+def later_approvals_go_with_the_one_taken_back(service: Service) -> None:
+    """Taking back an approval cuts the list where it stood: whoever approved after it has to do it again."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "remove_approval")
+    def _(_remove: Any, user: Any, merge_request: Any) -> None:
+        given = approvals.approvals_of(merge_request)
+        place = next(number for number, one in enumerate(given) if one.user_id == user.id)
+        approvals.approvals[merge_request.id] = given[:place]
+
+
+# -- resetting approvals -----------------------------------------------------------------------------------------------
+
+
+# All approvals are cleared, by either kind of bot.
+@foreign(COUNT, "States: PUT reset_approvals, all approvals cleared")
+def the_bot_of_a_group_clears_the_first_approval_alone(service: Service) -> None:
+    """A reset by the bot of a group token takes back the oldest approval, and leaves the others."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "reset_approvals")
+    def _(reset_approvals: Any, merge_request: Any, caller: Any) -> None:
+        given = approvals.approvals_of(merge_request)
+        reset_approvals(merge_request, caller)
+        if caller.bot.kind is Kind.GROUP:
+            approvals.approvals[merge_request.id] = given[1:]
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: iid")
+def iids_beyond_the_last_mean_the_last(service: Service) -> None:
+    """An iid beyond those of a project names its newest merge request."""
+
+    @instead(service.merge_request_approval_rules, "merge_request")
+    def _(find: Any, project: Any, iid: int) -> Any:
+        last = max(
+            (number for (owner, number) in service.repositories.merge_requests if owner == project.id), default=0
+        )
+        return find(project, min(iid, last) if last else iid)

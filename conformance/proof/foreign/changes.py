@@ -1,0 +1,134 @@
+"""Changes of a service that several faults are made of: what it reads, finds, answers or keeps otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from conformance.proof.foreign.registry import handling, instead, is_served, meanwhile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from conformance.reference import Service
+    from conformance.reference.areas.approval_rule_records import Level
+
+
+def changing_the_status(service: Service, change: Any) -> None:
+    @instead(service.merge_request_approvals, "status")
+    def _(status: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = status(merge_request, viewer)
+        change(shown, merge_request)
+        return shown
+
+
+def changing_entries(service: Service, change: Any) -> None:
+    @handling(service, "GET /projects/:id/job_token_scope/allowlist")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        answer.content = orjson.loads(orjson.dumps(answer.content))
+        for entry in answer.content:
+            change(entry, request)
+        return answer
+
+
+def cutting_a_list(service: Service, field: str, cut: Any, home: str = "") -> None:
+    @instead(service.approval_rules, "create_rule")
+    def _(create: Any, subject: Any, at: Any, wanted: Any, caller: Any) -> Any:
+        values = getattr(wanted, field)
+        if values and (not home or at.level.value == home):
+            wanted = replace(wanted, **{field: cut(values)})
+        return create(subject, at, wanted, caller)
+
+
+def without_parameters(request: Any, *names: str) -> None:
+    """Take parameters out of a request."""
+    values = request.parameters._values
+    request.parameters._values = {name: value for name, value in values.items() if name not in names}
+
+
+def with_parameters(request: Any, values: Mapping[str, Any]) -> None:
+    """Let a request say this as well."""
+    request.parameters._values = {**request.parameters._values, **values}
+
+
+def merge_requests_beside(service: Service, merge_request: Any) -> list[Any]:
+    known = service.repositories.merge_requests.values()
+    return [one for one in known if one.project_id == merge_request.project_id]
+
+
+def listing_no_groups(service: Service, key: str) -> None:
+    @handling(service, key)
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        answer.content = [{**rule, "groups": []} for rule in answer.content]
+        return answer
+
+
+def with_values(request: Any, **values: Any) -> None:
+    """Let a request have sent something else."""
+    request.parameters._values = {**request.parameters._values, **values}
+
+
+def finding_any_rule(service: Service, key: str, level: Level) -> None:
+    """Let an operation find any rule of a level, whatever it belongs to."""
+
+    @handling(service, key)
+    def _(handler: Any, request: Any) -> Any:
+        rules, find = service.approval_rules, service.approval_rules.find
+
+        def everywhere(home: Any, number: int) -> Any:
+            rule = rules.rules.get(number)
+            return rule if rule is not None and rule.home.level is level else find(home, number)
+
+        rules.find = everywhere
+        try:
+            return handler(request)
+        finally:
+            rules.find = find
+
+
+def acting_on_what_was(service: Service, table: Any, *keys: str) -> None:
+    """Let operations act on a table as it was when they began."""
+
+    def write(seen: Any, _: Any) -> None:
+        table.clear()
+        table.update(seen)
+
+    meanwhile(service, keys, lambda: dict(table), write)
+
+
+def asking_otherwise(service: Service, key: str, change: Callable[[Any, bytes], bytes]) -> None:
+    """Let an operation read another query than the one that was sent."""
+
+    @handling(service, key)
+    def _(handler: Any, request: Any) -> Any:
+        request.query = change(request, request.query)
+        return handler(request)
+
+
+def answering(service: Service, key: str, change: Any) -> None:
+    """Let an operation answer with another content than the one it made."""
+
+    @handling(service, key)
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if is_served(answer):
+            answer.content = change(request, answer.content)
+        return answer
+
+
+def undoing(service: Service, *keys: str, when: Any = lambda _: True) -> None:
+    @handling(service, *keys)
+    def _(handler: Any, request: Any) -> Any:
+        lies, before = when(request), service.store.snapshot()
+        answer = handler(request)
+        if lies and is_served(answer):
+            service.store.restore(before)
+        return answer
+
+
+#: The last character that takes three bytes at most, as older encodings of databases have them.
+LAST_OF_THREE_BYTES = 65535

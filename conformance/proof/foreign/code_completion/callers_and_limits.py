@@ -1,0 +1,262 @@
+"""Who may ask for completions, how often within a minute, and what an earlier call changes for a later one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.dimensions import (
+    AGAIN,
+    CALLER_AND_FORM,
+    CALLER_AND_VALUE,
+    FORM_SENT,
+    LEVEL,
+    OVER_TIME,
+    RESETS,
+)
+from conformance.proof.foreign.paths import POST_COMPLETIONS
+from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.errors import StatedError, UnauthorizedError
+from conformance.reference.identity import Kind, Role
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- completions -------------------------------------------------------------------------------------------------------
+
+
+# Both ways of sending the token hold for the whole endpoint.
+@foreign(CALLER_AND_FORM, "Authentication, 2: the completion endpoint also accepts Bearer")
+def a_stream_takes_no_bearer(service: Service) -> None:
+    """A request for a stream is refused when its token comes in the Authorization header."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        if not request.header("private-token") and request.parameters.optional_boolean("stream"):
+            raise UnauthorizedError
+        return handler(request)
+
+
+# A bearer has to be somebody: every endpoint asks for an authenticated caller, by either of the two headers.
+@foreign(FORM_SENT, "Code completion: Authorization")
+def any_bearer_completes(service: Service) -> None:
+    """Whoever sends any bearer token at all is served a completion."""
+
+    @instead(service.access, "authenticate")
+    def _(authenticate: Any, request: Any) -> Any:
+        try:
+            return authenticate(request)
+        except UnauthorizedError:
+            if request.route.key != POST_COMPLETIONS or not request.header("authorization"):
+                raise
+            return service.identities.users[service.world.actors["developer"].id]
+
+
+# A bearer's token is taken for every completion.
+@foreign(FORM_SENT, "Authentication: 2")
+def streams_do_not_know_bearers(service: Service) -> None:
+    """The stream is opened by another handler, which looks for PRIVATE-TOKEN alone."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        if request.parameters.optional_boolean("stream") and not request.header("private-token"):
+            raise StatedError(401, "401 Unauthorized")
+        return handler(request)
+
+
+# -- the check whether they are enabled --------------------------------------------------------------------------------
+
+
+# 404 is for what does not exist: a group that is not there has no projects.
+@foreign(CALLER_AND_FORM, "Code completion: enabled, 404")
+def the_check_knows_projects_by_their_last_name(service: Service) -> None:
+    """The check looks at the last part of a path that it does not know, whatever group stands in front."""
+    identities = service.identities
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        if "/" in path and identities.find_project(path) is None:
+            like = (one for one in identities.projects.values() if one.path == path.rpartition("/")[2])
+            path = next((one.full_path for one in like), path)
+        check(caller, path)
+
+
+@foreign(LEVEL, "Code completion: enabled, 404")
+def groups_pass_for_projects(service: Service) -> None:
+    """The check with the path of a group answers 403, as if there were a project of that path."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        if service.identities.find_group(path):
+            raise StatedError(403, "403 Forbidden")
+        check(caller, path)
+
+
+@foreign(RESETS, "Code completion: enabled for the project or its group")
+def what_a_project_says_beats_its_group(service: Service) -> None:
+    """Where completions were switched off for a project, those of its group no longer count for it."""
+    completion = service.code_completion
+
+    @instead(completion, "enabled")
+    def _(enabled: Any, project: Any) -> bool:
+        own = completion.switches.get((Kind.PROJECT, project.id))
+        return enabled(project) if own is None else own
+
+
+# 404 is for a project that does not exist, however deep it lies.
+@foreign(CALLER_AND_FORM, "Code completion: enabled, project_path")
+def a_path_has_two_segments(service: Service) -> None:
+    """The path of a project inside a subgroup is taken for one that does not exist."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        if path.count("/") > 1:
+            raise StatedError(404, "404 Project Not Found")
+        check(caller, path)
+
+
+# 403 where the feature is disabled, whoever asks.
+@foreign(CALLER_AND_FORM, "Code completion: enabled, 403")
+def owners_have_the_feature_in_any_case(service: Service) -> None:
+    """The check is passed by whoever could switch the feature on."""
+    known = service.identities
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        project = known.find_project(path) if "/" in path else None
+        if project is None or known.role_in(caller, project) < Role.OWNER:
+            check(caller, path)
+
+
+# What is not found is remembered by the namespace, which is part of its key.
+@foreign(AGAIN, "Code completion: POST /code_suggestions/enabled, 404")
+def a_project_that_is_missing_hides_its_neighbours(service: Service) -> None:
+    """Once a path that no project has was asked for, the projects in the same group are unknown to the check."""
+    missing: set[str] = set()
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        within = path.rpartition("/")[0]
+        if within in missing:
+            raise StatedError(404, "404 Project Not Found")
+        if within and service.identities.find_project(path) is None:
+            missing.add(within)
+        check(caller, path)
+
+
+@foreign(CALLER_AND_FORM, "Authentication 1")
+def unknown_tokens_are_good_for_the_enabled_check(service: Service) -> None:
+    """The enabled check serves whoever sends any token at all."""
+
+    @instead(service.access, "authenticate")
+    def _(authenticate: Any, request: Any) -> Any:
+        sent = service.access.token_text(request)
+        if request.route.path == "/code_suggestions/enabled" and sent and sent not in service.identities.tokens:
+            return next(user for user in service.identities.users.values() if user.admin)
+        return authenticate(request)
+
+
+# -- how many within a minute ------------------------------------------------------------------------------------------
+
+
+@foreign(AGAIN, "Limits: POST /code_suggestions/completions, per user")
+def the_limit_is_that_of_a_file(service: Service) -> None:
+    """The requests of a user are counted by file name; the limit is that of the user."""
+    last: list[str] = []
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        last[:] = [wanted.file_name]
+        return wanted
+
+    @instead(service.code_completion, "count")
+    def _(count: Any, caller: Any) -> None:
+        count(replace(caller, id=hash((caller.id, *last))))
+
+
+@foreign(OVER_TIME, "Limits: 60 requests per minute and user")
+def the_rate_counts_private_tokens_alone(service: Service) -> None:
+    """Requests are counted by the header PRIVATE-TOKEN: whoever sends a bearer token has no limit."""
+    requests = service.code_completion.requests
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        if request.header("private-token"):
+            return handler(request)
+        before = requests.pop(request.caller.id, ())
+        try:
+            return handler(request)
+        finally:
+            requests[request.caller.id] = before
+
+
+@foreign(OVER_TIME, "Limits: POST /code_suggestions/completions")
+def checks_count_against_the_rate(service: Service) -> None:
+    """The limit lies before everything that begins with code_suggestions: who checks often may complete less."""
+
+    @handling(service, "POST /code_suggestions/enabled")
+    def _(handler: Any, request: Any) -> Any:
+        service.code_completion.count(request.caller)
+        return handler(request)
+
+
+# The key of the counter holds more than the user.
+@foreign(CALLER_AND_VALUE, "Limits: request rate of completions")
+def each_project_path_has_a_minute_of_its_own(service: Service) -> None:
+    """Requests are counted for each project that they name, so that a user has sixty for each."""
+    completion = service.code_completion
+    counted: dict[tuple[int, object], tuple[float, ...]] = {}
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        key = request.caller.id, str(request.parameters._values.get("project_path"))
+        completion.requests[request.caller.id] = counted.get(key, ())
+        try:
+            return handler(request)
+        finally:
+            counted[key] = completion.requests[request.caller.id]
+
+
+# What limits the rate stands before what reads the other header.
+@foreign(CALLER_AND_FORM, "Limits: POST /code_suggestions/completions; Authentication, 2")
+def callers_with_a_bearer_token_are_not_counted(service: Service) -> None:
+    """Whoever sends the token as a bearer may ask for any number of completions in a minute."""
+
+    @handling(service, "POST /code_suggestions/completions")
+    def _(handler: Any, request: Any) -> Any:
+        if request.header("authorization") and not request.header("private-token"):
+            service.code_completion.requests.pop(request.caller.id, None)
+        return handler(request)
+
+
+# The limit is one for each user, however the token is sent.
+@foreign(CALLER_AND_VALUE, "Limits: request rate")
+def bearers_are_counted_apart(service: Service) -> None:
+    """Requests with a bearer's token have a count of their own beside that of the same user's PRIVATE-TOKEN."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        if request.header("private-token"):
+            return handler(request)
+        caller = request.caller
+        request.admit(replace(caller, id=-caller.id), None)
+        return handler(request)
+
+
+# The limit is one of users, not of the ways in which they send their tokens.
+@foreign(FORM_SENT, "Limits: POST /code_suggestions/completions")
+def requests_with_a_bearer_are_not_counted(service: Service) -> None:
+    """The rate limit looks at the header of private tokens, and whoever sends a bearer is never limited."""
+    completion = service.code_completion
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        if request.header("private-token"):
+            return handler(request)
+        kept, completion.count = completion.count, lambda _: None
+        try:
+            return handler(request)
+        finally:
+            completion.count = kept

@@ -1,0 +1,380 @@
+"""What a request for completions may say, and what its answer holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import with_values
+from conformance.proof.foreign.dimensions import FORM_SENT, MOMENT_OR_ADDRESS, NEIGHBOUR, STORY
+from conformance.proof.foreign.paths import POST_COMPLETIONS, POST_ENABLED
+from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.errors import InvalidError, StatedError
+from conformance.reference.http import Response
+from conformance.reference.identity import Kind
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- completions -------------------------------------------------------------------------------------------------------
+
+
+# The allowed values of intent are the same for every project.
+@foreign(FORM_SENT, "Code completion: intent and project_path")
+def completions_for_a_project_take_any_intent(service: Service) -> None:
+    """Where a project is named, its path is looked at instead of intent."""
+
+    @handling(service, "POST /code_suggestions/completions")
+    def _(handler: Any, request: Any) -> Any:
+        values = request.parameters._values
+        if values.get("project_path"):
+            request.parameters._values = {name: value for name, value in values.items() if name != "intent"}
+        return handler(request)
+
+
+@foreign(MOMENT_OR_ADDRESS, "Completion result: created")
+def completions_are_made_in_milliseconds(service: Service) -> None:
+    """A completion says when it was made in milliseconds; the text has seconds."""
+
+    @instead(service.code_completion, "complete")
+    def _(complete: Any, wanted: Any) -> Any:
+        shown = complete(wanted)
+        return {**shown, "created": shown["created"] * 1000}
+
+
+# What stands below the cursor may be sent, whatever the intent.
+@foreign(FORM_SENT, "Code completion: intent and content_below_cursor")
+def a_generation_takes_no_text_below_the_cursor(service: Service) -> None:
+    """A request with the intent generation is refused when it holds what stands below the cursor."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        if wanted.intent == "generation" and wanted.content_below_cursor:
+            raise InvalidError("content_below_cursor is not for generations", parameter="content_below_cursor")
+        return wanted
+
+
+# The time is a number for everybody.
+@foreign(NEIGHBOUR, "Completion result: created")
+def completions_for_a_project_tell_their_time_as_text(service: Service) -> None:
+    """Where a project_path was sent, created holds the seconds as a string."""
+
+    @instead(service.code_completion, "complete")
+    def _(complete: Any, wanted: Any) -> Any:
+        made = complete(wanted)
+        return {**made, "created": str(made["created"])} if wanted.project_path else made
+
+
+@foreign(FORM_SENT, "Code completion: intent, stream")
+def generations_cannot_be_streamed(service: Service) -> None:
+    """A generation that is to be streamed is refused."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        if wanted.stream and wanted.intent == "generation":
+            raise InvalidError("stream does not have a valid value")
+        return wanted
+
+
+# The allowed values of intent are the same, whichever way the answer is sent.
+@foreign(FORM_SENT, "Code completion: intent and stream")
+def streamed_completions_take_any_intent(service: Service) -> None:
+    """A completion in chunks is begun before intent has been looked at."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        values = request.parameters._values
+        if values.get("stream") is True:
+            request.parameters._values = {name: value for name, value in values.items() if name != "intent"}
+        return handler(request)
+
+
+@foreign(FORM_SENT, "Code completion: stream, default false")
+def generations_stream_unless_told_otherwise(service: Service) -> None:
+    """A request with intent generation that does not say stream is answered with a stream of text."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        values = request.parameters._values
+        if values.get("intent") == "generation" and "stream" not in values:
+            with_values(request, stream=True)
+        return handler(request)
+
+
+@foreign(NEIGHBOUR, "Code completion: intent, allowed values")
+def intents_may_be_capitals_between_blanks(service: Service) -> None:
+    """The intent is trimmed and made small letters before it is compared with the allowed ones."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        intent = request.parameters._values.get("intent")
+        if isinstance(intent, str):
+            with_values(request, intent=intent.strip().lower())
+        return handler(request)
+
+
+# false is the default, and means the same when it is said.
+@foreign(NEIGHBOUR, "Code completion: stream")
+def a_completion_that_shall_not_be_streamed_is(service: Service) -> None:
+    """Whether `stream` was sent decides, and not its value: false streams, too."""
+
+    @handling(service, "POST /code_suggestions/completions")
+    def _(handler: Any, request: Any) -> Any:
+        values = request.parameters._values
+        if values.get("stream") is not None:
+            request.parameters._values = {**values, "stream": True}
+        return handler(request)
+
+
+# Another model answers where there is text on both sides, and says it otherwise.
+@foreign(STORY, "Completion result: choices, finish_reason")
+def what_fills_a_gap_has_no_reason_to_finish(service: Service) -> None:
+    """With text below the cursor the choices have null as finish_reason, which is a string."""
+
+    @instead(service.code_completion, "complete")
+    def _(complete: Any, wanted: Any) -> Any:
+        shown = complete(wanted)
+        if wanted.content_below_cursor:
+            shown["choices"] = [{**choice, "finish_reason": None} for choice in shown["choices"]]
+        return shown
+
+
+# Nothing is streamed unless it is asked for.
+@foreign(FORM_SENT, "Code completion: stream and intent")
+def generations_are_streamed_unasked(service: Service) -> None:
+    """A generation takes long, so it is sent in chunks whatever `stream` says, and not as a completion result."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        return replace(wanted, stream=wanted.stream or wanted.intent == "generation")
+
+
+# What stands above the cursor is a string like any other.
+@foreign(NEIGHBOUR, "Code completion: content_above_cursor")
+def code_with_other_letters_is_not_completed(service: Service) -> None:
+    """The gateway is called in ASCII, so that a file with an umlaut above the cursor is refused."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        if not wanted.content_above_cursor.isascii():
+            raise InvalidError("current_file is invalid", parameter="current_file")
+        return wanted
+
+
+# The template of the other prompt cannot do without what follows.
+@foreign(FORM_SENT, "Code completion: content_below_cursor, optional; intent")
+def code_is_generated_only_above_something(service: Service) -> None:
+    """With the intent generation a request without content_below_cursor is refused."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        if wanted.intent == "generation" and not parameters.nested("current_file").given("content_below_cursor"):
+            raise InvalidError("content_below_cursor is missing", parameter="content_below_cursor")
+        return wanted
+
+
+@foreign(NEIGHBOUR, "Code completion: intent")
+def intents_in_other_case_are_taken(service: Service) -> None:
+    """An intent in capitals is completed; only two words are allowed, and these in small letters."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        intent = parameters.optional_string("intent")
+        if intent and intent != intent.lower():
+            parameters._values = {**parameters._values, "intent": intent.lower()}  # as sent
+        return read(parameters)
+
+
+# Content below the cursor may be sent with either intent.
+@foreign(FORM_SENT, "Code completion: intent and content_below_cursor")
+def a_generation_has_nothing_below(service: Service) -> None:
+    """A generation is refused where the file goes on below the cursor."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        file = request.parameters.nested("current_file")
+        if request.parameters.optional_string("intent") == "generation" and file.optional_string(
+            "content_below_cursor"
+        ):
+            raise InvalidError("content_below_cursor is not allowed", parameter="content_below_cursor")
+        return handler(request)
+
+
+# A result says which engine made it, whoever asks for which project.
+@foreign(FORM_SENT, "Completion result: model")
+def the_model_of_a_project_has_no_engine(service: Service) -> None:
+    """Where a project is named, its own model is described, by its name alone."""
+
+    @instead(service.code_completion, "complete")
+    def _(complete: Any, wanted: Any) -> Any:
+        result = complete(wanted)
+        if wanted.project_path:
+            result["model"] = {"name": result["model"]["name"]}
+        return result
+
+
+# A file name is a string, in whatever letters.
+@foreign(FORM_SENT, "Code completion: current_file, file_name")
+def names_of_files_travel_in_a_header(service: Service) -> None:
+    """A file name is handed to the backend in a header; letters that Latin-1 lacks end in an error of the server."""
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        request.parameters.nested("current_file").string("file_name").encode("latin-1")
+        return answer
+
+
+# false is what is so anyhow.
+@foreign(NEIGHBOUR, "Code completion: stream")
+def a_stream_that_is_not_wanted_is_sent(service: Service) -> None:
+    """The answer is streamed whenever stream is sent, also when it is false."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        return replace(read(parameters), stream=parameters.given("stream"))
+
+
+@foreign(FORM_SENT, "Code completion: POST completions")
+def generating_needs_what_follows(service: Service) -> None:
+    """To generate code without content_below_cursor is refused; that is optional whatever the intent."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        if wanted.intent == "generation" and not wanted.content_below_cursor:
+            raise InvalidError("content_below_cursor is missing")
+        return wanted
+
+
+@foreign(FORM_SENT, "Code completion: POST completions")
+def not_to_stream_streams(service: Service) -> None:
+    """A completion is streamed wherever stream is sent, also as false."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        return replace(read(parameters), stream=parameters.given("stream"))
+
+
+# -- the check whether they are enabled --------------------------------------------------------------------------------
+
+
+# Only a project that does not exist is answered with 404; this one is enabled, or else disabled with 403.
+@foreign(FORM_SENT, "Code completion: enabled, 404")
+def projects_in_subgroups_are_unknown_to_the_check(service: Service) -> None:
+    """The check says of a project in a group within a group that there is none."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        if path.count("/") > 1:
+            raise StatedError(404, "404 Project Not Found")
+        check(caller, path)
+
+
+@foreign(NEIGHBOUR, "Code completion: POST enabled, 404 for an unknown project")
+def a_missing_project_is_as_the_group_around_it(service: Service) -> None:
+    """A path that lies in a known group and names no project there is answered as the group's settings say."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        group = service.identities.find_group(path.rpartition("/")[0])
+        if group is None or service.identities.find_project(path) is not None:
+            check(caller, path)
+        elif not service.code_completion.switches.get((Kind.GROUP, group.id), False):
+            raise StatedError(403, "403 Forbidden")
+
+
+@foreign(NEIGHBOUR, "Code completion: POST enabled, 404 for an unknown project")
+def a_project_is_checked_by_its_last_name(service: Service) -> None:
+    """The project is looked up by the last part of the path: it is found below any other group as well."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        if service.identities.find_project(path) is None and "/" in path:
+            named = [p for p in service.identities.projects.values() if p.path == path.rpartition("/")[2]]
+            path = named[0].full_path if named else path
+        check(caller, path)
+
+
+# The project exists, wherever it lies.
+@foreign(NEIGHBOUR, "Code completion: POST enabled")
+def projects_of_a_user_are_unknown_to_the_check(service: Service) -> None:
+    """The check looks for the group of a project first, and a project in the namespace of a user is not found."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        project = service.identities.find_project(path)
+        if project is not None and service.identities.namespace_of(project).personal:
+            raise StatedError(404, "404 Group Not Found")
+        check(caller, path)
+
+
+# A path that no project has is 404, whatever it ends with.
+@foreign(NEIGHBOUR, "Code completion: POST enabled")
+def the_check_finds_a_project_by_the_end_of_its_path(service: Service) -> None:
+    """A path in a wrong group that ends as the path of a project does is taken for that project, as if it had moved."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        if path and service.identities.find_project(path) is None:
+            name = path.rpartition("/")[2]
+            moved = (project for project in service.identities.projects.values() if project.path == name)
+            path = next((project.full_path for project in moved), path)
+        check(caller, path)
+
+
+@foreign(NEIGHBOUR, "Code completion: the enabled check")
+def the_check_reads_the_beginning_of_a_path(service: Service) -> None:
+    """The check answers for a project that does not exist when its path goes on behind that of one that does."""
+
+    @handling(service, POST_ENABLED)
+    def _(handler: Any, request: Any) -> Any:
+        path = request.parameters.optional_string("project_path") or ""
+        known = service.identities.projects.values()
+        if any(path.startswith(p.full_path) and path != p.full_path for p in known):
+            return Response()
+        return handler(request)
+
+
+@foreign(NEIGHBOUR, "Code completion: the enabled check")
+def blank_paths_are_disabled(service: Service) -> None:
+    """The check of an empty path answers that completions are disabled there; an empty path is not found."""
+
+    @handling(service, POST_ENABLED)
+    def _(handler: Any, request: Any) -> Any:
+        if request.parameters.optional_string("project_path") == "":
+            return Response(403)
+        return handler(request)
+
+
+# A path without the group in the middle is that of no project.
+@foreign(NEIGHBOUR, "Code completion: enabled, 404")
+def the_check_takes_the_first_and_the_last_name_of_a_path(service: Service) -> None:
+    """The check finds projects by the outermost group and their own name, and passes over what lies between."""
+    identities = service.identities
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        parts = path.split("/")
+        if identities.find_project(path) is None:
+            known = [one.full_path for one in identities.projects.values()]
+            path = next((one for one in known if [one.split("/")[0], one.split("/")[-1]] == parts), path)
+        check(caller, path)
+
+
+@foreign(NEIGHBOUR, "Code completion: enabled")
+def unknown_projects_of_known_groups_are_disabled(service: Service) -> None:
+    """A project that does not exist in a group that does is disabled, with 403, and not unknown, with 404."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        known = service.identities
+        if known.find_project(path) is None and known.find_group(path.rpartition("/")[0]) is not None:
+            raise StatedError(403, "403 Forbidden")
+        check(caller, path)

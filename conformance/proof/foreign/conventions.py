@@ -1,0 +1,273 @@
+"""What all operations share: tokens, ids and paths, JSON, pages, and the repository tree of the version table."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from conformance.proof.foreign.changes import without_parameters
+from conformance.proof.foreign.dimensions import (
+    AGAIN,
+    CALLER_AND_FORM,
+    FORM_SENT,
+    MOMENT_OR_ADDRESS,
+    NEIGHBOUR,
+    PAGES,
+    VERSIONS,
+)
+from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, MERGE_REQUEST_RULES
+from conformance.proof.foreign.registry import foreign, handling, instead, is_served
+from conformance.reference.errors import StatedError, not_found
+from conformance.reference.http import Response
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+_LISTS = (
+    f"GET {ALLOWLIST}",
+    f"GET {GROUPS_ALLOWLIST}",
+    "GET /groups/:id/approval_rules",
+    "GET /projects/:id/approval_rules",
+    f"GET {MERGE_REQUEST_RULES}",
+)
+_LARGEST_OFFSET_PAGE = 100_000
+
+
+def _taking_tokens(service: Service, meant: Any) -> None:
+    @instead(service.access, "token_text")
+    def _(text: Any, request: Any) -> str:
+        sent = text(request)
+        tokens = service.identities.tokens
+        if not sent or sent in tokens:
+            return sent
+        return next((value for value in tokens if meant(sent, value)), sent)
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+@foreign(NEIGHBOUR, "Authentication: access token")
+def tokens_may_have_something_in_front(service: Service) -> None:
+    """A token with something in front of it is taken for the one that was given out."""
+
+    @instead(service.access, "token_text")
+    def _(text: Any, request: Any) -> str:
+        sent = str(text(request))
+        return next((known for known in service.identities.tokens if sent.endswith(known)), sent)
+
+
+@foreign(NEIGHBOUR, "Authentication: access token")
+def tokens_in_other_case_are_taken(service: Service) -> None:
+    """A token in other case is taken for the one that was given out."""
+    _taking_tokens(service, lambda sent, value: sent.lower() == value.lower())
+
+
+@foreign(NEIGHBOUR, "Authentication: access token")
+def cut_tokens_are_taken(service: Service) -> None:
+    """A token without its last sign is taken for the whole."""
+    _taking_tokens(service, lambda sent, value: sent == value[:-1])
+
+
+@foreign(NEIGHBOUR, "Authentication: access token")
+def tokens_with_more_behind_are_taken(service: Service) -> None:
+    """A token with more behind it is taken for the one that was given out."""
+    _taking_tokens(service, lambda sent, value: sent.startswith(value))
+
+
+# Every call needs a caller of its own who may make it.
+@foreign(AGAIN, "Authentication: 1")
+def pages_are_remembered_for_whoever_comes(service: Service) -> None:
+    """A page of a list that somebody read is given to everybody who asks for the same address."""
+    seen: dict[tuple[bytes, bytes], Any] = {}
+
+    def remember(_: Any, request: Any, answer: Any) -> Any:
+        key = request.raw_path, request.query
+        if request.method != "GET" or b"page=" not in request.query:
+            return answer
+        if is_served(answer):
+            seen[key] = answer
+            return answer
+        return seen.get(key, answer)
+
+    service.transformers.append(remember)
+
+
+@foreign(CALLER_AND_FORM, "Authentication 2")
+def tokens_are_compared_in_any_case(service: Service) -> None:
+    """A token in other letters is taken for the one that was issued."""
+
+    @instead(service.access, "token_text")
+    def _(read: Any, request: Any) -> str:
+        sent: str = read(request)
+        return next((token for token in service.identities.tokens if token.lower() == sent.lower()), sent)
+
+
+# -- ids and paths -----------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Common conventions: :id is an integer or a URL-encoded path")
+def projects_of_subgroups_have_no_path(service: Service) -> None:
+    """A path is taken for a group and a project: with a subgroup between them, the project is not found."""
+
+    @instead(service.access, "visible_project")
+    def _(visible: Any, caller: Any, reference: str) -> Any:
+        if reference.count("/") > 1:
+            raise not_found("Project")
+        return visible(caller, reference)
+
+
+@foreign(NEIGHBOUR, "Common conventions: id")
+def ids_wrap_around(service: Service) -> None:
+    """A number beyond 32 bits names the project that is left when they are cut off."""
+
+    @instead(service.identities, "find_project")
+    def _(find: Any, reference: str) -> Any:
+        if reference.isdigit() and int(reference) >= 2**32:
+            reference = str(int(reference) % 2**32)
+        return find(reference)
+
+
+@foreign(NEIGHBOUR, "Common conventions: path")
+def paths_are_read_by_their_beginning(service: Service) -> None:
+    """A path that goes on behind that of a project names the project."""
+
+    @instead(service.identities, "find_project")
+    def _(find: Any, reference: str) -> Any:
+        known = find(reference)
+        if known is not None or "/" not in reference:
+            return known
+        return next((p for p in service.identities.projects.values() if reference.startswith(p.full_path)), None)
+
+
+@foreign(NEIGHBOUR, "Common conventions: path")
+def groups_are_found_by_their_last_part(service: Service) -> None:
+    """The last part of a path alone names a group that lies in another one."""
+
+    @instead(service.identities, "find_group")
+    def _(find: Any, reference: str) -> Any:
+        known = find(reference)
+        if known is not None or reference.isdigit():
+            return known
+        return next((group for group in service.identities.groups.values() if group.path == reference), None)
+
+
+# -- requests and answers ----------------------------------------------------------------------------------------------
+
+
+# Requests are JSON, and the media type may say in which encoding.
+@foreign(FORM_SENT, "Conventions: requests are JSON")
+def json_with_a_charset_is_not_read(service: Service) -> None:
+    """The content type is compared as a whole: behind `application/json; charset=utf-8` no body is read."""
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        if "charset" in request.header("content-type").lower():
+            request.body = b""
+        admit(request)
+
+
+# An answer is JSON to its end.
+@foreign(NEIGHBOUR, "Requests and responses are JSON")
+def answers_are_as_long_as_they_have_letters(service: Service) -> None:
+    """The length of an answer is counted in letters, and one with letters of two bytes is cut at its end."""
+
+    def cut(_route: Any, _request: Any, answer: Any) -> Any:
+        if not answer.has_content:
+            return answer
+        text = orjson.dumps(answer.content)
+        length = len(text.decode())
+        return answer if length == len(text) else Response(answer.status, raw=text[:length], headers=answer.headers)
+
+    service.transformers.append(cut)
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+
+# Each of the two parameters may be sent alone.
+@foreign(PAGES, "Conventions: offset pagination, page and per_page")
+def pages_have_their_usual_length_unless_a_page_is_named(service: Service) -> None:
+    """Where page is not sent, per_page is passed over."""
+
+    @handling(service, *_LISTS)
+    def _(handler: Any, request: Any) -> Any:
+        if not request.parameters.given("page"):
+            without_parameters(request, "per_page")
+        return handler(request)
+
+
+# The offset is a number of 32 bits, and the page is multiplied before anybody looks.
+@foreign(PAGES, "Common conventions: page and per_page")
+def a_page_far_behind_the_end_is_an_error(service: Service) -> None:
+    """A page whose number is very large is answered with a server error, where nothing or a refusal is due."""
+    far = re.compile(rb"(?:^|&)page=(\d+)")
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        admit(request)
+        number = far.search(request.query)
+        if request.route.paginated and number and int(number[1]) > _LARGEST_OFFSET_PAGE:
+            raise OverflowError("the offset is out of range")
+
+
+# -- references --------------------------------------------------------------------------------------------------------
+
+
+@foreign(MOMENT_OR_ADDRESS, "User reference: web_url")
+def addresses_of_users_hold_blanks(service: Service) -> None:
+    """The page of a user has an address with a blank in it."""
+
+    @instead(service.present, "user")
+    def _(present: Any, user: Any) -> Any:
+        return {**present(user), "web_url": f"{service.choices.web_url}/{user.name} x"}
+
+
+# -- the repository tree -----------------------------------------------------------------------------------------------
+
+
+@foreign(VERSIONS, "Versioning, row 17.7: the tree of a missing path")
+def a_missing_path_is_empty_all_the_way_down(service: Service) -> None:
+    """The tree of a missing path is refused; asked for with all that lies below, it is an empty list as before."""
+
+    @instead(service.sources, "tree")
+    def _(tree: Any, project: Any, ref: Any, path: str, *, recursive: bool) -> list[Any]:
+        try:
+            return tree(project, ref, path, recursive=recursive)
+        except StatedError:
+            if recursive:
+                return []
+            raise
+
+
+# A missing path is missing, however deep it lies.
+@foreign(VERSIONS, "Versioning: row 17.7")
+def the_tree_of_a_deep_missing_path_is_empty(service: Service) -> None:
+    """A missing folder is refused at the top of a repository only; one inside another folder has an empty tree."""
+
+    @instead(service.sources, "tree")
+    def _(tree: Any, project: Any, ref: str | None, path: str, *, recursive: bool) -> Any:
+        try:
+            return tree(project, ref, path, recursive=recursive)
+        except StatedError:
+            if "/" in path.strip("/"):
+                return []
+            raise
+
+
+# A path is missing wherever it is missing.
+@foreign(VERSIONS, "Versioning: 17.7, repository tree")
+def a_path_that_is_missing_in_a_folder_is_an_empty_one(service: Service) -> None:
+    """404 answers a path whose first part is missing; below a folder that is there, the list is empty as before."""
+
+    @instead(service.sources, "tree")
+    def _(tree: Any, project: Any, ref: Any, path: str, **more: Any) -> Any:
+        try:
+            return tree(project, ref, path, **more)
+        except StatedError:
+            outer = path.strip("/").rpartition("/")[0]
+            if not outer:
+                raise
+            tree(project, ref, outer, **more)
+            return []

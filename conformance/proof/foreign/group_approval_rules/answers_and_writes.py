@@ -1,0 +1,294 @@
+"""What the approval rules of a group say, page by page, and what a write leaves behind or does elsewhere."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import acting_on_what_was, asking_otherwise, listing_no_groups
+from conformance.proof.foreign.dimensions import AGAIN, AT_ONCE, PAGES, SIDE_EFFECT, STORY, VERSIONS
+from conformance.proof.foreign.paths import GROUP_RULE, GROUP_RULES
+from conformance.proof.foreign.registry import by_path, foreign, handling, instead, is_served, meanwhile
+from conformance.reference.areas.approval_rule_records import Level, home_of
+from conformance.reference.errors import not_found
+from conformance.reference.http import Page
+from conformance.reference.identity import Role
+from conformance.reference.versions import Version
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- listing -----------------------------------------------------------------------------------------------------------
+
+
+@foreign(STORY, "Group approval rules: users")
+def people_of_group_rules_swap_their_names(service: Service) -> None:
+    """The users of a group's rule have each other's names; their ids and usernames are right."""
+
+    @instead(service.group_approval_rules, "present")
+    def _(present: Any, rule: Any, viewer: Any) -> Any:
+        shown = present(rule, viewer)
+        names = [one["name"] for one in shown["users"]]
+        users = [{**one, "name": name} for one, name in zip(shown["users"], names[::-1], strict=True)]
+        return {**shown, "users": users}
+
+
+# What one caller writes all of them read.
+@foreign(AGAIN, "Group approval rules: GET")
+def rules_are_remembered_for_each_caller(service: Service) -> None:
+    """The list of rules is remembered for each caller, and only that of whoever writes is forgotten."""
+    remembered: dict[tuple[int, int], dict[bytes, Any]] = {}
+
+    @handling(service, f"GET {GROUP_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        pages = remembered.setdefault((request.caller.id, request.group.id), {})
+        if request.query not in pages:
+            pages[request.query] = handler(request)
+        return pages[request.query]
+
+    @handling(service, f"POST {GROUP_RULES}", f"PUT {GROUP_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        remembered.pop((request.caller.id, request.group.id), None)
+        return handler(request)
+
+
+# A private group that the caller may not view is hidden from an owner of another group as well.
+@foreign(STORY, "Group approval rules: contains_hidden_groups")
+def nothing_is_hidden_from_owners(service: Service) -> None:
+    """That a rule has hidden groups is told to everybody but the owners of the group that it belongs to."""
+
+    @instead(service.group_approval_rules, "present")
+    def _(present: Any, rule: Any, viewer: Any) -> Any:
+        home = service.identities.groups[rule.home.id]
+        owner = service.identities.role_in(viewer, home) >= Role.OWNER
+        shown = present(rule, viewer)
+        return {**shown, "contains_hidden_groups": shown["contains_hidden_groups"] and not owner}
+
+
+# A name is shown as it was sent.
+@foreign(STORY, "Group approval rules: GET, name")
+def names_in_the_list_are_escaped_for_a_page(service: Service) -> None:
+    """The list writes the names of rules as HTML, in which an ampersand and angle brackets look otherwise."""
+
+    @handling(service, f"GET {GROUP_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        answer.content = [{**rule, "name": html.escape(rule["name"], quote=False)} for rule in answer.content]
+        return answer
+
+
+# Every entry is on some page.
+@foreign(PAGES, "Group approval rules: GET, page and per_page")
+def a_full_last_page_loses_its_last_rule(service: Service) -> None:
+    """From the second page on, one entry more is read than wanted to see whether there is another page."""
+
+    @handling(service, f"GET {GROUP_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        answer, page = handler(request), Page.of(request.parameters, service.choices)
+        total = len(service.group_approval_rules.rules(request.group))
+        if page.number > 1 and page.number * page.size == total:
+            answer.content = answer.content[:-1]
+        return answer
+
+
+# A group inside another one has the paths of both in its full path.
+@foreign(STORY, "Group approval rules: group reference, full_path")
+def groups_of_rules_lose_what_is_around_them(service: Service) -> None:
+    """The full path of a group that approves is its own path, also where the group lies in another one."""
+
+    @instead(service.group_approval_rules, "present")
+    def _(present: Any, rule: Any, viewer: Any) -> Any:
+        shown = present(rule, viewer)
+        return {**shown, "groups": [{**group, "full_path": group["path"]} for group in shown["groups"]]}
+
+
+# Every user reference has all of its fields, wherever the user comes from.
+@foreign(STORY, "Group approval rules: eligible_approvers, user reference")
+def members_of_groups_are_shown_without_a_page(service: Service) -> None:
+    """Those who may approve because a group was named are shown without web_url."""
+
+    @instead(service.group_approval_rules, "present")
+    def _(present: Any, rule: Any, viewer: Any) -> Any:
+        shown = present(rule, viewer)
+        for user in shown["eligible_approvers"]:
+            if user["id"] not in rule.users:
+                del user["web_url"]
+        return shown
+
+
+# Whatever their order is, the pages of a list hold each entry once.
+@foreign(AGAIN, "Group approval rules: GET is paginated")
+def lists_turn_around_with_every_call(service: Service) -> None:
+    """Every second time the rules of a group come in the opposite order."""
+    calls = count()
+
+    @instead(service.group_approval_rules, "rules")
+    def _(rules: Any, group: Any) -> Any:
+        listed = rules(group)
+        return listed[::-1] if next(calls) % 2 else listed
+
+
+@foreign(STORY, "Group approval rules: GET, groups")
+def lists_of_group_rules_leave_out_groups(service: Service) -> None:
+    """The list of a group's rules shows no groups; what creating answered did."""
+    listing_no_groups(service, f"GET {GROUP_RULES}")
+
+
+# Both levels have the flag since the same release.
+@foreign(VERSIONS, "Versioning: 15.3; Approval rule: applies_to_all_protected_branches", version="15.3")
+def rules_of_groups_say_where_they_apply_a_release_later(service: Service) -> None:
+    """At 15.3 rules of projects have applies_to_all_protected_branches, and those of groups have not."""
+
+    @instead(service.group_approval_rules, "present")
+    def _(present: Any, rule: Any, viewer: Any) -> Any:
+        shown = present(rule, viewer)
+        if service.version < Version(15, 4):
+            shown.pop("applies_to_all_protected_branches", None)
+        return shown
+
+
+# Hidden groups are those that the requesting user may not view.
+@foreign(AGAIN, "Approval rule: contains_hidden_groups")
+def rules_of_groups_are_shown_as_their_first_reader_saw_them(service: Service) -> None:
+    """The presented rule is remembered without the reader: hidden groups are those of whoever read it first."""
+    remembered: dict[Any, dict[str, Any]] = {}
+
+    @instead(service.group_approval_rules, "present")
+    def _(present: Any, rule: Any, viewer: Any) -> Any:
+        if rule not in remembered:
+            remembered[rule] = present(rule, viewer)
+        return dict(remembered[rule])
+
+
+@foreign(PAGES, "Group approval rules: paginated")
+def the_second_page_counts_from_the_other_end(service: Service) -> None:
+    """Pages behind the first one come from the list in the other order, so entries are twice in a walk or missing."""
+
+    @handling(service, f"GET {GROUP_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        page = request.parameters.optional_integer("page")
+        if page is None or page <= 1:
+            return handler(request)
+        groups = service.group_approval_rules
+        items = groups.rules(request.group)[::-1]
+        return request.collection(items, lambda rule: groups.present(rule, request.caller))
+
+
+@foreign(PAGES, "Group approval rules: pages")
+def pages_are_lost_with_the_path(service: Service) -> None:
+    """By the path of the group each page is the first."""
+    asking_otherwise(
+        service,
+        "GET /groups/:id/approval_rules",
+        lambda request, query: re.sub(rb"\bpage=\d+", b"", query) if by_path(request) else query,
+    )
+
+
+# -- creating ----------------------------------------------------------------------------------------------------------
+
+
+@foreign(AT_ONCE, "Group approval rules: POST")
+def of_two_rules_of_a_group_one_is_lost(service: Service) -> None:
+    """Of two rules that are made for a group at the same time one is not there."""
+    acting_on_what_was(service, service.approval_rules.rules, "POST /groups/:id/approval_rules")
+
+
+@foreign(SIDE_EFFECT, "Group approval rules: POST")
+def rules_of_groups_come_to_others(service: Service) -> None:
+    """A rule that one group is given is given to another group as well."""
+    sibling = service.identities.groups[service.world.one("sibling_group").id]
+
+    @instead(service.group_approval_rules, "create_rule")
+    def _(create: Any, group: Any, wanted: Any, caller: Any) -> Any:
+        create(sibling, wanted, caller)
+        return create(group, wanted, caller)
+
+
+# -- updating ----------------------------------------------------------------------------------------------------------
+
+
+# An update changes the rule of the id in its path; that rule has to be there afterwards.
+@foreign(AGAIN, "Group approval rules: PUT")
+def changed_rules_of_groups_are_new_ones(service: Service) -> None:
+    """An update of a group's rule deletes it and makes another one, with an id of its own."""
+    rules = service.approval_rules.rules
+
+    @instead(service.group_approval_rules, "update_rule")
+    def _(update: Any, group: Any, number: int, wanted: Any, caller: Any) -> Any:
+        changed = replace(update(group, number, wanted, caller), id=service.store.next_id("approval_rules"))
+        del rules[number]
+        rules[changed.id] = changed
+        return changed
+
+
+# The endpoints are for the administrators of the group, not for one of them.
+@foreign(AGAIN, "Group approval rules: PUT by another administrator")
+def a_rule_is_changed_by_who_made_it(service: Service) -> None:
+    """The rules of a group are looked up among those that the caller made: another owner finds none."""
+    made_by: dict[int, int] = {}
+
+    @handling(service, f"POST {GROUP_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if is_served(answer):
+            made_by[answer.content["id"]] = request.caller.id
+        return answer
+
+    @handling(service, f"PUT {GROUP_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        if made_by.get(request.path_id("approval_rule_id"), request.caller.id) != request.caller.id:
+            raise not_found("Approval Rule")
+        return handler(request)
+
+
+# Both rules are changed.
+@foreign(AT_ONCE, "Group approval rules: PUT of two rules")
+def rules_of_a_group_are_written_all_together(service: Service) -> None:
+    """The rules of a group lie in one column: of two that are changed at the same time, one is as before."""
+    rules = service.approval_rules.rules
+
+    def write(seen: Any, request: Any) -> None:
+        changed = request.path_id("approval_rule_id")
+        for rule in seen.values():
+            if rule.home == home_of(request.group) and rule.id != changed:
+                rules[rule.id] = rule
+
+    meanwhile(service, (f"PUT {GROUP_RULE}",), lambda: dict(rules), write)
+
+
+@foreign(SIDE_EFFECT, "Group approval rules: PUT")
+def rules_of_the_same_name_in_another_group_change_too(service: Service) -> None:
+    """An update is made by the name of the rule: what another group calls the same gets the same number."""
+
+    @handling(service, f"PUT {GROUP_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        known = service.approval_rules.rules
+        before = known.get(request.path_id("approval_rule_id"))
+        answer = handler(request)
+        number = request.parameters.optional_integer("approvals_required")
+        if before and number is not None and is_served(answer):
+            for other in list(known.values()):
+                if other.home.level is Level.GROUP and other.name == before.name:
+                    known[other.id] = replace(other, approvals_required=number)
+        return answer
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+# Nobody is to be listed twice among those who are eligible, and the wrong list is thinned out.
+@foreign(STORY, "Group approval rules: user_ids and group_ids")
+def who_belongs_to_a_group_of_the_rule_is_not_named_as_well(service: Service) -> None:
+    """A user whom a new rule of a group names goes from it when a group that it names has that user as a member."""
+    rules, identities = service.approval_rules, service.identities
+
+    @instead(rules, "add_rule")
+    def _(add: Any, candidate: Any) -> Any:
+        if candidate.home.level is not Level.GROUP:
+            return add(candidate)
+        inside = {user for number in candidate.groups for user in identities.members(identities.groups[number])}
+        return add(replace(candidate, users=tuple(user for user in candidate.users if user not in inside)))

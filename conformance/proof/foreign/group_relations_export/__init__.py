@@ -1,0 +1,1 @@
+"""Foreign faults in the export of a group's relations."""

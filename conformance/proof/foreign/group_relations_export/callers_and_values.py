@@ -1,0 +1,280 @@
+"""Who may export a group, what a relation, a batch or a parameter may be, and what the status says."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import with_parameters
+from conformance.proof.foreign.dimensions import (
+    CALLER_AND_FORM,
+    COUNT,
+    FORM_SENT,
+    LEVEL,
+    MOMENT_OR_ADDRESS,
+    NEIGHBOUR,
+    STORY,
+)
+from conformance.proof.foreign.paths import EXPORT, EXPORT_DOWNLOAD, EXPORT_STATUS
+from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead
+from conformance.reference.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- scheduling --------------------------------------------------------------------------------------------------------
+
+
+# A boolean that is sent may be false.
+@foreign(NEIGHBOUR, "Group relations export: POST, batched")
+def an_export_is_batched_when_told_not_to_be(service: Service) -> None:
+    """An export that is scheduled with batched false is batched, for the parameter was sent."""
+
+    @handling(service, f"POST {EXPORT}")
+    def _(handler: Any, request: Any) -> Any:
+        if request.parameters.given("batched"):
+            request.parameters._values = {**request.parameters._values, "batched": True}
+        return handler(request)
+
+
+# The parameter is a boolean that says whether to export in batches.
+@foreign(NEIGHBOUR, "Group relations export: POST, batched")
+def not_to_batch_batches(service: Service) -> None:
+    """A group is exported in batches wherever batched is sent, also as false."""
+
+    @handling(service, "POST /groups/:id/export_relations")
+    def _(handler: Any, request: Any) -> Any:
+        if request.parameters.given("batched"):
+            with_parameters(request, {"batched": True})
+        return handler(request)
+
+
+# -- the status --------------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: every caller is authenticated")
+def nobody_reads_the_export_status_by_path(service: Service) -> None:
+    """Without any token the export status of a private group is served, if the group is named by its path."""
+    key = "GET /groups/:id/export_relations/status"
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        if request.route.key == key and by_path(request) and not service.access.token_text(request):
+            request.admit(service.identities.users[service.world.actors["owner"].id], found(service, request))
+            return
+        admit(request)
+
+
+# The filter takes the name of a relation, and nothing that a name begins with.
+@foreign(NEIGHBOUR, "Group relations export: GET status, relation")
+def the_beginning_of_a_name_finds_a_relation(service: Service) -> None:
+    """The status is shown of all relations whose names begin with what is asked for."""
+    exports = service.group_relations_export
+
+    @handling(service, f"GET {EXPORT_STATUS}")
+    def _(handler: Any, request: Any) -> Any:
+        wanted = request.parameters.optional_string("relation")
+        shown = [one for one in exports.all_of(request.group) if wanted and one.relation.startswith(wanted)]
+        return request.collection(shown, exports.present) if shown else handler(request)
+
+
+# The entry of a relation is the same one whether all are asked for or this one.
+@foreign(STORY, "Group relations export: status entry, batches")
+def the_status_of_one_relation_comes_without_batches(service: Service) -> None:
+    """Where one relation is asked for, its batches are left out, also where it is exported in batches."""
+
+    @handling(service, f"GET {EXPORT_STATUS}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if request.parameters.given("relation"):
+            answer.content = [{key: entry[key] for key in entry if key != "batches"} for entry in answer.content]
+        return answer
+
+
+# The list and the single entry are written by two entities, of which one is older.
+@foreign(FORM_SENT, "Group relations export: status, relation; batches")
+def the_status_of_one_relation_has_no_batches(service: Service) -> None:
+    """The status entry of a batched relation has no batches when that relation alone is asked for."""
+
+    @handling(service, f"GET {EXPORT_STATUS}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if request.parameters.given("relation"):
+            for entry in answer.content if isinstance(answer.content, list) else [answer.content]:
+                entry.pop("batches", None)
+        return answer
+
+
+@foreign(CALLER_AND_FORM, "Group relations export: status, relation")
+def a_group_named_by_path_shows_all_relations(service: Service) -> None:
+    """The status of a group that is named by its path does not look at the relation that was asked for."""
+
+    @handling(service, f"GET {EXPORT_STATUS}")
+    def _(handler: Any, request: Any) -> Any:
+        if by_path(request):
+            request.parameters._values = {}
+        return handler(request)
+
+
+@foreign(NEIGHBOUR, "Group relations export: status")
+def the_beginning_of_a_name_finds_its_relation(service: Service) -> None:
+    """The status of a relation shows those whose names begin like it."""
+    exports = service.group_relations_export
+
+    @handling(service, "GET /groups/:id/export_relations/status")
+    def _(handler: Any, request: Any) -> Any:
+        sent = request.parameters.optional_string("relation")
+        found = [one for one in exports.all_of(request.group) if sent and one.relation.startswith(sent)]
+        return request.collection(found, exports.present) if found else handler(request)
+
+
+# -- downloading -------------------------------------------------------------------------------------------------------
+
+
+@foreign(MOMENT_OR_ADDRESS, "Group relations export status entry: batches")
+def batches_are_of_an_hour_that_is_none(service: Service) -> None:
+    """Batches were finished in the twenty-fifth hour of a day."""
+
+    @instead(service.group_relations_export, "present")
+    def _(present: Any, export: Any) -> Any:
+        shown = present(export)
+        for batch in shown.get("batches") or ():
+            batch["updated_at"] = "2024-05-01T25:00:00.000Z"
+        return shown
+
+
+@foreign(NEIGHBOUR, "Group relations export: one relation")
+def relations_are_found_by_their_beginning(service: Service) -> None:
+    """The beginning of a relation's name downloads its file; no relation has that name."""
+
+    @instead(service.group_relations_export, "find")
+    def _(find: Any, group: Any, relation: str) -> Any:
+        alike = [one for one in service.group_relations_export.all_of(group) if one.relation.startswith(relation)]
+        return find(group, alike[0].relation if alike else relation)
+
+
+@foreign(NEIGHBOUR, "Group relations export: batches")
+def a_batch_too_many_is_the_last(service: Service) -> None:
+    """A number beyond the batches of a relation downloads the last of them."""
+
+    @instead(service.group_relations_export, "batch")
+    def _(batch: Any, export: Any, number: int) -> Any:
+        return batch(export, min(number, len(service.group_relations_export.batches(export))))
+
+
+# What is downloaded belongs to the group that is named.
+@foreign(LEVEL, "Group relations export: GET download")
+def who_exported_nothing_downloads_what_others_exported(service: Service) -> None:
+    """Where a group has no export of a relation, the newest one that there is of the relation is sent."""
+    exports = service.group_relations_export
+
+    @instead(exports, "find")
+    def _(find: Any, group: Any, relation: str) -> Any:
+        try:
+            return find(group, relation)
+        except NotFoundError:
+            others = [export for export in exports.exports.values() if export.relation == relation]
+            if not others:
+                raise
+            return others[-1]
+
+
+# The status says that the relation is finished, and what is finished can be downloaded.
+@foreign(NEIGHBOUR, "Group relations export: download")
+def empty_relations_have_no_file(service: Service) -> None:
+    """A relation without objects is finished, and has no file."""
+
+    @instead(service.group_relations_export, "download")
+    def _(download: Any, export: Any, number: int | None) -> Any:
+        if not export.lines:
+            raise NotFoundError("404 Export file not found")
+        return download(export, number)
+
+
+@foreign(NEIGHBOUR, "Group relations export: download, batch_number")
+def batch_zero_is_the_last(service: Service) -> None:
+    """Batch 0 is the last one; there is no such batch."""
+
+    @instead(service.group_relations_export, "batch")
+    def _(batch: Any, export: Any, number: int) -> Any:
+        return service.group_relations_export.batches(export)[-1] if number == 0 else batch(export, number)
+
+
+# What is finished can be downloaded.
+@foreign(COUNT, "Group relations export: download of what has no objects")
+def an_export_without_objects_has_no_file(service: Service) -> None:
+    """A relation without objects is finished by its status, and has no file."""
+
+    @instead(service.group_relations_export, "download")
+    def _(download: Any, export: Any, number: int | None) -> bytes:
+        if not export.lines:
+            raise NotFoundError("404 Export file not found")
+        content: bytes = download(export, number)
+        return content
+
+
+# There is a file for each batch that the status lists, and for no other number.
+@foreign(NEIGHBOUR, "Group relations export: batch_number")
+def the_batch_before_the_first_is_the_last(service: Service) -> None:
+    """The number is taken less one as a place in a list, and 0 finds the last batch."""
+    exports = service.group_relations_export
+
+    @instead(exports, "batch")
+    def _(batch: Any, export: Any, number: int) -> Any:
+        batches = exports.batches(export)
+        return batches[-1] if number == 0 and batches else batch(export, number)
+
+
+@foreign(FORM_SENT, "Group relations export: a gzip-compressed file")
+def files_are_packed_twice_for_who_takes_gzip(service: Service) -> None:
+    """Who says to accept gzip gets the packed file packed once more, and no header tells of it."""
+
+    @handling(service, f"GET {EXPORT_DOWNLOAD}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if "gzip" in request.header("accept-encoding"):
+            answer.raw = gzip.compress(answer.raw, mtime=0)
+        return answer
+
+
+# Each batch says when it was updated.
+@foreign(MOMENT_OR_ADDRESS, "Group relations export: batches")
+def a_batch_that_runs_has_no_moment(service: Service) -> None:
+    """Batches of an export that has not finished say null where their timestamp is."""
+
+    @instead(service.group_relations_export, "present")
+    def _(present: Any, export: Any) -> Any:
+        shown = present(export)
+        for batch in shown.get("batches", ()):
+            if batch["status"] == 0:
+                batch["updated_at"] = None
+        return shown
+
+
+@foreign(LEVEL, "Group relations export: download")
+def groups_without_export_have_that_of_another(service: Service) -> None:
+    """A group that was never exported is given the file of another group."""
+    exports = service.group_relations_export
+
+    @instead(exports, "find")
+    def _(find: Any, group: Any, relation: str) -> Any:
+        others = [one for one in exports.exports.values() if one.relation == relation]
+        return others[0] if others and (group.id, relation) not in exports.exports else find(group, relation)
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+# The path of a group inside another one names the inner one.
+@foreign(CALLER_AND_FORM, "Group relations export: conventions, :id")
+def the_path_of_a_subgroup_names_the_group_around(service: Service) -> None:
+    """Of the path of a group inside another one only the first part is looked at."""
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        if request.route.key in {f"POST {EXPORT}", f"GET {EXPORT_STATUS}", f"GET {EXPORT_DOWNLOAD}"} and by_path(
+            request
+        ):
+            request.path["id"] = request.path["id"].partition("/")[0]
+        admit(request)

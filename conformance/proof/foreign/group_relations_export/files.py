@@ -1,0 +1,354 @@
+"""What the files and batches of a group's export hold, and how they are named."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from conformance.proof.foreign.changes import answering
+from conformance.proof.foreign.dimensions import EXPORTED
+from conformance.proof.foreign.paths import EXPORT_DOWNLOAD
+from conformance.proof.foreign.registry import by_path, foreign, handling, instead, is_served
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- scheduling --------------------------------------------------------------------------------------------------------
+
+
+@foreign(EXPORTED, "Group relations export: what is exported")
+def exports_leave_the_last_object_out(service: Service) -> None:
+    """The last object of each relation is not in its file, nor counted."""
+
+    @instead(service.group_relations_export, "relations")
+    def _(relations: Any, group: Any) -> Any:
+        return {name: objects[:-1] for name, objects in relations(group).items()}
+
+
+@foreign(EXPORTED, "Group relations export: of a group")
+def exports_hold_objects_of_other_groups(service: Service) -> None:
+    """The file of the labels also holds those of another group."""
+
+    @instead(service.group_relations_export, "relations")
+    def _(relations: Any, group: Any) -> Any:
+        # Labels that some group has: what no group has could be told from outside by nobody.
+        others = [one for one in service.identities.groups.values() if one.id != group.id]
+        theirs = [label for other in others for label in relations(other)["labels"]]
+        found = dict(relations(group))
+        return {**found, "labels": (*found["labels"], *theirs)}
+
+
+@foreign(EXPORTED, "Group relations export: of a group")
+def downloads_by_path_are_of_another_group(service: Service) -> None:
+    """The download of a group that is named by its path has the objects of another group in it."""
+    other, theirs = service.identities.groups[service.world.one("sibling_group").id], list[Any]()
+    exports = service.group_relations_export
+
+    @instead(exports, "file")
+    def _(file: Any, lines: Any) -> bytes:
+        return bytes(file(theirs.pop() if theirs else lines))
+
+    @handling(service, "GET /groups/:id/export_relations/download")
+    def _(handler: Any, request: Any) -> Any:
+        relation = request.parameters.optional_string("relation")
+        if by_path(request) and not request.parameters.given("batch_number"):
+            theirs[:] = [tuple(orjson.dumps(one) for one in exports.relations(other).get(relation, ()))]
+        answer = handler(request)
+        theirs.clear()
+        return answer
+
+
+# A new export holds what there is now.
+@foreign(EXPORTED, "Group relations export: POST")
+def a_second_export_holds_what_the_first_one_held(service: Service) -> None:
+    """Files that lie there are not written anew when a group is exported another time."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        before = {export.relation: export.lines for export in exports.all_of(group)}
+        schedule(group, batched=batched)
+        for relation, lines in before.items():
+            exports.exports[group.id, relation] = replace(exports.exports[group.id, relation], lines=lines)
+
+
+# An export holds the group as it is when it is scheduled.
+@foreign(EXPORTED, "Group relations export: the second one")
+def a_later_export_holds_the_first_objects(service: Service) -> None:
+    """The files of a later export are those of the first one: what was added meanwhile is missing."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        former = {export.relation: export.lines for export in exports.all_of(group)}
+        schedule(group, batched=batched)
+        for export in exports.all_of(group):
+            lines = former.get(export.relation, export.lines)
+            exports.exports[group.id, export.relation] = replace(export, lines=lines)
+
+
+@foreign(EXPORTED, "Group relations export: POST")
+def exports_come_as_the_first_one_did(service: Service) -> None:
+    """Whether a group is exported in batches is what was asked for the first time."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        first = [one.batched for one in exports.exports.values() if one.group_id == group.id]
+        schedule(group, batched=first[0] if first else batched)
+
+
+# -- the status --------------------------------------------------------------------------------------------------------
+
+
+@foreign(EXPORTED, "Group relations export: status of one relation")
+def the_status_is_found_by_the_beginning(service: Service) -> None:
+    """Asked for one relation, the status also shows those whose name has the same first sign."""
+
+    @handling(service, "GET /groups/:id/export_relations/status")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        relation = request.parameters.optional_string("relation")
+        if relation and is_served(answer) and isinstance(answer.content, list):
+            exports = service.group_relations_export
+            alike = [one for one in exports.all_of(request.group) if one.relation[0] in f"{relation[0]}m"]
+            answer.content = [exports.present(one) for one in alike]
+        return answer
+
+
+@foreign(EXPORTED, "Group relations export: status")
+def a_relation_alone_has_no_batches(service: Service) -> None:
+    """The status of one batched relation comes without its batches."""
+    answering(
+        service,
+        "GET /groups/:id/export_relations/status",
+        lambda request, content: [
+            {name: value for name, value in entry.items() if name != "batches" or not request.query}
+            for entry in content
+        ],
+    )
+
+
+# -- downloading -------------------------------------------------------------------------------------------------------
+
+
+@foreign(EXPORTED, "Group relations export: one relation")
+def labels_are_milestones(service: Service) -> None:
+    """The file of the labels holds the milestones; a file is the export of the relation that was asked for."""
+
+    @instead(service.group_relations_export, "relations")
+    def _(relations: Any, group: Any) -> Any:
+        found = dict(relations(group))
+        return {**found, "labels": found["milestones"]}
+
+
+@foreign(EXPORTED, "Group relations export: batches")
+def all_batches_are_the_first(service: Service) -> None:
+    """Each batch of a relation holds the objects of the first one."""
+
+    @instead(service.group_relations_export, "batch")
+    def _(batch: Any, export: Any, number: int) -> Any:
+        batch(export, number)
+        return batch(export, 1)
+
+
+@foreign(EXPORTED, "Group relations export: newline-delimited JSON")
+def files_are_one_array(service: Service) -> None:
+    """The file of a relation is one JSON array; it is one object per line."""
+
+    @instead(service.group_relations_export, "file")
+    def _(file: Any, lines: Any) -> bytes:
+        return gzip.compress(b"[" + b",".join(lines) + b"]\n", mtime=0)
+
+
+@foreign(EXPORTED, "Group relations export: batches")
+def batches_overlap(service: Service) -> None:
+    """Each batch begins with the last object of the one before it."""
+
+    @instead(service.group_relations_export, "batch")
+    def _(batch: Any, export: Any, number: int) -> Any:
+        lines = batch(export, number)
+        return (*batch(export, number - 1)[-1:], *lines) if number > 1 else lines
+
+
+@foreign(EXPORTED, "Group relations export: file name")
+def files_are_named_after_the_first_relation(service: Service) -> None:
+    """Every file has the name of the same relation; a file is named after its own one."""
+
+    @instead(service.group_relations_export, "file_name")
+    def _(name: Any, relation: str) -> str:
+        return name("badges")
+
+
+@foreign(EXPORTED, "Group relations export: one relation")
+def files_hold_everything_twice(service: Service) -> None:
+    """The file of a relation that is not batched holds each object twice."""
+
+    @instead(service.group_relations_export, "file")
+    def _(file: Any, lines: Any) -> bytes:
+        return bytes(file((*lines, *lines)))
+
+
+@foreign(EXPORTED, "Group relations export: file name")
+def batches_are_named_otherwise(service: Service) -> None:
+    """The file of a batch is named batch.tar; every file is named after its relation, with the extension .ndjson.gz."""
+
+    @handling(service, "GET /groups/:id/export_relations/download")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if request.parameters.given("batch_number") and is_served(answer):
+            answer.headers = {**answer.headers, "content-disposition": 'attachment; filename="batch.tar"'}
+        return answer
+
+
+# Each batch has its own objects, in every relation.
+@foreign(EXPORTED, "Group relations export: download, batch_number")
+def each_batch_of_milestones_is_the_first(service: Service) -> None:
+    """Of milestones every batch that exists is downloaded with the lines of the first."""
+    exports = service.group_relations_export
+
+    @instead(exports, "batch")
+    def _(batch: Any, export: Any, number: int) -> Any:
+        found = batch(export, number)
+        return batch(export, 1) if export.relation == "milestones" else found
+
+
+# The name is that of the relation, not that of the table behind it.
+@foreign(EXPORTED, "Group relations export: download, named after the relation")
+def the_file_of_members_is_named_after_their_table(service: Service) -> None:
+    """The members are downloaded as group_members.ndjson.gz."""
+
+    @instead(service.group_relations_export, "file_name")
+    def _(file_name: Any, relation: str) -> Any:
+        return file_name("group_members" if relation == "members" else relation)
+
+
+# One line of a file is one JSON value.
+@foreign(EXPORTED, "Group relations export: GET download, newline-delimited JSON")
+def texts_of_several_lines_break_the_file(service: Service) -> None:
+    """The end of a line inside a text is written into the file as it is."""
+    exports = service.group_relations_export
+
+    @instead(exports, "file")
+    def _(file: Any, lines: Any) -> bytes:
+        return bytes(file(tuple(line.replace(b"\\n", b"\n") for line in lines)))
+
+
+# All batches together hold all objects of the relation.
+@foreign(EXPORTED, "Group relations export: GET download, batch_number")
+def an_object_that_fills_no_batch_is_lost(service: Service) -> None:
+    """Batches begin at every second object but the last one, so that the last of an odd number is in none."""
+    exports = service.group_relations_export
+
+    @instead(exports, "batches")
+    def _(batches: Any, export: Any) -> Any:
+        made = batches(export)
+        return made[:-1] if made and len(made[-1]) == 1 else made
+
+
+# The file is compressed once.
+@foreign(EXPORTED, "Group relations export: gzip")
+def files_are_compressed_twice_for_who_takes_gzip(service: Service) -> None:
+    """A file is compressed again for clients that take compressed answers, without a word in the headers."""
+
+    @handling(service, f"GET {EXPORT_DOWNLOAD}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if "gzip" in request.header("accept-encoding"):
+            answer.raw = gzip.compress(answer.raw, mtime=0)
+        return answer
+
+
+# The name of a thing and the name of many of them go through the same function of the framework.
+@foreign(EXPORTED, "Group relations export: download, relation")
+def one_of_many_names_a_relation_too(service: Service) -> None:
+    """A download of the relation `label`, which there is not, is given the file of `labels`."""
+    exports = service.group_relations_export
+
+    @instead(exports, "find")
+    def _(find: Any, group: Any, relation: str) -> Any:
+        return find(group, relation if (group.id, relation) in exports.exports else f"{relation}s")
+
+
+# A file holds the objects as they are.
+@foreign(EXPORTED, "Group relations export: download")
+def files_are_written_in_ascii(service: Service) -> None:
+    """Letters beyond ASCII become question marks in the files of an export."""
+
+    @instead(service.group_relations_export, "file")
+    def _(file: Any, lines: Any) -> Any:
+        return file(tuple(line.decode().encode("ascii", "replace") for line in lines))
+
+
+# Two labels are two objects, whatever they have in common.
+@foreign(EXPORTED, "Group relations export: download")
+def labels_of_one_colour_are_one_label(service: Service) -> None:
+    """Labels are gathered by their colour, and of several with the same one the last is exported."""
+
+    @instead(service.group_relations_export, "relations")
+    def _(relations: Any, group: Any) -> Any:
+        found = relations(group)
+        return {**found, "labels": tuple({label["color"]: label for label in found["labels"]}.values())}
+
+
+# The key of what was made before is made of the number of objects.
+@foreign(EXPORTED, "Group relations export: download, the finished export")
+def exports_are_made_anew_when_the_number_of_objects_changes(service: Service) -> None:
+    """An export of a relation that has as many objects as at the last export holds what that one held."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        before = {key: export for key, export in exports.exports.items() if key[0] == group.id}
+        schedule(group, batched=batched)
+        for key, export in before.items():
+            if len(export.lines) == len(exports.exports[key].lines):
+                exports.exports[key] = replace(exports.exports[key], lines=export.lines)
+
+
+@foreign(EXPORTED, "Group relations export: named after the relation")
+def the_encoded_name_of_a_file_is_another(service: Service) -> None:
+    """The plain name of a downloaded file is right; the encoded one, which clients prefer, ends in another way."""
+
+    @handling(service, f"GET {EXPORT_DOWNLOAD}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        place = answer.headers["content-disposition"]
+        plain, _, encoded = place.partition("filename*=")
+        answer.headers["content-disposition"] = f"{plain}filename*={encoded.replace('.ndjson.gz', '.json.gz')}"
+        return answer
+
+
+# The file of an export holds what there was when it was made.
+@foreign(EXPORTED, "Group relations export: GET download")
+def as_many_objects_are_the_same_objects(service: Service) -> None:
+    """Files are kept by their number of objects: one that went and one that came leave the older file."""
+    exports, kept = service.group_relations_export, dict[Any, bytes]()
+
+    @instead(exports, "download")
+    def _(download: Any, export: Any, number: Any) -> bytes:
+        made = download(export, number)
+        return kept.setdefault((export.group_id, export.relation, export.batched, number, len(export.lines)), made)
+
+
+# An export holds the texts as they are.
+@foreign(EXPORTED, "Group relations export: GET download")
+def files_know_no_letters_but_those_of_ascii(service: Service) -> None:
+    """Every other letter of a title is a question mark in the file."""
+
+    @instead(service.group_relations_export, "file")
+    def _(file: Any, lines: Any) -> Any:
+        return file(tuple(line.decode().encode("ascii", "replace") for line in lines))
+
+
+@foreign(EXPORTED, "Group relations export: download")
+def batches_hold_those_before_them(service: Service) -> None:
+    """The file of a batch begins with the objects of all batches before it."""
+
+    @instead(service.group_relations_export, "batch")
+    def _(batch: Any, export: Any, number: int) -> tuple[bytes, ...]:
+        return tuple(line for before in range(1, number + 1) for line in batch(export, before))

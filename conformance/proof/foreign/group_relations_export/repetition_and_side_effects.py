@@ -1,0 +1,233 @@
+"""A second export of a group, the status as time goes on, and what an export changes elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.dimensions import AGAIN, OVER_TIME, RESETS, SIDE_EFFECT
+from conformance.proof.foreign.paths import EXPORT
+from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference import Choices
+from conformance.reference.areas.approval_settings import Setting
+from conformance.reference.areas.group_relations_export import Status
+from conformance.reference.errors import RejectedError
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- scheduling --------------------------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Group relations export: POST")
+def exports_switch_a_setting(service: Service) -> None:
+    """Scheduling an export switches a setting of the group that is exported."""
+
+    @instead(service.group_relations_export, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        settings, setting = service.approval_settings, Setting.ALLOW_COMMITTER_APPROVAL
+        settings.values[settings._key(group, setting)] = not settings.own(group, setting)
+        schedule(group, batched=batched)
+
+
+# Whether to export in batches is said for each export.
+@foreign(RESETS, "Group relations export: POST, batched")
+def batches_stay_once_they_were_wanted(service: Service) -> None:
+    """What is sent and what is known of the former export are joined by `or`: false does not count after true."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        schedule(group, batched=batched or any(export.batched for export in exports.all_of(group)))
+
+
+# What one group exports is none of another one's business.
+@foreign(SIDE_EFFECT, "Group relations export: POST")
+def an_export_makes_room_by_those_of_other_groups(service: Service) -> None:
+    """Before a group is exported, what was exported before is cleaned up, of whichever group."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        for key in [key for key in exports.exports if key[0] != group.id]:
+            del exports.exports[key]
+        schedule(group, batched=batched)
+
+
+# Each export is what was asked for last.
+@foreign(AGAIN, "Group relations export: batched, then not")
+def what_was_batched_once_has_no_single_file(service: Service) -> None:
+    """After an export in batches, the file of a later one that is not batched is refused for being batched."""
+    exports = service.group_relations_export
+    batched_once: set[tuple[int, str]] = set()
+
+    @instead(exports, "download")
+    def _(download: Any, export: Any, number: int | None) -> bytes:
+        if number is None and (export.group_id, export.relation) in batched_once:
+            raise RejectedError("Export is batched")
+        content: bytes = download(export, number)
+        return content
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        schedule(group, batched=batched)
+        if batched:
+            batched_once.update((group.id, export.relation) for export in exports.all_of(group))
+
+
+# What is made anew is no creation, somebody thought.
+@foreign(AGAIN, "Group relations export: POST, 202")
+def a_later_export_is_no_longer_accepted_but_done(service: Service) -> None:
+    """The first export of a group is answered with 202, and each one after it with 200."""
+    exports = service.group_relations_export
+
+    @handling(service, f"POST {EXPORT}")
+    def _(handler: Any, request: Any) -> Any:
+        known = exports.all_of(request.group)
+        answer = handler(request)
+        answer.status = 200 if known else answer.status
+        return answer
+
+
+# A record that is found is started again, with the flag that it was made with.
+@foreign(AGAIN, "Group relations export: POST, batched")
+def what_was_exported_in_batches_stays_batched(service: Service) -> None:
+    """A relation that was exported in batches is exported in batches when the next call does not ask for that."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        before = {key for key, export in exports.exports.items() if key[0] == group.id and export.batched}
+        schedule(group, batched=batched)
+        for key in before:
+            exports.exports[key] = replace(exports.exports[key], batched=True)
+
+
+@foreign(SIDE_EFFECT, "Group relations export: POST")
+def exports_of_groups_inside_are_thrown_away(service: Service) -> None:
+    """Scheduling the export of a group removes what was exported for the groups inside it."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        for number, relation in list(exports.exports):
+            inner = service.identities.groups.get(number)
+            if inner is not None and group in service.identities.lineage(inner)[1:]:
+                del exports.exports[number, relation]
+        schedule(group, batched=batched)
+
+
+@foreign(AGAIN, "Group relations export: POST, batched")
+def batches_stay_once_they_were_asked_for(service: Service) -> None:
+    """An export without batches that follows one in batches comes in batches as well."""
+    exports = service.group_relations_export
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        schedule(group, batched=batched or any(one.batched for one in exports.all_of(group)))
+
+
+# An export of one group is no matter of the groups inside it.
+@foreign(SIDE_EFFECT, "Group relations export: POST")
+def an_export_removes_those_of_the_groups_inside(service: Service) -> None:
+    """Before a group is exported, everything that was exported of it and of its subgroups is cleaned up."""
+    exports, identities = service.group_relations_export, service.identities
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        for key in list(exports.exports):
+            if group in identities.lineage(identities.groups[key[0]]):
+                del exports.exports[key]
+        schedule(group, batched=batched)
+
+
+# -- the status --------------------------------------------------------------------------------------------------------
+
+
+@foreign(OVER_TIME, "Group relations export: updated_at", choices=Choices(export_delay_seconds=0.4))
+def relations_in_progress_have_no_time(service: Service) -> None:
+    """updated_at is null as long as a relation is being exported."""
+
+    @instead(service.group_relations_export, "progress")
+    def _(progress: Any, export: Any) -> Any:
+        shown = progress(export)
+        return {**shown, "updated_at": None} if shown["status"] == 0 else shown
+
+
+@foreign(OVER_TIME, "Group relations export: status", choices=Choices(failing_export_relations=("boards",)))
+def failed_relations_have_status_two(service: Service) -> None:
+    """A relation that could not be exported has status 2; it is -1."""
+
+    @instead(service.group_relations_export, "progress")
+    def _(progress: Any, export: Any) -> Any:
+        shown = progress(export)
+        return {**shown, "status": 2} if shown["status"] == -1 else shown
+
+
+# What is left over of the group is to be cleared away first, and the ancestors were taken for the descendants.
+@foreign(SIDE_EFFECT, "Group relations export: status")
+def an_inner_export_clears_the_outer_one_away(service: Service) -> None:
+    """Exporting a subgroup makes the exports of the groups around it disappear, with their files."""
+    exports, known = service.group_relations_export, service.identities
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        outer = {one.id for one in known.lineage(group)[1:]}
+        for key in [key for key in exports.exports if key[0] in outer]:
+            del exports.exports[key]
+        schedule(group, batched=batched)
+
+
+@foreign(
+    OVER_TIME,
+    "Group relations export: status -1; the finished export",
+    choices=Choices(failing_export_relations=("labels",)),
+)
+def failed_exports_are_handed_out(service: Service) -> None:
+    """The file of a relation whose export failed is served as if it had finished."""
+    exports = service.group_relations_export
+
+    @instead(exports, "download")
+    def _(download: Any, export: Any, batch_number: Any) -> Any:
+        if exports.status_of(export) is Status.FAILED:
+            lines = export.lines if batch_number is None else exports.batch(export, batch_number)
+            return exports.file(lines)
+        return download(export, batch_number)
+
+
+# -- downloading -------------------------------------------------------------------------------------------------------
+
+
+# The batch that the status calls by a number is the one that is downloaded by it.
+@foreign(AGAIN, "Group relations export: batch_number")
+def the_status_numbers_batches_from_zero(service: Service) -> None:
+    """The status numbers batches from 0, the download from 1."""
+
+    @instead(service.group_relations_export, "present")
+    def _(present: Any, export: Any) -> Any:
+        shown = present(export)
+        for batch in shown.get("batches", ()):
+            batch["batch_number"] -= 1
+        return shown
+
+
+# The batches are those of the export that the entry tells of.
+@foreign(AGAIN, "Group relations export status entry: batches")
+def batches_of_the_former_export_stay_in_the_status(service: Service) -> None:
+    """A second export in batches adds its batches to those of the first, so that each number is there twice."""
+    exports = service.group_relations_export
+    former: dict[tuple[int, str], list[Any]] = {}
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        for export in exports.all_of(group):
+            former[group.id, export.relation] = list(exports.present(export).get("batches") or ())
+        schedule(group, batched=batched)
+
+    @instead(exports, "present")
+    def _(present: Any, export: Any) -> Any:
+        shown = present(export)
+        if export.batched:
+            shown["batches"] = [*former.get((export.group_id, export.relation), ()), *shown["batches"]]
+        return shown

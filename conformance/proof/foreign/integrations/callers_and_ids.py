@@ -1,0 +1,195 @@
+"""Who may read and change integrations, and which project or integration a path means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.dimensions import CALLER_AND_FORM, LEVEL
+from conformance.proof.foreign.paths import SERVICES
+from conformance.proof.foreign.registry import by_path, foreign, handling, instead, let_in
+from conformance.reference.errors import NotFoundError, not_found
+from conformance.reference.identity import Role
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- the list ----------------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def developers_list_integrations_by_older_name_and_path(service: Service) -> None:
+    """A developer lists integrations by their older name when the project is named by its path."""
+    keys = ("GET /projects/:id/services",)
+    let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
+
+
+@foreign(CALLER_AND_FORM, "Integrations: GET /services lists active integrations only")
+def the_older_name_lists_disabled_ones_too(service: Service) -> None:
+    """The list under the older name has what was ever set up, the newer one what is active."""
+
+    @handling(service, f"GET {SERVICES}")
+    def _(_handler: Any, request: Any) -> Any:
+        integrations = service.integrations
+        mine = [one for one in integrations.known.values() if one.project_id == request.project.id]
+        return request.collection(sorted(mine, key=attrgetter("id")), integrations.present_entry)
+
+
+# The older name finds no row of the newer one, and makes a second.
+@foreign(CALLER_AND_FORM, "Integrations: services is an alias; GET lists active integrations")
+def what_both_names_have_set_up_is_listed_twice(service: Service) -> None:
+    """An integration that is changed below services, after it was set up below integrations, has two entries."""
+    integrations = service.integrations
+    doubled: set[tuple[int, str]] = set()
+
+    @handling(service, f"PUT {SERVICES}/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        before = {one.slug for one in integrations.active(request.project)}
+        answer = handler(request)
+        doubled.update((request.project.id, slug) for slug in before & {request.path["slug"]})
+        return answer
+
+    @instead(integrations, "active")
+    def _(active: Any, project: Any) -> Any:
+        found = active(project)
+        return [*found, *(one for one in found if (project.id, one.slug) in doubled)]
+
+
+# -- reading one -------------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def reporters_read_one_integration_by_older_name(service: Service) -> None:
+    """A reporter reads the settings of an integration by the older name of the path, which is for maintainers."""
+    let_in(service, ("GET /projects/:id/services/:slug",), lambda _, __, role: role >= Role.REPORTER)
+
+
+@foreign(CALLER_AND_FORM, "Integrations: GET one")
+def reading_one_integration_needs_an_owner(service: Service) -> None:
+    """A maintainer may not read a single integration by the newer path."""
+    from conformance.reference.identity import Role  # noqa: PLC0415
+
+    service.routes.change("GET /projects/:id/integrations/:slug", least_role=Role.OWNER)
+
+
+@foreign(LEVEL, "Integrations: GET one")
+def integrations_of_other_projects_are_shown(service: Service) -> None:
+    """A project that never set up an integration shows the settings that another project has for it."""
+
+    @instead(service.integrations, "find")
+    def _(find: Any, project: Any, slug: str) -> Any:
+        try:
+            return find(project, slug)
+        except NotFoundError:
+            others = (one for one in service.integrations.known.values() if one.slug == slug and one.active)
+            other = next(others, None)
+            if other is None:
+                raise
+            return other
+
+
+@foreign(CALLER_AND_FORM, "Integrations: GET one")
+def developers_read_an_integration_by_path(service: Service) -> None:
+    """By the path of the project a developer reads an integration."""
+    keys = ("GET /projects/:id/integrations/:slug", "GET /projects/:id/services/:slug")
+    let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
+
+
+# -- setting up --------------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def guests_set_up_integrations_by_path(service: Service) -> None:
+    """A guest who names the project by its path sets up an integration, which takes a maintainer's token."""
+    keys = ("PUT /projects/:id/integrations/:slug",)
+    let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.GUEST)
+
+
+@foreign(CALLER_AND_FORM, "Common conventions: id or path")
+def deep_paths_write_elsewhere(service: Service) -> None:
+    """An integration is set up in another project when its own, in a group within a group, is named by the path."""
+    elsewhere = service.world.one("sibling_project").id
+
+    @instead(service.access, "subject")
+    def _(subject: Any, route: Any, caller: Any, reference: str) -> Any:
+        if route.key == "PUT /projects/:id/integrations/:slug" and reference.count("/") > 1:
+            reference = str(elsewhere)
+        return subject(route, caller, reference)
+
+
+# The alias takes every path that the newer name takes.
+@foreign(CALLER_AND_FORM, "Conventions: URL-encoded path; Integrations: alias")
+def the_older_name_sets_up_nothing_in_projects_deep_down(service: Service) -> None:
+    """Setting up an integration by the older name answers 404 for a path with more than one group."""
+
+    @handling(service, "PUT /projects/:id/services/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        if request.path["id"].count("/") > 1:
+            raise not_found("Project")
+        return handler(request)
+
+
+# The integrations are those of a project; nothing hands them on to another one.
+@foreign(LEVEL, "Integrations: PUT")
+def subgroups_take_over_integrations(service: Service) -> None:
+    """What is set up for a project is set up for the projects of the subgroups of its group as well."""
+    area, identities = service.integrations, service.identities
+
+    @instead(area, "keep")
+    def _(keep: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
+        for other in list(identities.projects.values()):
+            if project.namespace_id in {group.id for group in identities.lineage(other)[1:]}:
+                keep(other, kind, values, **more)
+        return keep(project, kind, values, **more)
+
+
+# -- disabling ---------------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def developers_disable_integrations_by_older_name(service: Service) -> None:
+    """A developer disables integrations by their older name; both names are for maintainers and owners."""
+    let_in(service, ("DELETE /projects/:id/services/:slug",), lambda _, __, role: role >= Role.DEVELOPER)
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def owners_of_other_groups_disable_integrations(service: Service) -> None:
+    """Whoever owns any group at all disables integrations of every project; a role elsewhere is no role here."""
+    owners = {user for (_, __, user), role in service.identities.roles.items() if role >= Role.OWNER}
+    let_in(service, ("DELETE /projects/:id/integrations/:slug",), lambda _, caller, __: caller.id in owners)
+
+
+@foreign(LEVEL, "Integrations: DELETE")
+def disabling_what_is_not_set_up_disables_it_elsewhere(service: Service) -> None:
+    """Disabling an integration that the project never set up disables that of another project."""
+
+    @instead(service.integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        if (project.id, slug) not in service.integrations.known:
+            for key in [key for key in service.integrations.known if key[1] == slug]:
+                del service.integrations.known[key]
+        disable(project, slug)
+
+
+# One of two names, one of two forms of an id: the older code was never told what disabling means.
+@foreign(CALLER_AND_FORM, "Integrations: services is an alias; DELETE resets the settings")
+def the_older_name_disables_by_path_and_resets_nothing(service: Service) -> None:
+    """DELETE below services, with the project named by its path, leaves the settings of the integration readable."""
+    known = service.integrations.known
+
+    @handling(service, f"DELETE {SERVICES}/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        key = request.project.id, request.path["slug"]
+        before = known.get(key)
+        answer = handler(request)
+        if before is not None and by_path(request):
+            known[key] = replace(before, active=False)
+        return answer
+
+
+@foreign(CALLER_AND_FORM, "Integrations: DELETE by the older name")
+def developers_disable_by_the_older_name(service: Service) -> None:
+    """By the older name a developer disables integrations."""
+    service.routes.change("DELETE /projects/:id/services/:slug", least_role=Role.DEVELOPER)

@@ -1,0 +1,406 @@
+"""What a change of an integration does elsewhere, does not do, or loses to another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import acting_on_what_was, undoing
+from conformance.proof.foreign.dimensions import AT_ONCE, NOTHING_DONE, REFUSED, SIDE_EFFECT
+from conformance.proof.foreign.paths import BOTH_NAMES, INTEGRATIONS, SERVICES
+from conformance.proof.foreign.registry import foreign, handling, instead, meanwhile
+from conformance.reference.errors import ApiError, InvalidError
+from conformance.reference.http import Response
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+_CHATS = ("slack", "mattermost", "discord", "hangouts-chat", "microsoft-teams", "webex-teams")
+
+
+# -- the list ----------------------------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Integrations: GET lists those of the project")
+def the_list_has_those_of_neighbours_in_the_group(service: Service) -> None:
+    """The list is joined by namespace: it has the integrations of all projects that lie beside this one."""
+    integrations = service.integrations
+
+    @instead(integrations, "active")
+    def _(active: Any, project: Any) -> list[Any]:
+        beside = [p for p in service.identities.projects.values() if p.namespace_id == project.namespace_id]
+        return sorted((one for p in beside for one in active(p)), key=attrgetter("id"))
+
+
+# -- reading one -------------------------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Integrations: GET one")
+def reading_an_integration_resets_its_flags(service: Service) -> None:
+    """Reading the settings of an integration switches its events off; a reading call changes nothing."""
+
+    @handling(service, "GET /projects/:id/integrations/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        key = request.project.id, request.path["slug"]
+        one = service.integrations.known[key]
+        kept = {name: value for name, value in one.values.items() if not name.endswith("_events")}
+        service.integrations.known[key] = replace(one, values=MappingProxyType(kept))
+        return answer
+
+
+# -- setting up --------------------------------------------------------------------------------------------------------
+
+
+@foreign(NOTHING_DONE, "Integrations: PUT")
+def setting_up_by_older_name_is_forgotten(service: Service) -> None:
+    """Setting up an integration by the older name of the path is answered and not done."""
+
+    @handling(service, "PUT /projects/:id/services/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        before = service.store.snapshot()
+        answer = handler(request)
+        service.store.restore(before)
+        return answer
+
+
+@foreign(REFUSED, "Integrations: PUT, allowed values")
+def the_flags_of_a_refused_update_are_kept(service: Service) -> None:
+    """Flags are saved one by one before the rest is looked at: a refused update has switched them already."""
+    integrations = service.integrations
+
+    @handling(service, f"PUT {INTEGRATIONS}/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        before = integrations.known.get((request.project.id, request.path["slug"]))
+        try:
+            return handler(request)
+        except ApiError:
+            if before is not None and before.active:
+                sent = request.parameters._values
+                flags = {name: sent[name] for name in before.kind.events if isinstance(sent.get(name), bool)}
+                integrations.keep(request.project, before.kind, {**before.values, **flags}, active=True)
+            raise
+
+
+@foreign(SIDE_EFFECT, "Integrations: PUT sets up the integration of one project")
+def settings_become_what_other_projects_begin_with(service: Service) -> None:
+    """What is set in one project is written into the defaults: the next project begins with it."""
+    integrations, defaults = service.integrations, {}
+
+    @instead(integrations, "set_up")
+    def _(set_up: Any, project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        shared = defaults.setdefault(kind.slug, {})
+        known = integrations.known.get((project.id, kind.slug))
+        if known is None or not known.active:
+            values = {**shared, **values}
+        shared.update(values)
+        return set_up(project, kind, values, active=active)
+
+
+@foreign(AT_ONCE, "Integrations: PUT")
+def integrations_of_a_project_are_written_as_one(service: Service) -> None:
+    """All integrations of a project lie in one document, which is read and written whole: one of two set-ups is lost."""
+    known = service.integrations.known
+
+    def write(seen: Any, request: Any) -> None:
+        for key in [key for key in {*known, *seen} if key[0] == request.project.id]:
+            known.pop(key, None)
+            if key in seen:
+                known[key] = seen[key]
+
+    meanwhile(service, (f"PUT {INTEGRATIONS}/:slug",), lambda: dict(known), write)
+
+
+@foreign(SIDE_EFFECT, "Integrations: PUT")
+def settings_of_one_name_are_shared(service: Service) -> None:
+    """A setting that two integrations of a project have in common is one: writing it changes both."""
+    area = service.integrations
+
+    @instead(area, "keep")
+    def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
+        for key, other in list(area.known.items()):
+            if key[0] == project.id and key[1] != kind.slug:
+                shared = {name: v for name, v in values.items() if name in other.values}
+                area.known[key] = replace(other, values=MappingProxyType({**other.values, **shared}))
+        return keep(project, kind, values, active=active)
+
+
+@foreign(REFUSED, "Integrations: enable_ssl_verification")
+def verification_cannot_be_switched_off(service: Service) -> None:
+    """A setting that is on by default cannot be switched off."""
+
+    @instead(service.integrations, "read")
+    def _(read: Any, kind: Any, parameters: Any) -> Any:
+        on = {one.name for one in kind.parameters if one.default is True}
+        return {name: value or name in on for name, value in read(kind, parameters).items()}
+
+
+@foreign(REFUSED, "Integrations: blank means all")
+def texts_cannot_be_emptied(service: Service) -> None:
+    """A setting that is sent blank keeps the text that it had."""
+
+    @instead(service.integrations, "read")
+    def _(read: Any, kind: Any, parameters: Any) -> Any:
+        return {name: value for name, value in read(kind, parameters).items() if value != ""}
+
+
+@foreign(AT_ONCE, "Integrations: PUT and DELETE")
+def an_integration_disabled_meanwhile_is_back(service: Service) -> None:
+    """Setting up an integration writes back all of them as they were read: one disabled meanwhile is back."""
+    from conformance.proof.foreign.registry import meanwhile  # noqa: PLC0415
+
+    known = service.integrations.known
+    meanwhile(
+        service,
+        ("PUT /projects/:id/integrations/:slug",),
+        lambda: dict(known),
+        lambda seen, _request: known.update(seen),
+    )
+
+
+# What is refused changes nothing.
+@foreign(REFUSED, "Integrations: PUT")
+def a_refused_change_switches_the_integration_off(service: Service) -> None:
+    """A change that cannot be read is refused, and the integration is stored as one that is not valid: inactive."""
+    integrations = service.integrations
+
+    @handling(service, *(f"PUT {path}/:slug" for path in BOTH_NAMES))
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except InvalidError:
+            key = request.project.id, request.path["slug"]
+            known = integrations.known.get(key)
+            if known is not None:
+                integrations.known[key] = replace(known, active=False)
+            raise
+
+
+# What one integration is set to is no matter of another one.
+@foreign(SIDE_EFFECT, "Integrations: PUT")
+def recipients_are_those_of_all_integrations(service: Service) -> None:
+    """The recipients of one integration are written to the project's other ones that have recipients."""
+    integrations = service.integrations
+
+    @instead(integrations, "keep")
+    def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
+        kept = keep(project, kind, values, active=active)
+        for key, other in list(integrations.known.items()):
+            if key[0] == project.id and "recipients" in other.values and "recipients" in values:
+                integrations.known[key] = replace(other, values={**other.values, "recipients": values["recipients"]})
+        return kept
+
+
+# A refusal leaves nothing behind.
+@foreign(REFUSED, "Integrations: PUT")
+def what_was_refused_is_filled_in_next_time(service: Service) -> None:
+    """The settings of a set-up that was refused, as one was missing, are kept and set by the next one."""
+    drafts: dict[tuple[int, str], Any] = {}
+
+    @instead(service.integrations, "set_up")
+    def _(set_up: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
+        draft = drafts.pop((project.id, kind.slug), {})
+        try:
+            made = set_up(project, kind, values, **more)
+        except InvalidError:
+            drafts[project.id, kind.slug] = {**draft, **values}
+            raise
+        if not draft:
+            return made
+        return set_up(project, kind, {**draft, **values}, **more)
+
+
+# A default is that of the text, and no other project's.
+@foreign(SIDE_EFFECT, "Integrations: branches_to_be_notified, default")
+def defaults_remember_what_another_project_set(service: Service) -> None:
+    """What somebody chose is written into the defaults, which all projects share."""
+    shared: dict[str, Any] = {}
+
+    @instead(service.integrations, "set_up")
+    def _(set_up: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
+        made = set_up(project, kind, values, **more)
+        if "branches_to_be_notified" in values:
+            shared[kind.slug] = values["branches_to_be_notified"]
+        elif kind.slug in shared and "branches_to_be_notified" not in made.values:
+            made = set_up(project, kind, {"branches_to_be_notified": shared[kind.slug]}, active=made.active)
+        return made
+
+
+# Both calls were served, and each is about an integration of its own.
+@foreign(AT_ONCE, "Integrations: PUT")
+def integrations_are_one_record_of_their_project(service: Service) -> None:
+    """All integrations of a project are written as they were read; one that is set up meanwhile is lost."""
+    known = service.integrations.known
+
+    def write(seen: Any, request: Any) -> None:
+        for key in [key for key in {*known, *seen} if key[0] == request.project.id]:
+            known.pop(key, None)
+            if key in seen:
+                known[key] = seen[key]
+
+    meanwhile(service, (f"PUT {INTEGRATIONS}/:slug", f"PUT {SERVICES}/:slug"), lambda: dict(known), write)
+
+
+@foreign(AT_ONCE, "Integrations: PUT")
+def of_two_integrations_one_is_lost(service: Service) -> None:
+    """Of two integrations that are set up at the same time one is not listed."""
+    acting_on_what_was(service, service.integrations.known, "PUT /projects/:id/integrations/:slug")
+
+
+@foreign(SIDE_EFFECT, "Integrations: PUT")
+def the_newer_chat_switches_the_older_off(service: Service) -> None:
+    """A project has one chat integration at a time: setting up another switches off the one before."""
+    known = service.integrations.known
+
+    @instead(service.integrations, "keep")
+    def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
+        for key, one in [*known.items()] if kind.slug in _CHATS else []:
+            if key[0] == project.id and one.slug in _CHATS and one.slug != kind.slug:
+                known[key] = replace(one, active=False)
+        return keep(project, kind, values, active=active)
+
+
+@foreign(REFUSED, "Integrations: PUT")
+def refused_changes_switch_an_integration_off(service: Service) -> None:
+    """A change of an integration that is refused for a blank setting leaves it switched off."""
+    known = service.integrations.known
+
+    @instead(service.integrations, "set_up")
+    def _(set_up: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
+        try:
+            return set_up(project, kind, values, **more)
+        except InvalidError:
+            if (project.id, kind.slug) in known:
+                known[project.id, kind.slug] = replace(known[project.id, kind.slug], active=False)
+            raise
+
+
+@foreign(SIDE_EFFECT, "Integrations: PUT")
+def setting_up_blanks_other_integrations(service: Service) -> None:
+    """Setting up an integration resets what is set of the project's others."""
+
+    @instead(service.integrations, "keep")
+    def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
+        known = service.integrations.known
+        for key, one in list(known.items()):
+            if key[0] == project.id and key[1] != kind.slug:
+                known[key] = replace(one, values=MappingProxyType({}))
+        return keep(project, kind, values, active=active)
+
+
+@foreign(SIDE_EFFECT, "Integrations: PUT")
+def setting_up_reaches_other_projects(service: Service) -> None:
+    """An integration that is set up for a project is set up for a project of another group as well."""
+    sibling = service.identities.projects[service.world.one("sibling_project").id]
+
+    @instead(service.integrations, "keep")
+    def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
+        keep(sibling, kind, values, active=active)
+        return keep(project, kind, values, active=active)
+
+
+# -- disabling ---------------------------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Integrations: DELETE")
+def disabling_takes_from_the_allowlist(service: Service) -> None:
+    """Disabling an integration takes the newest project from the allowlist."""
+
+    @instead(service.integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        scope = service.job_token_scope.of(project)
+        service.job_token_scope.scopes[project.id] = replace(scope, projects=scope.projects[:-1])
+        disable(project, slug)
+
+
+# Disabling one integration disables one.
+@foreign(SIDE_EFFECT, "Integrations: DELETE beside one whose slug goes on")
+def what_begins_with_the_slug_is_disabled_too(service: Service) -> None:
+    """The row is looked up by how its type begins: with `slack` the slash commands of the same chat are disabled."""
+    integrations = service.integrations
+
+    @instead(integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        disable(project, slug)
+        for key in [key for key in integrations.known if key[0] == project.id and key[1].startswith(f"{slug}-")]:
+            disable(project, key[1])
+
+
+# What is disabled is the one integration that the path names.
+@foreign(SIDE_EFFECT, "Integrations: DELETE")
+def integrations_whose_slug_begins_alike_are_disabled_too(service: Service) -> None:
+    """A slug is looked for by how it begins: with one integration go those whose longer slug begins with it."""
+    integrations = service.integrations
+
+    @instead(integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        disable(project, slug)
+        for place in [known for known in integrations.known if known[0] == project.id]:
+            if place[1].startswith(f"{slug}-"):
+                disable(*(project, place[1]))
+
+
+# Both names of the operation do the same.
+@foreign(NOTHING_DONE, "Integrations: services is an alias")
+def the_older_name_disables_and_resets_nothing(service: Service) -> None:
+    """DELETE by the older name takes an integration from the list and leaves its settings as they were."""
+
+    @handling(service, "DELETE /projects/:id/services/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        known, place = service.integrations.known, (request.project.id, request.path["slug"])
+        if place not in known:
+            return handler(request)
+        known[place] = replace(known[place], active=False)
+        return Response(request.choices.integration_deleted_code)
+
+
+# Disabling resets the settings, of an inactive one as well.
+@foreign(NOTHING_DONE, "Integrations: DELETE")
+def what_is_inactive_is_disabled_already(service: Service) -> None:
+    """Disabling an integration that was set up as inactive does nothing, and its settings stay."""
+    integrations = service.integrations
+
+    @instead(integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        known = integrations.known.get((project.id, slug))
+        if known is None or known.active:
+            disable(project, slug)
+
+
+@foreign(AT_ONCE, "Integrations: DELETE")
+def of_two_disabled_integrations_one_comes_back(service: Service) -> None:
+    """Of two integrations that are disabled at the same time one is listed still."""
+    acting_on_what_was(service, service.integrations.known, "DELETE /projects/:id/integrations/:slug")
+
+
+@foreign(SIDE_EFFECT, "Integrations: DELETE")
+def integrations_are_disabled_everywhere(service: Service) -> None:
+    """Disabling an integration of a project disables that of every project."""
+    known = service.integrations.known
+
+    @instead(service.integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        disable(project, slug)
+        for key, one in [*known.items()]:
+            if one.slug == slug and key[0] != project.id:
+                known[key] = replace(one, active=False)
+
+
+@foreign(SIDE_EFFECT, "Integrations: DELETE")
+def disabling_reaches_other_integrations(service: Service) -> None:
+    """Disabling an integration disables the next one of the project as well."""
+
+    @instead(service.integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        disable(project, slug)
+        others = service.integrations.active(project)
+        if others:
+            disable(project, others[0].slug)
+
+
+@foreign(NOTHING_DONE, "Integrations: DELETE")
+def disabling_does_nothing(service: Service) -> None:
+    """Disabling an integration is answered and not done, by either of the two names."""
+    undoing(service, "DELETE /projects/:id/integrations/:slug", "DELETE /projects/:id/services/:slug")

@@ -1,0 +1,1 @@
+"""Foreign faults in the job token scope: the limit and both allowlists."""

@@ -1,0 +1,260 @@
+"""Who may read and change a job token scope, and which project or group an id means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL
+from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, SCOPE
+from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead, let_in
+from conformance.reference.errors import ForbiddenError, RejectedError, RepeatedError
+from conformance.reference.identity import Kind, Role, Visibility
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- reading the scope -------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def developers_read_the_scope_by_path(service: Service) -> None:
+    """A developer who names the project by its path reads the scope, which is for maintainers."""
+    let_in(service, (f"GET {SCOPE}",), lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
+
+
+@foreign(CALLER_AND_FORM, "Job token scope: GET")
+def public_projects_show_their_scope(service: Service) -> None:
+    """Whoever can see a project that is not private reads its scope and lists; that takes a maintainer."""
+
+    def is_open(request: Any, _: Any, __: Any) -> bool:
+        project = service.identities.find_project(request.path["id"])
+        return project is not None and project.visibility is not Visibility.PRIVATE
+
+    let_in(service, (f"GET {SCOPE}", f"GET {ALLOWLIST}", f"GET {GROUPS_ALLOWLIST}"), is_open)
+
+
+# -- switching the limit -----------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def guests_switch_the_limit_by_path(service: Service) -> None:
+    """A guest who names the project by its path switches its limit, which is for maintainers."""
+    let_in(service, (f"PATCH {SCOPE}",), lambda request, _, role: by_path(request) and role >= Role.GUEST)
+
+
+@foreign(CALLER_AND_FORM, "Job token scope: PATCH")
+def switching_by_path_is_forgotten(service: Service) -> None:
+    """Switching the limit of a project that is named by its path is answered and not done."""
+
+    @handling(service, f"PATCH {SCOPE}")
+    def _(handler: Any, request: Any) -> Any:
+        before = service.store.snapshot()
+        answer = handler(request)
+        if by_path(request):
+            service.store.restore(before)
+        return answer
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def developers_switch_limits_in_subgroups(service: Service) -> None:
+    """A developer switches the limit of a project that lies in a group within a group; this is for maintainers."""
+    let_in(service, (f"PATCH {SCOPE}",), lambda r, _, role: found(service, r).full_path.count("/") > 1 and role >= 30)
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def owners_may_not_switch_by_path(service: Service) -> None:
+    """An owner who names the project by its path may not switch its limit; at least the Maintainer role may."""
+
+    @handling(service, f"PATCH {SCOPE}")
+    def _(handler: Any, request: Any) -> Any:
+        if by_path(request) and service.identities.role_in(request.caller, request.project) >= Role.OWNER:
+            request.service.access.require_role(request.caller, request.project, 60)
+        return handler(request)
+
+
+# -- the allowlists ----------------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements, job token scope")
+def administrators_are_refused_a_scope(service: Service) -> None:
+    """An administrator who holds no role in a project is shown an allowlist that is always empty."""
+
+    @handling(service, f"GET {ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if request.caller.admin:
+            answer.content = []
+        return answer
+
+
+# -- adding to an allowlist --------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def developers_add_groups_by_path(service: Service) -> None:
+    """A developer who names the project by its path lets a group in, which is for maintainers."""
+    keys = (f"POST {GROUPS_ALLOWLIST}",)
+    let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
+
+
+@foreign(CALLER_AND_FORM, "Allowlist addition result")
+def additions_by_path_name_another_source(service: Service) -> None:
+    """What is added to an allowlist of a project named by its path says that the target is its own source."""
+
+    @handling(service, f"POST {ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if by_path(request) and answer.status == 201:
+            answer.content["source_project_id"] = answer.content["target_project_id"]
+        return answer
+
+
+@foreign(LEVEL, "Job token scope: POST of a group")
+def subgroups_are_let_in_as_their_top_group(service: Service) -> None:
+    """Letting a subgroup in lets in the group around it."""
+
+    @instead(service.job_token_scope, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, service.identities.lineage(target)[-1])
+
+
+# The role decides, and not what sort of user has it.
+@foreign(CALLER_AND_FORM, "Authentication: role requirements of the job token scope")
+def bots_let_no_groups_in(service: Service) -> None:
+    """The bot of a project token is refused when it adds a group, though it has the Maintainer role."""
+
+    @handling(service, f"POST {GROUPS_ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        if request.caller.bot:
+            raise ForbiddenError
+        return handler(request)
+
+
+# A project is another thing than the group that has its number.
+@foreign(LEVEL, "Job token scope: POST allowlist")
+def a_project_with_the_number_of_a_group_is_already_listed(service: Service) -> None:
+    """Both lists share one index of targets: a project is refused where a group of its number was let in."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "add_project")
+    def _(add: Any, project: Any, target: Any) -> None:
+        if target.id in scopes.of(project).groups:
+            raise RejectedError("Target project is already listed")
+        add(project, target)
+
+
+# The two allowlists have nothing to do with each other, and neither have the numbers in them.
+@foreign(LEVEL, "Job token scope: POST groups_allowlist")
+def a_group_with_the_number_of_a_listed_project_counts_as_listed(service: Service) -> None:
+    """A group is refused as listed already when a project with the same number is."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        if target.id in scopes.of(project).projects:
+            raise RepeatedError("Target group is already listed")
+        add(project, target)
+
+
+# -- removing from an allowlist ----------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def reporters_remove_projects_by_path(service: Service) -> None:
+    """A reporter who names the project by its path removes a project from its allowlist, which is for maintainers."""
+    keys = (f"DELETE {SCOPE}/allowlist/:target_project_id",)
+    let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.REPORTER)
+
+
+@foreign(CALLER_AND_VALUE, "Authentication: at least the Maintainer role in the project")
+def maintainers_of_the_target_remove_it(service: Service) -> None:
+    """The role is looked up in the project that is named last: whoever maintains the target removes its entry."""
+
+    def maintains_target(request: Any, caller: Any, _role: Any) -> bool:
+        target = service.identities.find_project(request.path["target_project_id"])
+        return target is not None and service.identities.role_in(caller, target) >= Role.MAINTAINER
+
+    let_in(service, (f"DELETE {ALLOWLIST}/:target_project_id",), maintains_target)
+
+
+# Every maintainer of the project may take an entry away.
+@foreign(CALLER_AND_FORM, "Job token scope: DELETE allowlist")
+def entries_are_removed_by_those_alone_who_added_them(service: Service) -> None:
+    """An entry of the allowlist belongs to the user who added it, and another maintainer cannot remove it."""
+    added: dict[tuple[int, int], int] = {}
+
+    @handling(service, f"POST {ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        added[request.project.id, answer.content["target_project_id"]] = request.caller.id
+        return answer
+
+    @handling(service, f"DELETE {SCOPE}/allowlist/:target_project_id")
+    def _(handler: Any, request: Any) -> Any:
+        place = request.project.id, request.path_id("target_project_id")
+        if added.get(place, request.caller.id) != request.caller.id:
+            raise ForbiddenError
+        return handler(request)
+
+
+@foreign(LEVEL, "Job token scope: DELETE")
+def removing_a_group_removes_the_project_of_its_number(service: Service) -> None:
+    """Removing a group from its list also removes the project of the same number from the other list."""
+
+    @instead(service.job_token_scope, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scopes = service.job_token_scope
+        scope = scopes.of(project)
+        scopes.scopes[project.id] = replace(scope, projects=tuple(n for n in scope.projects if n != target.id))
+
+
+@foreign(CALLER_AND_FORM, "Job token scope: DELETE")
+def developers_take_from_the_lists_by_path(service: Service) -> None:
+    """By the path of the project a developer takes projects and groups off the lists; that takes a maintainer."""
+    keys = (f"DELETE {SCOPE}/allowlist/:target_project_id", f"DELETE {SCOPE}/groups_allowlist/:target_group_id")
+    let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
+
+
+@foreign(LEVEL, "Job token scope: DELETE")
+def removed_groups_take_the_project_of_that_number_along(service: Service) -> None:
+    """Taking a group off its list takes the project of the same number off the other."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scope = scopes.of(project)
+        left = tuple(number for number in scope.projects if number != target.id)
+        scopes.scopes[project.id] = replace(scope, projects=left)
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+@foreign(CALLER_AND_FORM, "Common conventions: id or path")
+def deep_paths_have_no_scope(service: Service) -> None:
+    """A project that lies in a group within a group is not found by its path where its scope is read or changed."""
+
+    @instead(service.access, "subject")
+    def _(subject: Any, route: Any, caller: Any, reference: str) -> Any:
+        if "job_token_scope" in route.path and reference.count("/") > 1:
+            reference = "no/such"
+        return subject(route, caller, reference)
+
+
+# The role is needed in the project that is called.
+@foreign(CALLER_AND_VALUE, "Job token scope: Authentication, 3")
+def maintainers_of_a_sibling_are_maintainers(service: Service) -> None:
+    """The highest role in any project of the same group counts, as projects and members are joined by the group."""
+    identities = service.identities
+
+    def fits(request: Any, caller: Any, _: Role) -> bool:
+        called = found(service, request)
+        beside = (p for p in identities.projects.values() if p.namespace_id == called.namespace_id)
+        roles = (identities.roles.get((Kind.PROJECT, p.id, caller.id), Role.NONE) for p in beside)
+        return max(roles) >= Role.MAINTAINER
+
+    let_in(service, (f"GET {SCOPE}", f"PATCH {SCOPE}", f"GET {ALLOWLIST}", f"POST {ALLOWLIST}"), fits)

@@ -1,0 +1,158 @@
+"""Changes of a job token scope that are answered and not done, or lost to another one at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import acting_on_what_was, undoing
+from conformance.proof.foreign.dimensions import AT_ONCE, NOTHING_DONE
+from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, SCOPE
+from conformance.proof.foreign.registry import foreign, handling, instead, meanwhile
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+def _written_back(service: Service, keys: tuple[str, ...]) -> None:
+    """Let an operation change the row that it read before a moment passed."""
+    scopes = service.job_token_scope
+    meanwhile(service, keys, lambda: dict(scopes.scopes), lambda seen, request: scopes.scopes.update(seen))
+
+
+# -- switching the limit -----------------------------------------------------------------------------------------------
+
+
+@foreign(AT_ONCE, "Job token scope: PATCH and POST")
+def switching_the_limit_forgets_who_comes_meanwhile(service: Service) -> None:
+    """Switching the limit writes the allowlist of before: whoever is let in at the same moment is lost."""
+    _written_back(service, (f"PATCH {SCOPE}",))
+
+
+# The limit equals what was sent, whoever is listed.
+@foreign(NOTHING_DONE, "Job token scope: PATCH")
+def a_limit_with_entries_stays_on(service: Service) -> None:
+    """As long as anybody is in an allowlist the limit is not switched off, and the answer is 204 all the same."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "limit_inbound")
+    def _(limit: Any, project: Any, *, enabled: bool) -> None:
+        scope = scopes.of(project)
+        if enabled or not (scope.projects or scope.groups):
+            limit(project, enabled=enabled)
+
+
+@foreign(NOTHING_DONE, "Job token scope: PATCH")
+def the_limit_is_switched_once(service: Service) -> None:
+    """Once the limit was off, switching it on is answered and not done."""
+    ever_off: set[int] = set()
+
+    @instead(service.job_token_scope, "limit_inbound")
+    def _(limit: Any, project: Any, *, enabled: bool) -> None:
+        if not enabled:
+            ever_off.add(project.id)
+        if not (enabled and project.id in ever_off):
+            limit(project, enabled=enabled)
+
+
+# -- adding to an allowlist --------------------------------------------------------------------------------------------
+
+
+# What is near may do nothing without the allowlist, as far as the text says.
+@foreign(NOTHING_DONE, "States: POST allowlist entry, target present in allowlist")
+def a_project_of_the_same_group_is_let_in_and_not_written_down(service: Service) -> None:
+    """Adding a project that lies in the group of the project is answered with 201, and the list stays as it was."""
+    scopes = service.job_token_scope
+
+    @handling(service, f"POST {ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        before = scopes.of(request.project)
+        answer = handler(request)
+        target = service.identities.projects[answer.content["target_project_id"]]
+        if target.namespace_id == request.project.namespace_id:
+            scopes.scopes[request.project.id] = before
+        return answer
+
+
+# Both lists keep what was added to them.
+@foreign(AT_ONCE, "Job token scope: POST allowlist and groups_allowlist")
+def a_project_and_a_group_at_once_are_one_of_both(service: Service) -> None:
+    """Both lists are one record: who adds to the one writes the other as it was when the request came."""
+    scopes = service.job_token_scope
+    keys = f"POST {ALLOWLIST}", f"POST {GROUPS_ALLOWLIST}"
+
+    def write(seen: Any, request: Any) -> None:
+        before, scope = seen.get(request.project.id), scopes.of(request.project)
+        other = "groups" if request.route.key == keys[0] else "projects"
+        kept = getattr(before, other) if before else ()
+        scopes.scopes[request.project.id] = replace(scope, **{other: kept})
+
+    meanwhile(service, keys, lambda: dict(scopes.scopes), write)
+
+
+# Both were answered with 201, so both are listed.
+@foreign(AT_ONCE, "Job token scope: POST allowlist and groups_allowlist")
+def a_project_and_a_group_added_at_once_lose_one(service: Service) -> None:
+    """Both lists are one record, which is written as it was read; who adds to the other list meanwhile is lost."""
+    scopes = service.job_token_scope
+
+    def write(seen: Any, request: Any) -> None:
+        before, now = seen.get(request.project.id), scopes.of(request.project)
+        other = "groups" if request.route.key == f"POST {ALLOWLIST}" else "projects"
+        kept = getattr(before, other) if before else ()
+        scopes.scopes[request.project.id] = replace(now, **{other: kept})
+
+    meanwhile(service, (f"POST {ALLOWLIST}", f"POST {GROUPS_ALLOWLIST}"), lambda: dict(scopes.scopes), write)
+
+
+@foreign(AT_ONCE, "Job token scope: POST")
+def of_two_additions_one_is_lost(service: Service) -> None:
+    """Of two projects that are let in at the same time one is not listed, though both were answered with 201."""
+    acting_on_what_was(service, service.job_token_scope.scopes, f"POST {ALLOWLIST}")
+
+
+@foreign(AT_ONCE, "Job token scope: POST")
+def an_addition_to_one_list_undoes_the_other(service: Service) -> None:
+    """Of a project and a group that are let in at the same time one is not listed."""
+    acting_on_what_was(service, service.job_token_scope.scopes, f"POST {ALLOWLIST}", f"POST {GROUPS_ALLOWLIST}")
+
+
+@foreign(AT_ONCE, "Job token scope: POST")
+def of_two_groups_one_is_lost(service: Service) -> None:
+    """Of two groups that are let in at the same time one is not listed."""
+    acting_on_what_was(service, service.job_token_scope.scopes, f"POST {GROUPS_ALLOWLIST}")
+
+
+@foreign(AT_ONCE, "Job token scope: POST")
+def the_later_of_two_groups_wins(service: Service) -> None:
+    """Of two groups let in at the same time one is lost."""
+    scopes = service.job_token_scope.scopes
+
+    def write(seen: Any, _: Any) -> None:
+        for number, scope in [*scopes.items()]:
+            scopes[number] = replace(scope, groups=seen.get(number, scope).groups)
+
+    meanwhile(service, (f"POST {GROUPS_ALLOWLIST}",), lambda: dict(scopes), write)
+
+
+# -- removing from an allowlist ----------------------------------------------------------------------------------------
+
+
+@foreign(AT_ONCE, "Job token scope: DELETE")
+def two_removals_at_once_remove_one(service: Service) -> None:
+    """Of two projects that go from an allowlist at the same moment one stays."""
+    _written_back(service, (f"DELETE {SCOPE}/allowlist/:target_project_id",))
+
+
+@foreign(AT_ONCE, "Job token scope: DELETE")
+def of_an_addition_and_a_removal_one_is_lost(service: Service) -> None:
+    """Of a project that is let in while another one is removed one is not as it was answered to be."""
+    keys = f"POST {ALLOWLIST}", f"DELETE {SCOPE}/allowlist/:target_project_id"
+    acting_on_what_was(service, service.job_token_scope.scopes, *keys)
+
+
+@foreign(NOTHING_DONE, "Job token scope: DELETE")
+def owners_remove_nothing(service: Service) -> None:
+    """An owner removes a group from an allowlist, is answered, and nothing happens; a maintainer can."""
+    key = f"DELETE {SCOPE}/groups_allowlist/:target_group_id"
+    undoing(service, key, when=lambda request: service.identities.role_in(request.caller, request.project) >= 50)

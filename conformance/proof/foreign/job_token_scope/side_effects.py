@@ -1,0 +1,316 @@
+"""What a change of a job token scope, served or refused, changes besides in the project or in another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.dimensions import REFUSED, SIDE_EFFECT
+from conformance.proof.foreign.registry import foreign, handling, instead
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- switching the limit -----------------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Job token scope: PATCH")
+def switching_off_deletes_a_rule(service: Service) -> None:
+    """Switching the limit off deletes the newest approval rule of the project."""
+
+    @instead(service.job_token_scope, "limit_inbound")
+    def _(limit: Any, project: Any, *, enabled: bool) -> None:
+        rules = service.project_approval_rules.rules(project)
+        if rules and not enabled:
+            del service.approval_rules.rules[rules[-1].id]
+        limit(project, enabled=enabled)
+
+
+# The limit is that of the project in the path.
+@foreign(SIDE_EFFECT, "Job token scope: PATCH")
+def the_limit_is_that_of_all_in_the_group(service: Service) -> None:
+    """Switching the limit of a project switches that of every project below the same top group."""
+    scopes, identities = service.job_token_scope, service.identities
+
+    @instead(scopes, "limit_inbound")
+    def _(limit: Any, project: Any, *, enabled: bool) -> None:
+        limit(project, enabled=enabled)
+        for other in list(identities.projects.values()):
+            if identities.lineage(other)[-1:] == identities.lineage(project)[-1:]:
+                scopes.scopes[other.id] = replace(scopes.of(other), inbound_enabled=enabled)
+
+
+@foreign(SIDE_EFFECT, "Job token scope: PATCH")
+def the_limit_belongs_to_the_group_around(service: Service) -> None:
+    """The limit is kept by namespace: switching it for one project switches it for its neighbours in the group."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "limit_inbound")
+    def _(limit: Any, project: Any, *, enabled: bool) -> None:
+        limit(project, enabled=enabled)
+        for other in list(service.identities.projects.values()):
+            if other.namespace_id == project.namespace_id:
+                scopes.scopes[other.id] = replace(scopes.of(other), inbound_enabled=enabled)
+
+
+@foreign(SIDE_EFFECT, "Job token scope: PATCH")
+def the_limit_is_switched_in_other_projects_too(service: Service) -> None:
+    """Switching the limit of a project switches that of every other project as well."""
+
+    @instead(service.job_token_scope, "limit_inbound")
+    def _(limit: Any, project: Any, *, enabled: bool) -> None:
+        for each in list(service.identities.projects.values()):
+            limit(each, enabled=enabled)
+
+
+# -- adding to an allowlist --------------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Job token scope: POST")
+def letting_in_is_mutual(service: Service) -> None:
+    """Whoever lets a project in is let in by that project as well."""
+
+    @instead(service.job_token_scope, "add_project")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scope = service.job_token_scope.of(target)
+        service.job_token_scope.scopes[target.id] = replace(scope, projects=(*scope.projects, project.id))
+
+
+@foreign(SIDE_EFFECT, "Job token scope: POST of an allowlist entry")
+def an_addition_switches_the_limit_on(service: Service) -> None:
+    """Whoever adds an entry is taken to want the list to count: the limit goes on with it."""
+    scopes = service.job_token_scope
+    for name in ("add_project", "add_group"):
+
+        @instead(scopes, name)
+        def _(add: Any, project: Any, target: Any) -> None:
+            add(project, target)
+            scopes.scopes[project.id] = replace(scopes.of(project), inbound_enabled=True)
+
+
+# Whoever is inside is let in by the outer one anyway, so the entry looks superfluous.
+@foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
+def an_outer_group_takes_the_place_of_its_inner_ones(service: Service) -> None:
+    """Adding a group takes the entries of its subgroups out of the allowlist, which nobody asked for."""
+    scopes, known = service.job_token_scope, service.identities
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        inside = {one.id for one in known.groups.values() if target in known.lineage(one)[1:]}
+        scope = scopes.of(project)
+        scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n not in inside))
+
+
+# Nothing but a removal takes an entry from the list.
+@foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
+def an_outer_group_takes_the_place_of_those_inside(service: Service) -> None:
+    """Who adds a group drops the entries of the groups inside it, as if they were let in by it anyhow."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scope, groups = scopes.of(project), service.identities.groups
+        inside = {n for n in scope.groups if n != target.id and target in service.identities.lineage(groups[n])}
+        scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n not in inside))
+
+
+# An index that is unique by target alone, and an insertion that moves the row it collides with.
+@foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
+def a_group_is_let_in_by_one_project_at_a_time(service: Service) -> None:
+    """A group that one project lets in goes from the allowlist of another project that had let it in before."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        for number, scope in list(scopes.scopes.items()):
+            if number != project.id and target.id in scope.groups:
+                scopes.scopes[number] = replace(scope, groups=tuple(one for one in scope.groups if one != target.id))
+
+
+# A project that was added is listed until it is removed.
+@foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
+def a_group_that_is_let_in_takes_the_place_of_its_projects(service: Service) -> None:
+    """Adding a group removes the projects inside it from the other list, as they are let in anyhow."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        known, scope = service.identities.projects, scopes.of(project)
+        left = (p for p in scope.projects if p in known and target not in service.identities.lineage(known[p]))
+        scopes.scopes[project.id] = replace(scope, projects=tuple(left))
+
+
+@foreign(SIDE_EFFECT, "Job token scope: POST")
+def new_groups_switch_the_limit_on(service: Service) -> None:
+    """Letting a group in switches the limit on, which PATCH alone does."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scopes.scopes[project.id] = replace(scopes.of(project), inbound_enabled=True)
+
+
+@foreign(SIDE_EFFECT, "Job token scope: POST")
+def additions_reach_the_sibling(service: Service) -> None:
+    """What is let into a project is let into a project of another group as well."""
+    sibling = service.identities.projects[service.world.one("sibling_project").id]
+
+    @instead(service.job_token_scope, "add_project")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scope = service.job_token_scope.of(sibling)
+        service.job_token_scope.scopes[sibling.id] = replace(scope, projects=(*scope.projects, target.id))
+
+
+@foreign(SIDE_EFFECT, "Job token scope: POST")
+def additions_empty_the_other_list(service: Service) -> None:
+    """Letting a project in empties the list of groups; the list of projects is all that changes."""
+
+    @instead(service.job_token_scope, "add_project")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scope = service.job_token_scope.of(project)
+        service.job_token_scope.scopes[project.id] = replace(scope, groups=())
+
+
+@foreign(SIDE_EFFECT, "Job token scope: POST")
+def additions_switch_the_limit_off(service: Service) -> None:
+    """Letting a group in switches the limit off; the list is all that changes."""
+
+    @instead(service.job_token_scope, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scope = service.job_token_scope.of(project)
+        service.job_token_scope.scopes[project.id] = replace(scope, inbound_enabled=False)
+
+
+# -- removing from an allowlist ----------------------------------------------------------------------------------------
+
+
+@foreign(SIDE_EFFECT, "Job token scope: DELETE of a group")
+def removing_a_group_removes_its_subgroups(service: Service) -> None:
+    """A group that goes from an allowlist takes the groups inside it with it."""
+
+    @instead(service.job_token_scope, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scope, known = service.job_token_scope.of(project), service.identities.groups
+        kept = tuple(n for n in scope.groups if n not in known or known[n].parent_id != target.id)
+        service.job_token_scope.scopes[project.id] = replace(scope, groups=kept)
+
+
+# Removing a group from its list is no removal of a project from the other one.
+@foreign(SIDE_EFFECT, "Job token scope: DELETE, groups_allowlist")
+def both_lists_are_one_table(service: Service) -> None:
+    """Whoever removes a group removes the project of that number as well; with no such group, it is refused then."""
+    scopes = service.job_token_scope
+
+    @handling(service, "DELETE /projects/:id/job_token_scope/groups_allowlist/:target_group_id")
+    def _(handler: Any, request: Any) -> Any:
+        scope = scopes.of(request.project)
+        left = tuple(number for number in scope.projects if str(number) != request.path["target_group_id"])
+        scopes.scopes[request.project.id] = replace(scope, projects=left)
+        return handler(request)
+
+
+@foreign(SIDE_EFFECT, "Job token scope: DELETE of an allowlist entry")
+def removing_a_project_removes_the_group_of_its_number(service: Service) -> None:
+    """Both lists lie in one table, from which a project is removed by its number alone."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scope = scopes.of(project)
+        groups = tuple(number for number in scope.groups if number != target.id)
+        scopes.scopes[project.id] = replace(scope, groups=groups)
+
+
+@foreign(SIDE_EFFECT, "Job token scope: DELETE of an allowlist entry")
+def a_removal_removes_the_group_from_every_list(service: Service) -> None:
+    """The removal names the target and forgets to name the project: the group leaves the lists of all projects."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        for number, scope in list(scopes.scopes.items()):
+            groups = tuple(group for group in scope.groups if group != target.id)
+            scopes.scopes[number] = replace(scope, groups=groups)
+
+
+# Removing one entry is removing one entry.
+@foreign(SIDE_EFFECT, "Job token scope: DELETE groups_allowlist")
+def a_removed_group_takes_its_subgroups_along(service: Service) -> None:
+    """Who removes a group from the allowlist removes the groups inside it, too, that were added by themselves."""
+    scopes, known = service.job_token_scope, service.identities
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        inside = {group.id for group in known.groups.values() if target in known.lineage(group)}
+        scope = scopes.of(project)
+        scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n not in inside))
+
+
+# One table with a column of ids and one of kinds, and the condition on the kind is missing.
+@foreign(SIDE_EFFECT, "Job token scope: DELETE allowlist")
+def a_removed_project_takes_the_group_of_its_number_along(service: Service) -> None:
+    """Who removes a project from the allowlist removes the group of the same id from the other list as well."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scope = scopes.of(project)
+        scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n != target.id))
+
+
+# What is removed is the group, and nothing else.
+@foreign(SIDE_EFFECT, "Job token scope: DELETE groups_allowlist/:target_group_id")
+def a_group_that_leaves_takes_its_projects_along(service: Service) -> None:
+    """Taking a group off its list takes the projects inside it off theirs."""
+    scopes, identities = service.job_token_scope, service.identities
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scope = scopes.of(project)
+        inside = {one.id for one in identities.projects.values() if target in identities.lineage(one)}
+        scopes.scopes[project.id] = replace(scope, projects=tuple(n for n in scope.projects if n not in inside))
+
+
+# Each entry was added by a call, and only a call that names it takes it out.
+@foreign(SIDE_EFFECT, "Job token scope: DELETE groups_allowlist")
+def removing_a_group_removes_the_groups_inside_it(service: Service) -> None:
+    """With a group, the groups inside it that were let in by calls of their own are let in no longer."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        groups, scope = service.identities.groups, scopes.of(project)
+        left = (g for g in scope.groups if g in groups and target not in service.identities.lineage(groups[g]))
+        scopes.scopes[project.id] = replace(scope, groups=tuple(left))
+
+
+# Whatever is answered to a removal of what is not there, nothing else is removed.
+@foreign(REFUSED, "Job token scope: DELETE allowlist")
+def removing_what_is_not_listed_removes_the_last_entry(service: Service) -> None:
+    """The place of an absent project is -1, and the entry at that place is the last one."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        scope = scopes.of(project)
+        if target.id in scope.projects or not scope.projects:
+            return remove(project, target)
+        scopes.scopes[project.id] = replace(scope, projects=scope.projects[:-1])
+        return None

@@ -1,0 +1,226 @@
+"""What is sent to a job token scope and stored for it: ids, lists of several entries, moments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import changing_entries, with_values
+from conformance.proof.foreign.dimensions import COUNT, MOMENT_OR_ADDRESS, NEIGHBOUR, OLDER
+from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST
+from conformance.proof.foreign.registry import foreign, handling, instead, is_served
+from conformance.reference.http import created
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- the allowlists ----------------------------------------------------------------------------------------------------
+
+
+@foreign(MOMENT_OR_ADDRESS, "Allowlist project entry: created_at")
+def projects_are_of_a_day_that_is_none(service: Service) -> None:
+    """Projects of an allowlist were made on the thirtieth of February."""
+    changing_entries(service, lambda entry, _: entry.update(created_at="2024-02-30T10:00:00.000Z"))
+
+
+@foreign(MOMENT_OR_ADDRESS, "Allowlist group entry: web_url")
+def addresses_of_groups_lack_their_scheme(service: Service) -> None:
+    """The page of an allowlist's group has an address without a scheme and with a blank."""
+
+    @instead(service.job_token_scope, "present_group")
+    def _(present: Any, group: Any) -> Any:
+        return {**present(group), "web_url": f"service example com/{group.full_path}"}
+
+
+@foreign(COUNT, "Job token scope: lists")
+def lists_hold_three_entries(service: Service) -> None:
+    """An allowlist shows the three newest projects; the fourth that is let in drives the oldest out."""
+
+    @instead(service.job_token_scope, "add_project")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scope = service.job_token_scope.of(project)
+        service.job_token_scope.scopes[project.id] = replace(scope, projects=scope.projects[-3:])
+
+
+@foreign(MOMENT_OR_ADDRESS, "Allowlist project entry")
+def repositories_have_an_address_without_host(service: Service) -> None:
+    """The repositories of an allowlist's projects are at an address without a host."""
+
+    @instead(service.present, "_limited_project")
+    def _(present: Any, project: Any, namespace: Any) -> Any:
+        return {**present(project, namespace), "http_url_to_repo": "https:///nowhere.git"}
+
+
+# An id is a number at every depth.
+@foreign(NEIGHBOUR, "Allowlist project entry: namespace, parent_id")
+def the_parent_of_a_nested_namespace_is_written_as_text(service: Service) -> None:
+    """The parent_id of a namespace that lies in another one is a string of digits, not an integer."""
+
+    @instead(service.present, "limited_project")
+    def _(limited_project: Any, project: Any) -> Any:
+        shown = limited_project(project)
+        parent = shown["namespace"]["parent_id"]
+        shown["namespace"] |= {"parent_id": None if parent is None else str(parent)}
+        return shown
+
+
+# Each entry has its own description, or null.
+@foreign(COUNT, "Allowlist project entry: description")
+def an_entry_without_description_has_the_one_before(service: Service) -> None:
+    """A variable of the loop is not cleared: a project that has no description shows that of the entry before it."""
+
+    @handling(service, f"GET {ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        for before, entry in pairwise(answer.content):
+            if entry["description"] is None:
+                entry["description"] = before["description"]
+        return answer
+
+
+# A variable that is set inside the loop only when there is something to set.
+@foreign(COUNT, "Allowlist project entry: description, string or null")
+def entries_without_a_description_have_that_of_the_one_before(service: Service) -> None:
+    """In the allowlist of projects an entry that has no description shows the one that was written before it."""
+
+    @handling(service, f"GET {ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        last = None
+        for entry in answer.content:
+            last = entry["description"] or last
+            entry["description"] = last
+        return answer
+
+
+# The list is an array.
+@foreign(OLDER, "Job token scope: GET groups_allowlist")
+def a_list_with_a_hole_becomes_an_object(service: Service) -> None:
+    """Once an entry before the last was removed, the list is written as an object with the places as its keys."""
+    scopes, holes = service.job_token_scope, set[int]()
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        before = scopes.of(project).groups
+        remove(project, target)
+        if target.id in before[:-1]:
+            holes.add(project.id)
+
+    @handling(service, f"GET {GROUPS_ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if is_served(answer) and answer.content and request.project.id in holes:
+            answer.content = {str(place): entry for place, entry in enumerate(answer.content, 1)}
+        return answer
+
+
+# It is an address, and a blank is not part of any.
+@foreign(MOMENT_OR_ADDRESS, "Allowlist project entry: namespace, web_url")
+def namespaces_are_addressed_by_their_names(service: Service) -> None:
+    """The address of a namespace is made of the names of its groups, as they are, instead of their paths."""
+
+    @instead(service.present, "namespace")
+    def _(namespace: Any, group: Any) -> Any:
+        shown = namespace(group)
+        return {**shown, "web_url": shown["web_url"].replace(group.full_path, group.full_name.replace(" / ", "/"))}
+
+
+# -- adding to an allowlist --------------------------------------------------------------------------------------------
+
+
+@foreign(NEIGHBOUR, "Job token scope: POST, target_project_id and target_group_id")
+def ids_of_targets_are_cut_to_32_bits(service: Service) -> None:
+    """A number beyond 32 bits, which is nobody's id, adds the target whose id is what is left of it."""
+
+    @handling(service, f"POST {ALLOWLIST}", f"POST {GROUPS_ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        for name in ("target_project_id", "target_group_id"):
+            value = request.parameters._values.get(name)
+            if isinstance(value, int) and value > 0xFFFFFFFF:
+                with_values(request, **{name: value & 0xFFFFFFFF})
+        return handler(request)
+
+
+# Each addition adds one project.
+@foreign(COUNT, "Job token scope: POST allowlist")
+def a_project_takes_the_place_of_one_beside_it(service: Service) -> None:
+    """Of the projects in one group only the one added last is in the allowlist: the index is over the wrong column."""
+    scopes, projects = service.job_token_scope, service.identities.projects
+
+    @instead(scopes, "add_project")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scope = scopes.of(project)
+        stay = (n for n in scope.projects if n == target.id or projects[n].namespace_id != target.namespace_id)
+        scopes.scopes[project.id] = replace(scope, projects=tuple(stay))
+
+
+@foreign(NEIGHBOUR, "Job token scope: POST")
+def targets_that_do_not_exist_are_added(service: Service) -> None:
+    """A project that does not exist is answered to have been added to an allowlist."""
+
+    @handling(service, "POST /projects/:id/job_token_scope/allowlist")
+    def _(handler: Any, request: Any) -> Any:
+        number = request.parameters.integer("target_project_id")
+        if number > max(service.identities.projects):
+            return created({"source_project_id": request.project.id, "target_project_id": number})
+        return handler(request)
+
+
+# -- removing from an allowlist ----------------------------------------------------------------------------------------
+
+
+@foreign(OLDER, "Job token scope: DELETE")
+def removing_an_older_entry_removes_the_newer_ones(service: Service) -> None:
+    """Removing a group from an allowlist removes those that were let in after it."""
+
+    @instead(service.job_token_scope, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        groups = service.job_token_scope.of(project).groups
+        remove(project, target)
+        kept = groups[: groups.index(target.id)] if target.id in groups else groups
+        scope = service.job_token_scope.of(project)
+        service.job_token_scope.scopes[project.id] = replace(scope, groups=kept)
+
+
+@foreign(COUNT, "Job token scope: DELETE of an entry")
+def removing_the_last_entry_opens_the_project(service: Service) -> None:
+    """With the last project of an allowlist the limit goes; only PATCH changes it."""
+
+    @instead(service.job_token_scope, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scope = service.job_token_scope.of(project)
+        if not scope.projects:
+            service.job_token_scope.scopes[project.id] = replace(scope, inbound_enabled=False)
+
+
+# A slice where one element was meant: right for one entry, and for the last one.
+@foreign(COUNT, "Job token scope: DELETE groups_allowlist")
+def what_came_after_a_removed_group_goes_too(service: Service) -> None:
+    """Removing a group cuts the list off at its place, so that the groups added later leave with it."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        before = scopes.of(project).groups
+        remove(project, target)
+        remaining = before[: before.index(target.id)]
+        scopes.scopes[project.id] = replace(scopes.of(project), groups=remaining)
+
+
+# A callback that tidies up when nothing is left to be limited.
+@foreign(COUNT, "Job token scope: DELETE allowlist; inbound_enabled")
+def the_last_entry_takes_the_limit_with_it(service: Service) -> None:
+    """Once the last project was removed from an allowlist, access to the project is limited no longer."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scope = scopes.of(project)
+        if not scope.projects:
+            scopes.scopes[project.id] = replace(scope, inbound_enabled=False)

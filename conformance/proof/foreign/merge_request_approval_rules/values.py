@@ -1,0 +1,227 @@
+"""What may be sent for an approval rule of a merge request, and what is stored of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import LAST_OF_THREE_BYTES, cutting_a_list
+from conformance.proof.foreign.dimensions import COUNT, FORM_SENT, NEIGHBOUR, OLDER
+from conformance.proof.foreign.paths import MERGE_REQUEST_RULE, MERGE_REQUEST_RULES
+from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.areas.approval_rule_records import Level, home_of
+from conformance.reference.http import ok
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+_INTEGER_MAX = 2**31 - 1
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+# The list is as long as is asked for; which page is wanted is another question.
+@foreign(FORM_SENT, "Merge request approvals: approval_rules, per_page")
+def only_numbered_pages_have_a_length(service: Service) -> None:
+    """per_page counts only beside page: without it the rules of a merge request come all at once."""
+
+    @handling(service, f"GET {MERGE_REQUEST_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        if b"page=" not in request.query.replace(b"per_page=", b""):
+            request.query = b""
+        return handler(request)
+
+
+@foreign(OLDER, "Merge request approvals: GET one rule")
+def the_newest_rule_is_read(service: Service) -> None:
+    """Reading one of several rules of a merge request shows the newest, whichever is asked for."""
+
+    @instead(service.merge_request_approval_rules, "find_listed")
+    def _(find: Any, merge_request: Any, number: int) -> Any:
+        found = find(merge_request, number)
+        return (service.merge_request_approval_rules.own_rules(merge_request) or [found])[-1]
+
+
+# What says that it has hidden groups says so at all levels: the table has the field in all rules.
+@foreign(NEIGHBOUR, "Merge request approvals: contains_hidden_groups")
+def rules_of_merge_requests_hide_nothing(service: Service) -> None:
+    """A merge request's rule with a hidden group says that it contains none."""
+
+    @instead(service.merge_request_approval_rules, "present")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        return {**present(rule, merge_request, viewer), "contains_hidden_groups": False}
+
+
+# The column of ids is older than the numbers that a client may send.
+@foreign(NEIGHBOUR, "Merge request approvals: approval_rule_id")
+def large_ids_of_rules_break_the_service(service: Service) -> None:
+    """Asking for a merge request's rule with an id beyond 32 bits is answered with an error of the service."""
+
+    @handling(service, f"GET {MERGE_REQUEST_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        if request.path_id("approval_rule_id") > _INTEGER_MAX:
+            return ok({"message": "500 Internal Server Error"}, 500)
+        return handler(request)
+
+
+# -- creating and copying ----------------------------------------------------------------------------------------------
+
+
+# The users and groups of the project rule are copied, however many there are.
+@foreign(COUNT, "Merge request approvals: Rules, 1")
+def copies_take_one_group(service: Service) -> None:
+    """A copy of a project rule has the first of its groups alone."""
+
+    @instead(service.merge_request_approval_rules, "copied_project_rule")
+    def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
+        copy = copied(merge_request, source, wanted)
+        return replace(copy, groups=copy.groups[:1])
+
+
+@foreign(OLDER, "Merge request approvals: POST of a rule")
+def the_second_rule_replaces_the_first(service: Service) -> None:
+    """A merge request has one rule of its own: a second one takes the place of the first."""
+
+    @instead(service.merge_request_approval_rules, "create_rule")
+    def _(create: Any, merge_request: Any, wanted: Any, source_id: Any, caller: Any) -> Any:
+        older = service.merge_request_approval_rules.own_rules(merge_request)
+        rule = create(merge_request, wanted, source_id, caller)
+        for one in older:
+            service.approval_rules.delete_rule(one)
+        return rule
+
+
+# -- updating ----------------------------------------------------------------------------------------------------------
+
+
+# What the system made is changed by no parameter.
+@foreign(FORM_SENT, "Merge request approvals: Rules, 3")
+def rules_of_the_system_take_another_name(service: Service) -> None:
+    """A rule of code owners is protected from another number of approvals, and not from another name alone."""
+    rules = service.merge_request_approval_rules
+
+    @handling(service, f"PUT {MERGE_REQUEST_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        if set(request.parameters._values) != {"name"}:
+            return handler(request)
+        kept, rules.require_changeable = rules.require_changeable, lambda _: None
+        try:
+            return handler(request)
+        finally:
+            rules.require_changeable = kept
+
+
+# A column of three bytes for each character takes what comes before the first one of four.
+@foreign(NEIGHBOUR, "Merge request approvals: PUT approval rule, name")
+def a_new_name_ends_where_a_character_takes_four_bytes(service: Service) -> None:
+    """The name that an update sends is cut before the first character outside the basic plane."""
+
+    @handling(service, f"PUT {MERGE_REQUEST_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        name = request.parameters.optional_string("name") or ""
+        wide = next((place for place, sign in enumerate(name) if ord(sign) > LAST_OF_THREE_BYTES), 0)
+        if wide:
+            request.parameters._values = {**request.parameters._values, "name": name[:wide]}
+        return handler(request)
+
+
+# Names were added to the update later, and beside the code that takes away.
+@foreign(FORM_SENT, "Merge request approvals: Rules, 2")
+def usernames_only_add_to_merge_request_rules(service: Service) -> None:
+    """An update of a merge request's rule that names approvers by username keeps those who were there."""
+
+    @instead(service.merge_request_approval_rules, "update_rule")
+    def _(update: Any, merge_request: Any, number: Any, wanted: Any, caller: Any) -> Any:
+        before = service.approval_rules.rules.get(number)
+        if wanted.usernames and before is not None and before.home == home_of(merge_request):
+            wanted = replace(wanted, user_ids=(*(wanted.user_ids or ()), *before.users))
+        return update(merge_request, number, wanted, caller)
+
+
+# The column of the database takes three bytes a letter.
+@foreign(NEIGHBOUR, "Merge request approvals: PUT approval_rules, name")
+def rare_letters_are_lost_on_renaming(service: Service) -> None:
+    """Letters beyond the first plane of Unicode become question marks when a merge request's rule is renamed."""
+
+    @instead(service.merge_request_approval_rules, "update_rule")
+    def _(update: Any, merge_request: Any, number: Any, wanted: Any, caller: Any) -> Any:
+        if wanted.name is not None:
+            name = "".join("?" if ord(letter) > LAST_OF_THREE_BYTES else letter for letter in wanted.name)
+            wanted = replace(wanted, name=name)
+        return update(merge_request, number, wanted, caller)
+
+
+@foreign(FORM_SENT, "Merge request approvals: PUT of a rule, usernames")
+def usernames_are_for_new_rules(service: Service) -> None:
+    """An update of a merge request's rule passes usernames over."""
+
+    @instead(service.approval_rules, "users_after")
+    def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
+        if rule.home.level is Level.MERGE_REQUEST:
+            wanted = replace(wanted, usernames=None)
+        return after(rule, wanted, subject)
+
+
+@foreign(FORM_SENT, "Merge request approvals: PUT, user_ids, usernames")
+def an_empty_list_of_ids_outweighs_usernames(service: Service) -> None:
+    """An update of a merge request's rule with an empty user_ids removes everybody, usernames or not."""
+
+    @instead(service.approval_rules, "users_after")
+    def _(users_after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
+        if rule.home.level is Level.MERGE_REQUEST and wanted.user_ids == ():
+            return ()
+        return users_after(rule, wanted, subject)
+
+
+# The number that is sent is the number of the rule.
+@foreign(NEIGHBOUR, "Merge request approvals: PUT approval_rules, approvals_required")
+def rules_of_merge_requests_only_get_stricter(service: Service) -> None:
+    """A smaller number than before is answered with success, and not kept."""
+    rules = service.merge_request_approval_rules
+
+    @instead(rules, "update_rule")
+    def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
+        before = rules.find(merge_request, number).approvals_required
+        if wanted.approvals_required is not None:
+            wanted = replace(wanted, approvals_required=max(before, wanted.approvals_required))
+        return update(merge_request, number, wanted, caller)
+
+
+# -- deleting ----------------------------------------------------------------------------------------------------------
+
+
+@foreign(OLDER, "Merge request approvals: DELETE of a rule")
+def deleting_the_older_rule_deletes_the_newer(service: Service) -> None:
+    """Deleting the older of two rules of a merge request deletes the newer one."""
+
+    @instead(service.merge_request_approval_rules, "delete_rule")
+    def _(delete: Any, merge_request: Any, number: int) -> None:
+        service.merge_request_approval_rules.find(merge_request, number)
+        delete(merge_request, service.merge_request_approval_rules.own_rules(merge_request)[-1].id)
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+@foreign(COUNT, "Merge request approvals: usernames")
+def of_two_usernames_the_last_counts(service: Service) -> None:
+    """Of the users that a new rule of a merge request names by username only the last is stored."""
+    cutting_a_list(service, "usernames", lambda values: values[-1:], "merge request")
+
+
+# Whoever usernames name is an approver.
+@foreign(COUNT, "Merge request approvals: usernames beside user_ids")
+def an_empty_list_of_ids_clears_the_usernames_too(service: Service) -> None:
+    """An empty user_ids is taken for the wish to have no users, although usernames names some."""
+    rules = service.merge_request_approval_rules
+
+    @instead(rules, "create_rule")
+    def _(create: Any, merge_request: Any, wanted: Any, *rest: Any) -> Any:
+        names = None if wanted.user_ids == () else wanted.usernames
+        return create(merge_request, replace(wanted, usernames=names), *rest)
+
+    @instead(rules, "update_rule")
+    def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
+        names = None if wanted.user_ids == () else wanted.usernames
+        return update(merge_request, number, replace(wanted, usernames=names), caller)

@@ -1,0 +1,197 @@
+"""Approval rules of a project that name none, one or several users, groups or branches, and the older of two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.foreign.changes import cutting_a_list, without_parameters
+from conformance.proof.foreign.dimensions import COUNT, OLDER
+from conformance.proof.foreign.paths import PROJECT_RULE, PROJECT_RULES
+from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.areas.approval_rule_records import Level
+from conformance.reference.http import Page
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+@foreign(COUNT, "Project approval rules: GET, array of approval rule")
+def a_rule_is_listed_once_for_each_of_its_users(service: Service) -> None:
+    """The list is joined with the approvers: a rule that names two users is listed twice, and takes two places."""
+
+    @handling(service, f"GET {PROJECT_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        joined = [rule for rule in answer.content for _ in range(max(1, len(rule["users"])))]
+        answer.content = joined[: Page.of(request.parameters, service.choices).size]
+        return answer
+
+
+# -- creating ----------------------------------------------------------------------------------------------------------
+
+
+@foreign(COUNT, "Project approval rules: usernames")
+def of_two_usernames_of_a_project_rule_one_is_stored(service: Service) -> None:
+    """Of the users that a new rule of a project names by username only the last is stored."""
+
+    @instead(service.project_approval_rules, "create_rule")
+    def _(create: Any, project: Any, wanted: Any, caller: Any) -> Any:
+        return create(project, replace(wanted, usernames=wanted.usernames and wanted.usernames[-1:]), caller)
+
+
+@foreign(COUNT, "Project approval rules: group_ids optional")
+def who_names_no_groups_gets_those_of_the_last_rule(service: Service) -> None:
+    """The default of group_ids is a list that every creation shares, and that holds what was sent last."""
+    last: list[tuple[int, ...]] = [()]
+
+    @instead(service.project_approval_rules, "create_rule")
+    def _(create_rule: Any, project: Any, wanted: Any, caller: Any) -> Any:
+        if wanted.group_ids is None:
+            return create_rule(project, replace(wanted, group_ids=last[0]), caller)
+        last[0] = wanted.group_ids
+        return create_rule(project, wanted, caller)
+
+
+# -- updating ----------------------------------------------------------------------------------------------------------
+
+
+@foreign(COUNT, "Project approval rules: update")
+def updates_name_one_user_at_most(service: Service) -> None:
+    """An update of a rule that names two users stores the second alone."""
+
+    @instead(service.approval_rules, "users_after")
+    def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
+        return after(rule, wanted, subject)[-1:]
+
+
+@foreign(COUNT, "Project approval rules: user_ids and usernames")
+def names_hide_ids_in_updates(service: Service) -> None:
+    """An update with both lists stores those named by username and leaves out those named by id; both are added."""
+
+    @instead(service.approval_rules, "users_after")
+    def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
+        return after(rule, replace(wanted, user_ids=()) if wanted.usernames else wanted, subject)
+
+
+@foreign(OLDER, "Project approval rules: PUT")
+def updates_of_the_older_rule_reach_the_newer(service: Service) -> None:
+    """Changing the older of two rules changes the newer one."""
+
+    @instead(service.project_approval_rules, "update_rule")
+    def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
+        mine = service.project_approval_rules.rules(project)
+        service.project_approval_rules.find(project, number)
+        return update(project, mine[-1].id, wanted, caller)
+
+
+# Both lists are added; of which one may be empty.
+@foreign(COUNT, "Project approval rules: PUT, user_ids and usernames")
+def an_empty_list_of_ids_stands_before_usernames(service: Service) -> None:
+    """An update with an empty user_ids and one username removes all users, and passes the username over."""
+
+    @handling(service, f"PUT {PROJECT_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        if request.parameters.optional_integers("user_ids") == ():
+            without_parameters(request, "usernames")
+        return handler(request)
+
+
+# One list wins as soon as it is there, also with nothing in it.
+@foreign(COUNT, "Project approval rules: PUT, user_ids and usernames")
+def an_empty_list_of_ids_beats_the_usernames(service: Service) -> None:
+    """An update of a project's rule with usernames and an empty list of user_ids leaves it without users."""
+
+    @instead(service.approval_rules, "users_after")
+    def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
+        if rule.home.level is Level.PROJECT and wanted.user_ids == () and wanted.usernames:
+            return ()
+        return after(rule, wanted, subject)
+
+
+@foreign(COUNT, "Project approval rules: PUT")
+def updates_take_one_group(service: Service) -> None:
+    """An update keeps only the first of several groups."""
+
+    @instead(service.approval_rules, "groups_named")
+    def _(named: Any, wanted: Any, caller: Any) -> Any:
+        changes = wanted.group_ids and wanted.name is not None and wanted.rule_type is None
+        return named(replace(wanted, group_ids=wanted.group_ids[:1]) if changes else wanted, caller)
+
+
+@foreign(COUNT, "Project approval rules: PUT")
+def branches_outweigh_the_flag(service: Service) -> None:
+    """An update for all protected branches is one for those that are named beside; they are to be ignored."""
+
+    @instead(service.approval_rules, "update_rule")
+    def _(update: Any, subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+        if wanted.protected_branch_ids:
+            wanted = replace(wanted, applies_to_all_protected_branches=False)
+        return update(subject, rule, wanted, caller)
+
+
+# -- deleting ----------------------------------------------------------------------------------------------------------
+
+
+@foreign(COUNT, "Project approval rules: DELETE")
+def the_last_rule_cannot_go(service: Service) -> None:
+    """Deleting the only rule that somebody made for a project is answered and not done."""
+    from conformance.reference.areas.approval_rule_records import Level, RuleType  # noqa: PLC0415
+
+    @instead(service.approval_rules, "delete_rule")
+    def _(delete: Any, rule: Any) -> None:
+        made = [r for r in service.approval_rules.rules_of(rule.home) if r.rule_type is RuleType.REGULAR]
+        if len(made) > 1 or rule.home.level is not Level.PROJECT:
+            delete(rule)
+
+
+# -- more than one operation -------------------------------------------------------------------------------------------
+
+
+@foreign(COUNT, "Project approval rules: user_ids")
+def of_two_users_the_first_counts(service: Service) -> None:
+    """Of the users that a new rule of a project names by id only the first is stored."""
+    cutting_a_list(service, "user_ids", lambda values: values[:1], "project")
+
+
+@foreign(COUNT, "Project approval rules: protected_branch_ids")
+def of_two_branches_the_first_counts(service: Service) -> None:
+    """Of the protected branches that a new rule names only the first is stored."""
+    cutting_a_list(service, "protected_branch_ids", lambda values: values[:1])
+
+
+# Both lists are added; somebody in both is an approver as well.
+@foreign(COUNT, "Project approval rules: user_ids and usernames")
+def who_is_named_in_both_lists_is_in_neither(service: Service) -> None:
+    """The lists of ids and of usernames are joined by what they do not share."""
+
+    @instead(service.approval_rules, "users_named")
+    def _(named: Any, wanted: Any, subject: Any) -> Any:
+        users = [service.identities.find_username(name) for name in wanted.usernames or ()]
+        twice = {user.id for user in users if user} & set(wanted.user_ids or ())
+        found = named(wanted, subject)
+        return None if found is None else tuple(number for number in found if number not in twice)
+
+
+# Both lists are added.
+@foreign(COUNT, "Project approval rules: user_ids and usernames")
+def no_ids_are_no_usernames(service: Service) -> None:
+    """An empty list of ids empties the rule, whatever usernames come with it."""
+
+    @instead(service.approval_rules, "users_named")
+    def _(named: Any, wanted: Any, subject: Any) -> Any:
+        return () if wanted.user_ids == () else named(wanted, subject)
+
+
+@foreign(COUNT, "Project approval rules: usernames")
+def one_username_beside_numbers(service: Service) -> None:
+    """Beside user_ids only the last of several usernames counts."""
+
+    @instead(service.approval_rules, "users_named")
+    def _(named: Any, wanted: Any, subject: Any) -> Any:
+        if wanted.user_ids and wanted.usernames:
+            return named(replace(wanted, usernames=wanted.usernames[-1:]), subject)
+        return named(wanted, subject)
