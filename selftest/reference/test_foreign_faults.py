@@ -9,30 +9,31 @@ import httpx
 import pytest
 
 from conformance.proof.foreign import ForeignFault, faults
+from conformance.proof.foreign.running import areas_of
 from conformance.proof.matrix import MovedClock
 from conformance.reference import EmbeddedServer
 from conformance.target.embedded import prepared_service
 from selftest.conftest import NO_AUTHORITIES
-from selftest.reference.chapters import OWN_CHAPTERS
+from selftest.reference.chapters.all_areas import CHAPTERS, WHOLE_STORY, chapters_of
 from selftest.reference.story import Story, ToldOtherwiseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.reference.choices import Choices
-    from selftest.reference.chapters import Chapter
+    from selftest.reference.chapters.all_areas import Chapter
 
 
 def told_by(
     version: str,
     choices: Choices | None = None,
-    chapter: Chapter | None = None,
+    chapters: tuple[Chapter, ...] = WHOLE_STORY,
     *,
     fault: ForeignFault | None = None,
     healthy: Sequence[str] | None = None,
 ) -> list[str]:
     """
-    Return what a service, with a fault or without, answers to the story, or to a chapter of it.
+    Return what a service, with a fault or without, answers to the story, or to chapters of it.
 
     Raise ToldOtherwiseError at the first answer that is not that of a healthy one.
     """
@@ -44,27 +45,36 @@ def told_by(
         EmbeddedServer(service) as server,
         httpx.Client(base_url=f"{server.base_url}/api/v4", verify=NO_AUTHORITIES) as client,
     ):
-        told = Story(service, client, clock, healthy)
-        if chapter is None:
-            return told.tell()
-        chapter(told)
-        return told.told
+        story = Story(service, client, clock, healthy)
+        for chapter in chapters:
+            chapter(story)
+        return story.told
 
 
 healthy = cache(told_by)
 
 
 def tell_of(fault: ForeignFault) -> None:
-    """Tell the chapter that was written for faults such as this, if one was, and the whole story."""
-    module = fault.apply.__module__.rpartition(".")[2]
-    own = [chapter for name, chapter in OWN_CHAPTERS.items() if module.startswith(name)]
-    for chapter in (*own, None):
-        ground = (fault.version, fault.choices, chapter)
+    """Tell the chapters of the area that a fault lies in, and the whole story."""
+    for chapters in (chapters_of(fault), WHOLE_STORY):
+        ground = (fault.version, fault.choices, chapters)
         told_by(*ground, fault=fault, healthy=healthy(*ground))
 
 
-def test_the_story_is_the_same_each_time() -> None:
-    assert told_by("17.7") == healthy("17.7")
+@pytest.mark.parametrize("chapters", [*CHAPTERS.values(), WHOLE_STORY], ids=[*CHAPTERS, "whole story"])
+def test_the_story_is_the_same_each_time(chapters: tuple[Chapter, ...]) -> None:
+    assert told_by("17.7", None, chapters) == healthy("17.7", None, chapters)
+
+
+def test_a_fault_lies_in_the_folder_of_the_area_that_its_section_names() -> None:
+    folders = {"merge-request-approvals": {"approvals", "merge_request_approval_rules"}}
+    elsewhere = [
+        fault.name
+        for fault in faults()
+        for area in areas_of(fault)
+        if fault.area not in folders.get(area, {area.replace("-", "_")})
+    ]
+    assert not elsewhere
 
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)

@@ -1,0 +1,88 @@
+"""What the chapters call: projects, groups and merge requests by the names of the world, and who is in it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from selftest.reference.story import Story
+
+SETTING = "merge_request_approval_setting"
+#: Nobody at all, and one of each role.
+EVERYBODY = ("", "outsider", "guest", "reporter", "developer", "maintainer", "owner", "admin")
+NO_GUESTS = tuple(name for name in EVERYBODY if name != "guest")
+#: A name with signs that are often read or stored wrongly.
+ODD_NAME = "R&D \N{MUSICAL SYMBOL G CLEF}"
+#: Longer than a call takes to arrive, and shorter than a faulty service waits between reading and writing.
+_MEANWHILE_SECONDS = 0.01
+
+
+def at(story: Story, name: str) -> str:
+    """Return the path of a project or a group, by its id."""
+    return f"/{_kind(name)}/{story.world.one(name).id}"
+
+
+def at_path(story: Story, name: str) -> str:
+    """Return the path of a project or a group, by its path."""
+    return f"/{_kind(name)}/{quote(story.world.one(name).path or '', safe='')}"
+
+
+def at_one_of(story: Story, name: str, number: int) -> str:
+    """Return the path of one of several projects."""
+    return f"/projects/{story.world.many(name)[number].id}"
+
+
+def _kind(name: str) -> str:
+    return "groups" if "group" in name and "project" not in name else "projects"
+
+
+def merge_request_at(story: Story, name: str) -> str:
+    """Return the path of a merge request of the usual project."""
+    return f"{at(story, 'project')}/merge_requests/{story.world.one(name).extra['iid']}"
+
+
+def cleared_merge_request(story: Story, name: str = "second_merge_request") -> str:
+    """Return a merge request that nobody has approved and that has no rules of its own any more."""
+    known = story.world.one(name).extra
+    place = f"/projects/{known['project_id']}/merge_requests/{known['iid']}"
+    for rule in story.read(f"{place}/approval_rules"):
+        story.call("maintainer", "DELETE", f"{place}/approval_rules/{rule['id']}")
+    story.call("project_bot", "PUT", f"{place}/reset_approvals")
+    return place
+
+
+def id_of(story: Story, name: str) -> int:
+    """Return the id of an actor."""
+    return story.world.actors[name].id
+
+
+def ids_of(story: Story, *names: str) -> list[int]:
+    """Return the ids of actors."""
+    return [story.world.actors[name].id for name in names]
+
+
+def rule_body(name: str, number: int, **more: Any) -> dict[str, Any]:
+    """Return what a new rule may say."""
+    return {"name": name, "approvals_required": number, **more}
+
+
+def made_rule(story: Story, actor: str, rules: str, **more: Any) -> Any:
+    """Make a rule and return the answer."""
+    return story.call(actor, "POST", rules, {**rule_body("Newer", 1), **more})
+
+
+def during(story: Story, first: tuple[str, str, Any], second: tuple[str, str, Any]) -> None:
+    """Send a call as an owner, and another one before it may be answered; the answers are not remembered."""
+
+    def send(method: str, path: str, body: Any) -> None:
+        story.client.request(method, path, json=body, headers={"private-token": story.world.actors["owner"].token})
+
+    story.client.get("/version")  # connected before it begins
+    earlier = threading.Thread(target=send, args=first)
+    earlier.start()
+    time.sleep(_MEANWHILE_SECONDS)
+    send(*second)
+    earlier.join()
