@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.areas.approval_rule_records import Level
 
+#: The last character that takes three bytes at most, as older encodings of databases have them.
+LAST_OF_THREE_BYTES = 65535
+
 
 def changing_the_status(service: Service, change: Any) -> None:
+    """Let `change` alter the approval status that is shown; it gets the merge request as well."""
+
     @instead(service.merge_request_approvals, "status")
     def _(status: Any, merge_request: Any, viewer: Any) -> Any:
         shown = status(merge_request, viewer)
@@ -25,6 +30,8 @@ def changing_the_status(service: Service, change: Any) -> None:
 
 
 def changing_entries(service: Service, change: Any) -> None:
+    """Let `change` alter each project of an allowlist that is listed; it gets the request as well."""
+
     @handling(service, "GET /projects/:id/job_token_scope/allowlist")
     def _(handler: Any, request: Any) -> Any:
         answer = handler(request)
@@ -35,6 +42,8 @@ def changing_entries(service: Service, change: Any) -> None:
 
 
 def cutting_a_list(service: Service, field: str, cut: Any, home: str = "") -> None:
+    """Let `cut` shorten a list of a new rule, at one level or at all of them."""
+
     @instead(service.approval_rules, "create_rule")
     def _(create: Any, subject: Any, at: Any, wanted: Any, caller: Any) -> Any:
         values = getattr(wanted, field)
@@ -54,22 +63,20 @@ def with_parameters(request: Any, values: Mapping[str, Any]) -> None:
     request.parameters._values = {**request.parameters._values, **values}
 
 
-def merge_requests_beside(service: Service, merge_request: Any) -> list[Any]:
+def merge_requests_of_the_project(service: Service, merge_request: Any) -> list[Any]:
+    """Return all merge requests of the project of one of them."""
     known = service.repositories.merge_requests.values()
     return [one for one in known if one.project_id == merge_request.project_id]
 
 
 def listing_no_groups(service: Service, key: str) -> None:
+    """Let a list show rules without their groups."""
+
     @handling(service, key)
     def _(handler: Any, request: Any) -> Any:
         answer = handler(request)
         answer.content = [{**rule, "groups": []} for rule in answer.content]
         return answer
-
-
-def with_values(request: Any, **values: Any) -> None:
-    """Let a request have sent something else."""
-    request.parameters._values = {**request.parameters._values, **values}
 
 
 def finding_any_rule(service: Service, key: str, level: Level) -> None:
@@ -121,6 +128,8 @@ def answering(service: Service, key: str, change: Any) -> None:
 
 
 def undoing(service: Service, *keys: str, when: Any = lambda _: True) -> None:
+    """Let operations answer, and bring back what was before; `when` says for which requests."""
+
     @handling(service, *keys)
     def _(handler: Any, request: Any) -> Any:
         lies, before = when(request), service.store.snapshot()
@@ -128,7 +137,3 @@ def undoing(service: Service, *keys: str, when: Any = lambda _: True) -> None:
         if lies and is_served(answer):
             service.store.restore(before)
         return answer
-
-
-#: The last character that takes three bytes at most, as older encodings of databases have them.
-LAST_OF_THREE_BYTES = 65535

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import answering, changing_the_status, merge_requests_beside
+from conformance.proof.foreign.changes import answering, changing_the_status, merge_requests_of_the_project
 from conformance.proof.foreign.dimensions import STORY
 from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST_RULE, MERGE_REQUEST_RULES, RESET_APPROVALS, UNAPPROVE
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served
@@ -225,7 +225,7 @@ def rules_of_a_neighbour_overwrite(service: Service) -> None:
 
     @instead(service.merge_request_approval_rules, "overwritten")
     def _(overwritten: Any, merge_request: Any) -> Any:
-        return any(overwritten(one) for one in merge_requests_beside(service, merge_request))
+        return any(overwritten(one) for one in merge_requests_of_the_project(service, merge_request))
 
 
 # A copy exists for the merge request as any other rule does.

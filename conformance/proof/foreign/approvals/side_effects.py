@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import merge_requests_beside
+from conformance.proof.foreign.changes import merge_requests_of_the_project
 from conformance.proof.foreign.dimensions import REFUSED, SIDE_EFFECT
 from conformance.proof.foreign.paths import MERGE_REQUEST, RESET_APPROVALS
 from conformance.proof.foreign.registry import foreign, handling, instead
@@ -87,7 +87,7 @@ def approvals_go_by_the_source_branch(service: Service) -> None:
 
     @instead(approvals, "add_approval")
     def _(add: Any, user: Any, merge_request: Any) -> None:
-        for one in merge_requests_beside(service, merge_request):
+        for one in merge_requests_of_the_project(service, merge_request):
             same = one.source_branch == merge_request.source_branch
             if same and not approvals.approved_by(user, one):
                 add(user, one)
@@ -185,7 +185,7 @@ def taking_back_empties_the_project(service: Service) -> None:
 
     @instead(service.merge_request_approvals, "remove_approval")
     def _(remove: Any, user: Any, merge_request: Any) -> None:
-        for one in merge_requests_beside(service, merge_request):
+        for one in merge_requests_of_the_project(service, merge_request):
             remove(user, one)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import with_values
+from conformance.proof.foreign.changes import with_parameters
 from conformance.proof.foreign.dimensions import FORM_SENT, MOMENT_OR_ADDRESS, NEIGHBOUR, STORY
 from conformance.proof.foreign.paths import POST_COMPLETIONS, POST_ENABLED
 from conformance.proof.foreign.registry import foreign, handling, instead
@@ -100,7 +100,7 @@ def generations_stream_unless_told_otherwise(service: Service) -> None:
     def _(handler: Any, request: Any) -> Any:
         values = request.parameters._values
         if values.get("intent") == "generation" and "stream" not in values:
-            with_values(request, stream=True)
+            with_parameters(request, {"stream": True})
         return handler(request)
 
 
@@ -112,7 +112,7 @@ def intents_may_be_capitals_between_blanks(service: Service) -> None:
     def _(handler: Any, request: Any) -> Any:
         intent = request.parameters._values.get("intent")
         if isinstance(intent, str):
-            with_values(request, intent=intent.strip().lower())
+            with_parameters(request, {"intent": intent.strip().lower()})
         return handler(request)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import changing_entries, with_values
+from conformance.proof.foreign.changes import changing_entries, with_parameters
 from conformance.proof.foreign.dimensions import COUNT, MOMENT_OR_ADDRESS, NEIGHBOUR, OLDER
 from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served
@@ -140,7 +140,7 @@ def ids_of_targets_are_cut_to_32_bits(service: Service) -> None:
         for name in ("target_project_id", "target_group_id"):
             value = request.parameters._values.get(name)
             if isinstance(value, int) and value > 0xFFFFFFFF:
-                with_values(request, **{name: value & 0xFFFFFFFF})
+                with_parameters(request, {name: value & 0xFFFFFFFF})
         return handler(request)
 
 
