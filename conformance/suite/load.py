@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: How often two calls are made at once: the moments in which one could overwrite the other are short.
+ROUNDS = 3
 _AT_ONCE = 16
 _LONGEST_START = 10  # seconds until all threads are there
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,8 @@ from conformance.suite.arrange.integrations import (
     shows_text,
     slug_of,
 )
+from conformance.suite.arrange.places import projects_side_by_side
+from conformance.suite.context import current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -188,6 +191,22 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
         with verifies("integrations.alias.lists-the-same"):
             slugs, others = (slugs_in(through(maintainer, "GET", at).given_served()) for at in (older, path))
             must(slugs == others, f"the slugs {others}", f"the slugs {slugs}")
+
+
+def test_disabling_by_the_older_name_leaves_the_project_beside_it(maintainer: Caller, integration: Fixture) -> None:
+    """What is kept for a namespace shows in two projects of it alone."""
+    slug = slug_of(integration)
+    for one, other in islice(projects_side_by_side(current_run().profile), 1):
+        paths = [integrations_path(maintainer, each) for each in (one, other)]
+        if all(maintainer.get(path).is_served for path in paths):
+            with borrowed(maintainer, paths[0], integration), borrowed(maintainer, paths[1], integration):
+                for path in paths:
+                    given_set_up(maintainer, path, integration)
+                with verifies("integrations.belong-to-their-project"):
+                    through(maintainer, "DELETE", project_path(one) / OLDER_NAME / slug).given_served()
+                    maintainer.whole_list(paths[1]).must_contain(slug=slug)
+            return
+    left_to_others()
 
 
 def test_what_the_older_name_answers_with(

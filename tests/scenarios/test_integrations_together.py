@@ -41,15 +41,13 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
-from conformance.suite.load import at_once
+from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from conformance.suite import Fixture
 
-#: How often two write at once: the moments in which one could overwrite the other are short.
-ROUNDS = 3
 #: How many integrations are set up at the same time, where the profile names so many.
 MANY = 12
 

@@ -27,6 +27,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.load import ROUNDS, at_once
 from conformance.suite.steady import of_the_contract
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
         for one in (sibling_project, project):
             PROJECTS.given_added(maintainer, one, shared_project.id)
             GROUPS.given_added(maintainer, one, shared_group.id)
+        let_each_other_in_and_one_goes(maintainer, project, sibling_project)
         PROJECTS.given_removed(maintainer, sibling_project, project.id, leaked.id)  # leaked there earlier, say
         PROJECTS.given_removed(maintainer, project, sibling_project.id)
         with (
@@ -202,6 +204,39 @@ def test_a_change_in_one_project_leaves_the_other_projects(
             # Somebody is let in all the while, which keeps no limit from being switched off.
             with verifies("job-token-scope.switch.off"):
                 maintainer.get(switch).must_hold(inbound_enabled=False)
+
+
+def let_each_other_in_and_one_goes(maintainer: Caller, one: Fixture, other: Fixture) -> None:
+    """Expect that a project which removes another one stays on the list of that one."""
+    both = ((one, other), (other, one))
+    if all(maintainer.post(PROJECTS.of(by), PROJECTS.body(target.id)).is_served for by, target in both):
+        with verifies("job-token-scope.allowlists.belong-to-their-project"):
+            maintainer.delete(PROJECTS.of(one) / other.id).given_served()
+            maintainer.list(PROJECTS.of(other)).must_contain(id=one.id)
+
+
+def test_the_limit_that_is_switched_while_somebody_is_let_in_is_switched(
+    maintainer: Caller,
+    owner: Caller,
+    project: Fixture,
+    switch: Path,
+    listed_projects: tuple[Fixture, ...],
+) -> None:
+    """Limit and lists may be one record, which whoever is let in at the same time writes as it was before."""
+    path, target = PROJECTS.of(project), listed_projects[0].id
+    for _ in range(ROUNDS):
+        is_off = maintainer.patch(switch, {"enabled": False}).is_served and not limit_of(maintainer, project)
+        if not is_off:
+            left_to_others()  # an installation may enforce the limit
+            return
+        switched, _ = at_once(
+            partial(maintainer.patch, switch, {"enabled": True}),
+            partial(owner.post, path, PROJECTS.body(target)),
+        )
+        with verifies("job-token-scope.switch.on"):
+            switched.given_served()
+            maintainer.get(switch).must_hold(inbound_enabled=True)
+        maintainer.delete(path / target)
 
 
 def test_a_limit_is_no_limit_of_the_project_beside_it(maintainer: Caller) -> None:

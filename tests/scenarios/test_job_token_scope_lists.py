@@ -26,15 +26,12 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
-from conformance.suite.load import at_once
+from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.suite import Fixture
-
-#: How often two write at once: the moments in which one could overwrite the other are short.
-ROUNDS = 3
 
 
 def of_both_lists(**ids: tuple[str, str]) -> pytest.MarkDecorator:

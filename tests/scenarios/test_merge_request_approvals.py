@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +40,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.load import ROUNDS, at_once
 from conformance.suite.moments import is_later
 
 if TYPE_CHECKING:
@@ -237,13 +239,22 @@ def other_shas(merge_request: Fixture) -> list[str]:
     head = str(merge_request.get("sha") or "")
     if not head:
         return [OTHER_SHA]
-    beside = current_run().profile.fixtures.get("second_merge_request", ())
+    fixtures = current_run().profile.fixtures
+    beside = [*fixtures.get("second_merge_request", ()), *namesakes(merge_request)]
     known = {merge_request.get("former_sha"), merge_request.get("target_sha"), *(one.get("sha") for one in beside)}
     heads = sorted(known - {None, head})
     like = [
         f"{head[:place]}{other_digit(head[place])}{head[place + 1 :]}" for place in (0, len(head) // 2, len(head) - 1)
     ]
     return [OTHER_SHA, *like, *heads]
+
+
+def namesakes(merge_request: Fixture) -> list[Fixture]:
+    """Return merge requests of other projects that have the number which this one has in its own."""
+    known = current_run().profile.fixtures
+    names = ("fuzz_merge_request", "sibling_merge_request", "password_merge_request")
+    found = [one for name in names for one in known.get(name, ())[:1]]
+    return [one for one in found if one.get("iid") == merge_request.get("iid")]
 
 
 def other_digit(digit: str) -> str:
@@ -335,6 +346,12 @@ def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller,
     with verifies("merge-request-approvals.approve.repeated"):
         again = approver.post(review / "approve").must_not_break()
         must_be_approved_by(maintainer, review, *before, user_id(approver))
+        # Nor twice by two calls of which neither has seen the other.
+        for _ in range(ROUNDS):
+            approver.post(review / "unapprove").given_served()
+            both = at_once(*(partial(approver.post, review / "approve") for _ in range(2)))
+            given(any(answer.is_served for answer in both), "neither of two approvals at once is served")
+            must_be_approved_by(maintainer, review, *before, user_id(approver))
     observe(
         "merge-request-approvals.approve.repeated-answer",
         f"a second approval by the same caller answers {again.status}",

@@ -362,6 +362,41 @@ def test_whoever_approves_after_another_needs_a_password_too(
             must(after == before, f"approved_by as before: {before}", str(after))
 
 
+@pytest.mark.needs_feature("password_approval")
+def test_a_project_beside_the_guarded_one_asks_for_no_password(
+    maintainer: Caller,
+    approver: Caller,
+    password_merge_request: Fixture,
+) -> None:
+    """The setting is that of one project. Who may approve with a password that nobody asks for may do so without."""
+    beside = current_run().profile.first("sibling_merge_request")
+    number = beside.get("project_id") if beside is not None else None
+    if beside is None or number == password_merge_request.get("project_id") or not asks_for_nothing(maintainer, number):
+        left_to_others()
+        return
+    path = Path(f"/projects/{number}/merge_requests") / beside["iid"]
+    given_open(maintainer, path)
+    with rules_put_back(maintainer, path / "approval_rules"), approvals_put_back(maintainer, path, approver):
+        created(maintainer, path / "approval_rules", approvals_required=1, user_ids=[user_id(approver)])
+        without = approver.post(path / "approve")
+        approver.post(path / "unapprove")
+        right = approver.post(path / "approve", {"approval_password": password_of(approver)})
+        if not right.is_served:
+            left_to_others()  # who may approve there is open
+            return
+        with verifies("merge-request-approvals.approve.needs-no-parameter"):
+            without.must_be_served()
+
+
+def asks_for_nothing(caller: Caller, project: Any) -> bool:
+    """Tell whether the settings of a project say that it asks for no password."""
+    answer = caller.get(Path(f"/projects/{project}/merge_request_approval_setting"))
+    shown = answer.json if answer.is_served and isinstance(answer.json, dict) else {}
+    settings = [shown.get(f"require_{what}_to_approve") for what in ("password", "reauthentication")]
+    known = [setting.get("value") for setting in settings if isinstance(setting, dict)]
+    return bool(known) and not any(known)
+
+
 def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Caller, owner: Caller) -> None:
     """Whether an owner may approve at all is open, and shown by the right password first."""
     password = owner.actor.password if owner.actor is not None and owner.actor.id is not None else None
@@ -386,6 +421,7 @@ def nearly(password: str) -> list[str]:
 
 
 def other_passwords(caller: Caller) -> list[str]:
-    """Return a password of somebody else, where the profile gives one that is not the caller's as well."""
-    known = [actor.password for actor in current_run().profile.actors.values() if actor.password]
-    return [password for password in known if password != password_of(caller)][:1]
+    """Return passwords of others, as far as the profile gives some: who opened the merge request, or may approve it."""
+    known = [current_run().profile.actors.get(name) for name in ("author", "second_approver", "owner")]
+    passwords = {actor.password for actor in known if actor is not None and actor.password}
+    return sorted(passwords - {password_of(caller)})

@@ -125,6 +125,28 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
             must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
 
 
+def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_more(
+    merge_request_rules: Path,
+    project_rule: Rule,
+    maintainer: Caller,
+    approver: Caller,
+    project: Fixture,
+) -> None:
+    """A service may refuse a copy that asks for fewer; what it serves has the number that was sent."""
+    given(bool(project_rule), "the project has no rule")  # which puts the rules of the project back
+    more = created(
+        maintainer, project_path(project) / "approval_rules", approvals_required=3, user_ids=[user_id(approver)]
+    )
+    sent = {"approval_project_rule_id": more["id"], "name": fresh_name(), "approvals_required": 2}
+    answer = maintainer.post(merge_request_rules, sent)
+    if answer.exchange.is_refusal:
+        left_to_others()
+        return
+    with verifies("merge-request-approvals.rules.copy.approvals-required"):
+        shown = essence(maintainer.read(merge_request_rules / rule_in(answer)["id"]))
+        must(shown["approvals_required"] == 2, "approvals_required = 2", str(shown["approvals_required"]))
+
+
 def must_name_in_the_end(reader: Caller, rule: Path, users: list[int]) -> None:
     must_become(
         lambda: essence(reader.read(rule))["users"],

@@ -170,6 +170,9 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
     with verifies("merge-request-approvals.rules.create.usernames", go_on=True):
         rule = created(maintainer, merge_request_rules, usernames=[username(second_approver)])
         must_name(maintainer, merge_request_rules, rule, [second], [])
+        # Whoever is in both lists is named, whichever of them counts.
+        rule = created(maintainer, merge_request_rules, user_ids=[second], usernames=[username(second_approver)])
+        must_name(maintainer, merge_request_rules, rule, [second], [])
     with verifies("merge-request-approvals.rules.create.user-ids-and-usernames"):
         names = [username(maintainer), username(second_approver)]
         rule = created(maintainer, merge_request_rules, user_ids=[first, second], usernames=names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,6 +54,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,6 +195,12 @@ def test_several_settings_change_together(configuration: Configuration) -> None:
     with verifies("project-approval-configuration.change.several"):
         for wanted in each_alone(names):
             configuration.change(**wanted).given_served()
+            configuration.must_hold(**wanted)
+        # Two who change different settings at once lose nothing to each other.
+        for value in (True, False):
+            wanted = dict.fromkeys(names[:2], value)
+            for answer in at_once(*(partial(configuration.change, **{name: value}) for name in names[:2])):
+                answer.given_served()
             configuration.must_hold(**wanted)
 
 

@@ -26,7 +26,7 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.expectations import Caller, Path, given, must, named_otherwise, observe, unchanged, verifies
-from conformance.suite.load import at_once, over_and_over
+from conformance.suite.load import ROUNDS, at_once, over_and_over
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -86,6 +86,10 @@ def test_users_that_a_change_names_come_and_those_it_leaves_out_go(
         by_path = named_otherwise(project_rules, project, maintainer) / number
         if maintainer.put(by_path, changed(maintainer, user_ids=[first], group_ids=groups)).is_served:
             stored.must_not_name(users=[second])
+            # An empty list of names beside the numbers names nobody else.
+            none_by_name = changed(maintainer, user_ids=[second], group_ids=groups, usernames=[])
+            if maintainer.put(project_rules / number, none_by_name).is_served:
+                stored.must_not_name(users=[first])
 
 
 def test_groups_that_a_change_names_come_and_those_it_leaves_out_go(
@@ -187,6 +191,24 @@ def test_rules_are_deleted_while_another_one_is_changed(maintainer: Caller, owne
         now = maintainer.list(project_rules).must_contain_once(id=staying, name=body["name"])
         for number in going:
             now.must_not_contain(id=number, after=listed)
+
+
+def test_a_rule_that_is_deleted_while_it_is_changed_stays_deleted(
+    maintainer: Caller,
+    owner: Caller,
+    project_rules: Path,
+) -> None:
+    """Whichever of the two comes first: what was deleted is gone."""
+    with verifies("project-approval-rules.delete.at-once"):
+        for _ in range(ROUNDS):
+            number = created(maintainer, project_rules)["id"]
+            listed, body = maintainer.list(project_rules), changed(maintainer)
+            _, deleted = at_once(
+                partial(maintainer.put, project_rules / number, body),
+                partial(owner.delete, project_rules / number),
+            )
+            deleted.given_served()
+            maintainer.list(project_rules).must_not_contain(id=number, after=listed)
 
 
 def test_the_older_of_two_rules_is_read_under_its_own_number(maintainer: Caller, project_rules: Path) -> None:

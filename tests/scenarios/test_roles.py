@@ -15,10 +15,14 @@ from conformance.suite.arrange.integrations import (
 )
 from conformance.suite.arrange.job_token_scope import GROUPS, PROJECTS, Allowlist, limit_on, scope_path
 from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, Path, left_to_others, must, project_path, verifies
+from conformance.suite.derived import caller_named
+from conformance.suite.expectations import Caller, Path, group_path, left_to_others, must, project_path, verifies
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
+
+#: A setting that both groups and projects have.
+COMMITTERS = "allow_committer_approval"
 
 
 @pytest.mark.parametrize(
@@ -101,3 +105,21 @@ def test_a_bot_that_maintains_the_project_sets_integrations_up(
             project_bot.put(path / slug, least_settings(integration)).must_be_served()
             project_bot.get(path / slug).must_be_served()
             project_bot.delete(path / slug).must_be_served()
+
+
+@pytest.mark.calls_area("approval-settings")
+def test_the_bot_of_a_project_has_no_say_in_the_group_around_it(owner: Caller, group: Fixture) -> None:
+    """Its token is of the project; the settings of the group are for owners of the group."""
+    if "project_bot" not in current_run().profile.actors:
+        left_to_others()
+        return
+    bot, path = caller_named("project_bot"), group_path(group) / "merge_request_approval_setting"
+    control = owner.get(path)
+    with verifies("approval-settings.group.authorization.without-role"):
+        bot.get(path).must_be_refused(beside=control)
+        shown = control.json if isinstance(control.json, dict) else {}
+        value = (shown.get(COMMITTERS) or {}).get("value")
+        if isinstance(value, bool):
+            change = {COMMITTERS: value}  # as it is, so that nothing changes where it is served
+            answer = bot.put(path, change)
+            answer.must_be_refused(beside=owner.put(path, change))
