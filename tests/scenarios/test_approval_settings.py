@@ -23,7 +23,7 @@ from conformance.suite.arrange.approval_settings import (
     each_alone,
 )
 from conformance.suite.expectations import Path, given, left_to_others, must, observe, unchanged, verifies
-from conformance.suite.load import at_once
+from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -310,6 +310,31 @@ def test_two_updates_at_once_of_different_settings_both_hold(both_hold: str, set
                 answer.given_served()
             for name in names:
                 settings.must_show(name, value=not before[name])
+
+
+def test_updates_of_a_group_and_of_a_project_at_once_both_hold(
+    group_settings: Settings,
+    project_settings: Settings,
+) -> None:
+    """Settings of different names: one of a group may be handed down to a project in it."""
+    of_group = next((name for name in (COMMITTER, OVERRIDES) if group_settings.is_free(name)), "")
+    of_project = next(
+        (name for name in (OVERRIDES, COMMITTER) if name != of_group and project_settings.is_free(name)), ""
+    )
+    if not of_group or not of_project:
+        left_to_others()
+        return
+    moves = ((group_settings, of_group), (project_settings, of_project))
+    with verifies("approval-settings.group.update.at-once", "approval-settings.project.update.at-once"):
+        for _ in range(ROUNDS):
+            wanted = [not settings.values()[name] for settings, name in moves]
+            acts = [
+                partial(settings.change, **{name: value}) for (settings, name), value in zip(moves, wanted, strict=True)
+            ]
+            for answer in at_once(*acts):
+                answer.given_served()
+            for (settings, name), value in zip(moves, wanted, strict=True):
+                settings.must_show(name, value=value)
 
 
 @pytest.mark.parametrize("case", [*SINGLE, *SELECTIVE_REMOVALS], ids=lambda case: f"{case.place}-{case.name}")

@@ -48,6 +48,7 @@ from conformance.suite.expectations import (
     whole_number,
 )
 from conformance.suite.expectations.words import settles
+from conformance.suite.load import at_once
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -437,6 +438,33 @@ def test_a_file_holds_the_objects_of_its_group(
             if around.entries() and other.schedule().is_served:
                 shown = "the entries of a group around the one that is exported"
                 must_settle(lambda: bool(around.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
+
+
+def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
+    owner: Caller,
+    export: Export,
+    export_group: Fixture,
+    subgroup: Fixture,
+) -> None:
+    texts = given_field(export_group, "objects", list)
+    other = of_group(owner, subgroup, export.relation)
+    if not export.is_batched():
+        export.finished(batched=True)  # so that its entry tells when the next one has ended
+    before = export.marks()
+    other.quiet()
+    for answer in at_once(partial(export.accepted, batched=False), partial(other.accepted, batched=False)):
+        answer.given_served()
+    export.settled(before, batched=False)
+    other.quiet()
+    with verifies("group-relations-export.download.belongs-to-its-group"):
+        file = export.download().given_served()
+        lost = [text for text in texts if not lines_with(text, lines_of(file))]
+        must(
+            not lost, "the objects of the group that was exported beside another one", f"none of {lost}", file.exchange
+        )
+        beside = other.download()
+        strange = [text for text in texts if beside.is_served and lines_with(text, lines_of(beside))]
+        must(not strange, "the objects of this group", f"{strange} of another group", beside.exchange)
 
 
 def file_of_what_there_is(export: Export) -> Answer:

@@ -97,6 +97,16 @@ def test_two_who_set_up_at_the_same_time_both_have_set_up(
                 answer.given_served()
             for one in pair:
                 maintainer.whole_list(path).must_not_contain(slug=slug_of(one), after=listed)
+            # One is set up while the other one is disabled.
+            given_set_up(maintainer, path, second)
+            come, gone = at_once(
+                partial(set_up, maintainer, path, first), partial(owner.delete, path / slug_of(second))
+            )
+            for answer in (come, gone):
+                answer.given_served()
+            now = maintainer.whole_list(path).must_contain_once(slug=slug_of(first))
+            now.must_not_contain(slug=slug_of(second), after=listed)
+            given_disabled(maintainer, path, first)
 
 
 def test_each_of_two_integrations_shows_its_own_settings(
