@@ -34,6 +34,8 @@ _REQUESTS = {
     "test_merge_request_approvals_resets.py": 17,
     "test_integration_parameters.py": 14,
     "test_group_relations_export.py": 14,
+    "test_group_relations_export_files.py": 14,
+    "test_integration_resets.py": 14,
 }
 _OTHERS = 8
 #: The files of tests that need much to be made for them, and the same as those beside them.

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.proof import alterations, area_alterations
 from conformance.reference.choices import Choices
-from conformance.suite.arrange.exports import of_group
+from conformance.suite.arrange.exports import export_of
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller
 from conformance.suite.expectations.callers import NOBODY
@@ -28,7 +28,7 @@ def test_an_export_of_long_ago_says_nothing_of_how_long_the_next_one_takes(
     limits = {"timeout_seconds": 5, "deadline_seconds": 5}
     profile: Any = load_profile(write_profile(*reference, limits=limits))
     with in_a_test(profile) as test:
-        export = of_group(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
+        export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
         export.accepted(batched=False).given_served()
         # A worker runs tests of other areas in between, and only then looks.
         test.run.writes.served["POST", export.path][0] -= 3600
@@ -44,7 +44,7 @@ def test_an_export_that_fails_at_first_is_waited_for(
     area_alterations.tries_exports_again(reference[0])
     profile: Any = load_profile(write_profile(*reference))
     with in_a_test(profile) as test:
-        export = of_group(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
+        export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
         assert export.in_one_piece().is_served
 
 
@@ -54,7 +54,7 @@ def test_an_export_that_stays_failed_is_waited_for_once(
     reference[0].choices = Choices(failing_export_relations=("labels",))
     profile: Any = load_profile(write_profile(*reference))
     with in_a_test(profile) as test:
-        export = of_group(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
+        export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
         for _ in range(3):
             with pytest.raises(Unmet, match="did not finish"):
                 export.finished(batched=False)
@@ -70,7 +70,7 @@ def test_who_has_no_valid_token_is_not_led_to_where_one_is_asked_for(
     with in_a_test(profile) as test:
         for stranger in (None, NOBODY):
             caller = Caller(test.run, stranger)
-            export = of_group(caller, profile.fixtures["export_group"][0], "labels")
+            export = export_of(caller, profile.fixtures["export_group"][0], "labels")
             answer = export.download()
             assert answer.status == 302
             assert caller.follow(answer).status == 302

@@ -1,5 +1,5 @@
 """
-Fixtures about approvals that tests take as arguments: lists of rules, merge requests under review, settings.
+Fixtures that tests take as arguments: lists of rules, merge requests under review, settings, exports.
 
 Each leaves behind what it found, as far as the service lets anything be taken away.
 """
@@ -29,9 +29,10 @@ from conformance.suite.arrange.approval_settings import (
     of_project,
     remembered,
 )
+from conformance.suite.arrange.exports import Export, export_of
 from conformance.suite.arrange.reviews import merge_request_path, rules_put_back, under_review
 from conformance.suite.context import current_run
-from conformance.suite.expectations import Caller, Path, given, named_otherwise
+from conformance.suite.expectations import Caller, Path, given, given_field, named_otherwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -218,3 +219,18 @@ def nested_settings(place: str, owner: Caller, maintainer: Caller) -> Iterator[t
     yield None if before is None or remembered(around) is None else (settings, around)
     if before is not None:
         settings.restore(before)
+
+
+# -- exports -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def export(owner: Caller, export_group: Fixture) -> Export:
+    """The export of the group that is set aside for it."""
+    return export_of(owner, export_group, given_field(export_group, "relation", str))
+
+
+@pytest.fixture
+def foreign_export(owner: Caller, sibling_group: Fixture, export: Export) -> Export:
+    """That of a group which nobody exports."""
+    return export_of(owner, sibling_group, export.relation)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suite.arrange.exports import of_group
+from conformance.suite.arrange.exports import export_of
 from conformance.suite.arrange.integrations import (
     borrowed,
     given_disabled,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @pytest.mark.calls_area("group-relations-export")
 def test_a_subgroup_is_found_by_its_full_path(owner: Caller, subgroup: Fixture) -> None:
     """A slash written as %2F belongs to the name of the group, not to the path of the request."""
-    export = of_group(owner, subgroup, "")
+    export = export_of(owner, subgroup, "")
     export.accepted().given_served()
     eventually(lambda: bool(export.entries()), "an entry in the status of the subgroup's export")
     wanted = relations(export.entries())

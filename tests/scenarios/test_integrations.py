@@ -18,7 +18,6 @@ from conformance.suite.arrange.integrations import (
     given_set_up,
     has,
     integrations_path,
-    least_settings,
     offering,
     older_path,
     set_up,
@@ -33,7 +32,6 @@ from conformance.suite.expectations import (
     Caller,
     Path,
     given,
-    given_field,
     left_to_others,
     must,
     observe,
@@ -43,7 +41,6 @@ from conformance.suite.expectations import (
 )
 from conformance.suite.expectations.words import settles
 from conformance.suite.moments import is_later
-from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,67 +194,6 @@ def test_a_change_in_one_project_leaves_the_integrations_of_another(
                 given_set_up(maintainer, path, integration, push_events=not before.get("push_events"))
             with unchanged(there, "the integrations of the other project"):
                 given_disabled(maintainer, path, integration)
-
-
-def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path: Path, integration: Fixture) -> None:
-    """An address that survives its integration may come back with the next one who sets it up."""
-    slug, (name, value) = slug_of(integration), distinctive(integration)
-    given_set_up(maintainer, path, integration, **{name: value})
-    before = maintainer.get(path / slug).given_served()
-    given(shows_text(before, value), f"{slug} does not show the {name} that it was given")
-    given_disabled(maintainer, path, integration)
-    left = maintainer.get(path / slug)
-    with verifies("integrations.disable.settings-reset", go_on=True):
-        left.must_not_break()
-        still = left.is_served and shows_text(left, value)
-        must(not still, f"{name} reset", f"{name} = {value} is still shown", left.exchange)
-    answered = "answers 200 with blank settings" if left.is_served else f"is refused with {left.status}"
-    observe("integrations.disable.reading-answer", f"reading an integration that is not set up {answered}")
-    with verifies("integrations.disable.settings-stay-reset"):
-        maintainer.put(path / slug, without(least_settings(integration), name)).given_served()
-        again = maintainer.get(path / slug).given_served()
-        must(not shows_text(again, value), f"{name} reset", f"{name} = {value} has come back", again.exchange)
-
-
-def test_disabling_an_integration_switches_its_flags_back(
-    maintainer: Caller,
-    project: Fixture,
-    integrations: tuple[Fixture, ...],
-) -> None:
-    """
-    What is not sent when it is set up again is as it was when it was set up for the first time, or all of it is off.
-
-    One flag that is on at first is left on, so that what was kept is told from what was switched off.
-    """
-    integration = max(integrations, key=lambda each: len(each.get("events") or ()))
-    slug, least = slug_of(integration), least_settings(integration)
-    flags = [name for name in given_field(integration, "events", list) if name not in least]
-    given(bool(flags), f"the profile names no event of {slug}")
-    path = integrations_path(maintainer, project)
-    with borrowed(maintainer, path, integration):
-        first = shown_flags(maintainer, path, slug, least, flags)
-        turned = {name: not value for name, value in first.items()}
-        changed = shown_flags(maintainer, path, slug, {**least, **turned}, flags)
-        moved = [name for name in first if changed.get(name) != first[name]]
-        left_on = next((name for name in moved if first[name]), None)
-        if left_on is not None:
-            moved.remove(left_on)
-            shown_flags(maintainer, path, slug, {**least, **turned, left_on: True}, flags)
-        given(bool(moved), f"no flag of {slug} moves that is shown")
-        given_disabled(maintainer, path, integration)
-        with verifies("integrations.disable.flags-reset"):
-            again = shown_flags(maintainer, path, slug, least, flags)
-            are_off = not any(again.get(name) for name in filter(None, (*moved, left_on)))
-            kept = [name for name in moved if again.get(name) != first[name] and not are_off]
-            must(not kept, f"{', '.join(moved)} as at first", f"{', '.join(kept)} as before it was disabled")
-
-
-def shown_flags(caller: Caller, path: Path, slug: str, settings: dict[str, Any], flags: list[str]) -> dict[str, bool]:
-    """Set an integration up and return those of some flags that it then shows."""
-    caller.put(path / slug, settings).given_served()
-    entry, single = caller.whole_list(path).the(slug=slug), caller.read(path / slug)
-    found = {name: entry.get(name, next(iter(values_under(name, single)), None)) for name in flags}
-    return {name: value for name, value in found.items() if isinstance(value, bool)}
 
 
 # -- what an entry shows -----------------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ import json
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from conformance.results.record import Reason
@@ -384,7 +385,7 @@ class Export:
         return self.caller.download(self.path / "download", **{"relation": self.relation, **query})
 
 
-def of_group(caller: Caller, group: Fixture, relation: str) -> Export:
+def export_of(caller: Caller, group: Fixture, relation: str) -> Export:
     """Return the export of a group."""
     return Export(caller, group_path(group) / "export_relations", relation)
 
@@ -416,3 +417,14 @@ def _moment(entry: Entry) -> Any:
     """Return when an entry says that it was updated, so that it equals what says the same in another way."""
     found = entry.get("updated_at")
     return Moment(found) if isinstance(found, str) else found
+
+
+def named_by_path(export: Export, group: Fixture) -> list[Export]:
+    """Return the same export, with its group named by the path; none where the profile does not give it."""
+    path = group.get("path")
+    return [replace(export, path=Path("/groups") / quote(path, safe="") / "export_relations")] if path else []
+
+
+def marks_of(export: Export) -> Marks:
+    """Return what an export would make different, in no order."""
+    return marks_in(export.entries())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.results.record import Reason
 from conformance.suite.absences import OperationAbsent
-from conformance.suite.arrange.exports import FINISHED, Export, has_ended, of_group
+from conformance.suite.arrange.exports import FINISHED, Export, export_of, has_ended
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
 from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Caller
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _export(caller: Caller, place: Place) -> Export:
-    return of_group(caller, place.fixture("export_group"), str(place.value("export_group.relation")))
+    return export_of(caller, place.fixture("export_group"), str(place.value("export_group.relation")))
 
 
 def _in_one_piece(caller: Caller, place: Place) -> Values:

@@ -1,0 +1,321 @@
+"""The files of group relations exports: in one piece and in batches, byte by byte, each of its group and relation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from conformance.suite import Reason
+from conformance.suite.accepted import DONE_WITHIN_SECONDS
+from conformance.suite.arrange import UNUSED_ID
+from conformance.suite.arrange.export_files import (
+    file_names,
+    lines_of,
+    lines_with,
+    must_be_json,
+    must_hold_once,
+    unpacked_lines,
+)
+from conformance.suite.arrange.exports import (
+    FINISHED,
+    Export,
+    export_of,
+    marks_in,
+    marks_of,
+    named_by_path,
+)
+from conformance.suite.context import Unmet
+from conformance.suite.expectations import (
+    Answer,
+    Caller,
+    does_not_apply,
+    given,
+    given_field,
+    left_to_others,
+    must,
+    must_settle,
+    observe,
+    verifies,
+    whole_number,
+)
+from conformance.suite.load import at_once
+
+if TYPE_CHECKING:
+    from conformance.suite import Fixture
+
+NO_RELATION = "conformance_no_such_relation"
+MOST_BATCHES = 20
+MOST_RELATIONS = 12
+#: Of how many relations besides the one that is looked at the batches are compared with the file.
+MOST_SHARING = 3
+
+
+def test_a_finished_relation_is_downloaded_as_packed_lines_of_json(export: Export) -> None:
+    """The bytes are looked at as they were sent: what unpacks on its way may hide that nothing was packed."""
+    entry = export.finished(batched=False)
+    told = "null" if entry.get("error") is None else "not null"
+    observe("group-relations-export.entry.error-of-a-finished-relation", f"error of a finished relation is {told}")
+    with verifies(
+        "group-relations-export.download.answered",
+        "group-relations-export.entry.finished-is-downloadable",
+        "group-relations-export.download.batch-parameters-are-optional",
+    ):
+        file = export.file_of(entry).must_be(200)
+    with verifies("group-relations-export.download.is-gzip"):
+        lines = unpacked_lines(file)
+    with verifies("group-relations-export.download.is-ndjson", go_on=True):
+        given(bool(lines), f"the file of {export.relation} has no line to look at")
+        must_be_json(lines, file)
+    names = file_names(file)
+    if not names:
+        does_not_apply("group-relations-export.download.file-name", Reason.NOT_OFFERED, "no download names its file")
+    for name in names:
+        with verifies("group-relations-export.download.file-name"):
+            must_be_named_after(export.relation, name, file)
+
+
+def must_be_named_after(relation: str, name: str, file: Answer) -> None:
+    """Expect a name of a file to be that of its relation, and to say how the file is packed."""
+    is_named_after = name.startswith(relation) and name.endswith(".ndjson.gz")
+    must(is_named_after, f"a name like {relation}.ndjson.gz", name, file.exchange)
+
+
+def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
+    entry = export.finished(batched=True)
+    batches = [batch for batch in entry.get("batches") or () if isinstance(batch, dict)]
+    given(bool(batches), f"{export.relation} has no batch")
+    numbers = [whole_number(batch.get("batch_number")) for batch in batches]
+    counted = "is" if entry.get("batches_count") == len(batches) else "is not"
+    observe("group-relations-export.entry.counts-its-batches", f"batches_count {counted} the number of batches")
+    for number, batch in list(zip(numbers, batches, strict=True))[:3]:
+        with verifies("group-relations-export.download.batch"):
+            file = export.file_of(entry, batched=True, batch_number=number).must_be(200)
+            lines = unpacked_lines(file)
+            must_be_json(lines, file)
+        with verifies("group-relations-export.download.batch-holds-its-objects", go_on=True):
+            wanted = batch.get("objects_count")
+            must(len(lines) == wanted, f"{wanted} lines in batch {number}", f"{len(lines)}")
+        left_to_others("group-relations-export.download.file-name")  # unless the answer names it
+        for name in file_names(file):
+            with verifies("group-relations-export.download.file-name", go_on=True):
+                # What stands in front, and where the number does, is open.
+                must(".ndjson" in name and ".gz" in name, f"a name with .ndjson and .gz for batch {number}", name)
+    with verifies("group-relations-export.batch.numbers-are-distinct"):
+        given(len(numbers) > 1, f"{export.relation} has one batch only")
+        must(len(set(numbers)) == len(numbers), "a number of its own for each batch", f"{numbers}")
+
+
+def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Export, export_group: Fixture) -> None:
+    """
+    A batch that nobody is told of is missing wherever the group is imported, and one told of twice is there twice.
+
+    Files of two exports are compared by their number of lines: an object may have changed a little meanwhile. What the
+    group is known to have is looked for by its text.
+    """
+    whole = lines_of(export.in_one_piece())
+    given(bool(whole), f"the file of {export.relation} has no line to look for")
+    of_others = {other: lines for other in export.others() if (lines := lines_without_twins(export, other))}
+    export.finished(batched=True)
+    export.accepted(batched=True).given_served()  # of the batches of the one before none may be left
+    batches = batch_files(export)
+    held = [line for lines in batches for line in lines]
+    in_whole = [text for text in export_group.get("objects") or () if lines_with(text, whole)]
+    if not in_whole:
+        left_to_others("group-relations-export.download.holds-its-objects")
+    else:
+        with verifies("group-relations-export.download.holds-its-objects", go_on=True):
+            lost = [text for text in in_whole if not lines_with(text, held)]
+            must(not lost, f"each object of {export.relation} in one of its batches", f"{lost} in none of them")
+    with verifies("group-relations-export.download.batches-hold-the-relation", go_on=True):
+        if len(held) != len(whole):
+            again = lines_of(export.in_one_piece())
+            given(len(again) == len(whole), f"{export.relation} changed while it was looked at")
+        must(len(held) == len(whole), f"{len(whole)} lines in all batches of {export.relation}", f"{len(held)}")
+    with verifies("group-relations-export.download.batches-share-no-object"):
+        given(len(set(whole)) == len(whole), f"the file of {export.relation} has the same line twice itself")
+        twice = [line for line, count in Counter(held).items() if count > 1]
+        must(not twice, "each object in one batch", f"{len(twice)} of them in more than one, such as {twice[:1]}")
+
+    for other, lines in list(of_others.items())[:MOST_SHARING]:
+        with suppress(Unmet):  # another relation may not be exported in batches
+            of_other = replace(export, relation=other)
+            batches = batch_files(of_other)
+            if Counter(line for batch in batches for line in batch) != Counter(lines):
+                batches = batch_files(of_other)  # what was read may have come from two exports
+            counted = Counter(line for batch in batches for line in batch)
+            with verifies("group-relations-export.download.batches-share-no-object", go_on=True):
+                twice = [line for line in lines if counted[line] > 1]
+                must(not twice, f"each object of {other} in one batch", f"{twice[:1]} in two of them")
+            with verifies("group-relations-export.download.batches-hold-the-relation", go_on=True):
+                if counted.total() != len(lines):
+                    again = lines_of(of_other.in_one_piece())
+                    given(len(again) == len(lines), f"{other} changed while it was looked at")
+                must(
+                    counted.total() == len(lines), f"{len(lines)} lines in all batches of {other}", f"{counted.total()}"
+                )
+
+
+def lines_without_twins(export: Export, relation: str) -> set[bytes]:
+    """Return the lines of another relation's file; nothing if there are no two, or the same line is there twice."""
+    file = export.download(relation=relation)
+    lines = lines_of(file) if file.is_served else []
+    return set(lines) if 1 < len(lines) == len(set(lines)) else set()
+
+
+def batch_files(export: Export) -> list[list[bytes]]:
+    """Export the relation in batches, and return the lines of each."""
+    numbers = export.numbers()
+    given(len(numbers) <= MOST_BATCHES, f"{export.relation} has {len(numbers)} batches, more than are fetched here")
+    files = [export.download(batched=True, batch_number=number) for number in numbers]
+    return [lines_of(file.given_served()) for file in files]
+
+
+def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: Fixture) -> None:
+    """What a group is known to have must be in its file, and the files of two relations are not the same."""
+    texts = given_field(export_group, "objects", list)
+    file = export.in_one_piece()
+    lines = lines_of(file)
+    with verifies("group-relations-export.download.holds-its-objects", go_on=True):
+        for text in texts:
+            must_hold_once(file, text)
+        for by_its_path in named_by_path(export, export_group):
+            by_path = by_its_path.download()
+            for text in texts if by_path.is_served else ():
+                must_hold_once(by_path, text)
+    files = [(other, export.download(relation=other)) for other in export.others()[:MOST_RELATIONS]]
+    if files:
+        with verifies("group-relations-export.entry.finished-is-downloadable", go_on=True):
+            # That a relation has no objects leaves its file empty; one that is exported anew meanwhile shows nothing.
+            refused = [one.exchange for other, one in files if one.exchange.is_refusal and other in export.others()]
+            must(not refused, "a file of every finished relation", f"none of {len(refused)}", *refused[:1])
+    else:
+        left_to_others("group-relations-export.entry.finished-is-downloadable")
+    with verifies("group-relations-export.download.is-ndjson", go_on=True):
+        # Names are short; texts of several lines, quotation marks and much else are in other relations.
+        for one in [file, *(other for _, other in files if other.is_served)]:
+            must_be_json(lines_of(one), one)
+    left_to_others("group-relations-export.download.file-name")  # unless an answer names its file
+    named = [(other, name, one) for other, one in files if one.is_served for name in file_names(one)]
+    for other, name, its_file in named:
+        with verifies("group-relations-export.download.file-name", go_on=True):
+            must_be_named_after(other, name, its_file)
+    with verifies("group-relations-export.download.is-of-its-relation"):
+        filled = [(other, one) for other, one in files if one.is_served and lines_of(one)]
+        given(bool(filled) and bool(lines), "no other relation holds anything that could differ")
+        for other, one in filled:
+            same = set(lines_of(one)) == set(lines)
+            must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
+
+
+def test_a_file_holds_the_objects_of_its_group(
+    owner: Caller,
+    export: Export,
+    export_group: Fixture,
+    subgroup: Fixture,
+    group: Fixture,
+) -> None:
+    """Two groups have labels and milestones of their own, and an export of one takes away none of another."""
+    texts = given_field(export_group, "objects", list)
+    other = export_of(owner, subgroup, export.relation)
+    own_lines = lines_of(export.in_one_piece())
+    if not all(lines_with(text, own_lines) for text in texts):
+        # The file may be that of a group which was exported later.
+        export.ended_anew(*export.begun_anew(batched=False), batched=False)
+        own_lines = lines_of(export.in_one_piece())
+    given(all(lines_with(text, own_lines) for text in texts), "the file lacks the objects of its group")
+    # One that failed may begin once more by itself.
+    before = marks_in(entry for entry in export.quiet() if entry.get("status") == FINISHED)
+    with verifies("group-relations-export.download.belongs-to-its-group"):
+        file = file_of_what_there_is(other)
+        held = lines_of(file)
+        # Before its file is fetched: the moment of an entry may move with that.
+        after = marks_of(export)
+        strange = [text for text in texts if lines_with(text, held)]
+        must(not strange, "the objects of this group", f"{strange} of another group", file.exchange)
+        again = export.download()
+        lost = [text for text in texts if again.is_served and not lines_with(text, lines_of(again))]
+        must(not lost, "the objects of the group after the export of another one", f"none of {lost}", again.exchange)
+    with verifies("group-relations-export.schedule.belongs-to-its-group"):
+        others = [relation for relation, mark in before.items() if after.get(relation) != mark]
+        must(not others, "the entries of a group as before the export of another one", f"others of {others}")
+        # Whether a group is exported with the one around it is left open; what was exported of it is there after that.
+        around = export_of(owner, group, export.relation)
+        if around.schedule().is_served:
+            # That may begin with showing nothing.
+            shown = "the entries of a group inside the one that is exported"
+            must_settle(lambda: bool(other.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
+            if around.entries() and other.schedule().is_served:
+                shown = "the entries of a group around the one that is exported"
+                must_settle(lambda: bool(around.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
+
+
+def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
+    owner: Caller,
+    export: Export,
+    export_group: Fixture,
+    subgroup: Fixture,
+) -> None:
+    texts = given_field(export_group, "objects", list)
+    other = export_of(owner, subgroup, export.relation)
+    if not export.is_batched():
+        export.finished(batched=True)  # so that its entry tells when the next one has ended
+    before = export.marks()
+    other.quiet()
+    for answer in at_once(partial(export.accepted, batched=False), partial(other.accepted, batched=False)):
+        answer.given_served()
+    export.settled(before, batched=False)
+    other.quiet()
+    with verifies("group-relations-export.download.belongs-to-its-group"):
+        file = export.download().given_served()
+        lost = [text for text in texts if not lines_with(text, lines_of(file))]
+        must(
+            not lost, "the objects of the group that was exported beside another one", f"none of {lost}", file.exchange
+        )
+        beside = other.download()
+        strange = [text for text in texts if beside.is_served and lines_with(text, lines_of(beside))]
+        must(not strange, "the objects of this group", f"{strange} of another group", beside.exchange)
+
+
+def file_of_what_there_is(export: Export) -> Answer:
+    """Return the file of the relation or, where a group that has nothing of it does not export it, of another one."""
+    try:
+        return export.in_one_piece()
+    except Unmet:
+        others = export.others()
+        given(bool(others), f"nothing of {export.path} was exported")
+        return replace(export, relation=others[0]).in_one_piece()
+
+
+def test_batches_that_do_not_exist_cannot_be_downloaded(export: Export) -> None:
+    numbers = export.numbers()
+    given(bool(numbers), f"{export.relation} has no batch")
+    control = export.download(batched=True, batch_number=numbers[0])
+    with verifies("group-relations-export.download.unknown-batch", go_on=True):
+        for number in {UNUSED_ID, 0} - {*numbers}:
+            export.download(batched=True, batch_number=number).must_be_refused(beside=control)
+    control.given_served()
+    with verifies("group-relations-export.download.batch-number-is-integer", go_on=True):
+        export.download(batched=True, batch_number="first").must_not_break()
+    with verifies("group-relations-export.download.batched-is-boolean"):
+        export.download(batched="maybe", batch_number=numbers[0]).must_not_break()
+
+
+def test_a_download_names_a_relation_of_the_group(export: Export) -> None:
+    export.finished(batched=False)
+    control = export.download()
+    with verifies("group-relations-export.download.relation-is-required", go_on=True):
+        export.download(relation=None).must_be_refused(beside=control)
+    known = {export.relation, *export.others()}
+    with verifies("group-relations-export.download.unknown-relation"):
+        for name in {NO_RELATION, export.relation[:-1], f"{export.relation}-none"} - {*known, ""}:
+            export.download(relation=name).must_be_refused(beside=control)
+
+
+def test_what_was_never_exported_cannot_be_downloaded(export: Export, foreign_export: Export) -> None:
+    given(not foreign_export.entries(), "the other group has been exported before")
+    export.finished(batched=False)
+    with verifies("group-relations-export.download.before-finished"):
+        foreign_export.download().must_be_refused(beside=export.download())

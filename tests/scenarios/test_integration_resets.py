@@ -1,0 +1,204 @@
+"""What a disabled integration forgets: its texts, its flags, its switches and its numbers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.suite.arrange.integrations import (
+    borrowed,
+    distinctive,
+    every_integration,
+    given_disabled,
+    given_set_up,
+    has,
+    integrations_path,
+    least_settings,
+    shows_text,
+    slug_of,
+    without,
+)
+from conformance.suite.context import Unmet
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    given,
+    given_field,
+    left_to_others,
+    must,
+    observe,
+    verifies,
+)
+from conformance.suite.shown_records import values_under
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.suite import Fixture
+
+FLAG = (False, True)
+#: Parameters whose values do not matter to a service, with two values of each; not what switches an integration on.
+RESETTABLE: Mapping[str, tuple[bool | int, bool | int]] = {
+    **dict.fromkeys(
+        (
+            "colorize_messages",
+            "comment_on_event_enabled",
+            "disable_diffs",
+            "enable_ssl_verification",
+            "jira_issue_transition_automatic",
+            "notify_only_broken_pipelines",
+            "notify_only_default_branch",
+            "send_from_committer_email",
+        ),
+        FLAG,
+    ),
+    "server_port": (60001, 60002),
+}
+
+
+def test_disabling_an_integration_forgets_its_switches_and_numbers(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """
+    Whatever a value is by itself: it cannot follow what it was before, whichever of two values that was.
+
+    Where none is shown there is nothing to see, and the texts of an integration say enough.
+    """
+    path, moved = integrations_path(maintainer, project), set[str]()
+    for integration, names in holders_of_resettable(every_integration(integrations)):
+        with suppress(Unmet):  # the others are looked at all the same
+            found = after_disabling(maintainer, path, integration, names)
+            moved |= found.moved
+            if found.moved:
+                with verifies("integrations.disable.settings-reset", go_on=True):
+                    must(not found.left, f"{', '.join(found.moved)} reset", f"{', '.join(found.left)} still shown")
+                with verifies("integrations.disable.settings-stay-reset", go_on=True):
+                    back = ", ".join(found.back)
+                    must(not found.back, f"{', '.join(found.moved)} reset", f"{back} as before it was disabled")
+    if not moved:
+        left_to_others("integrations.disable.settings-reset", "integrations.disable.settings-stay-reset")
+
+
+def holders_of_resettable(known: list[Fixture]) -> Iterator[tuple[Fixture, set[str]]]:
+    """Yield few integrations that together have all of the parameters that the profile names, each with its own."""
+    offered = {slug_of(one): {name for name in RESETTABLE if has(one, name)} - {*least_settings(one)} for one in known}
+    left = set().union(*offered.values())
+    while left:
+        integration = max(known, key=lambda one: len(offered[slug_of(one)] & left))
+        yield integration, offered[slug_of(integration)] & left
+        left -= offered[slug_of(integration)]
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """Which parameters an integration showed as they were sent, both times, and which of these outlived it."""
+
+    moved: set[str]
+    left: set[str]
+    """Those that it still shows as they were while it is disabled."""
+    back: set[str]
+    """Those that are as they were once it is set up again without them."""
+
+
+def after_disabling(caller: Caller, path: Path, integration: Fixture, names: set[str]) -> Forgotten:
+    """Set an integration up with each of two values of its parameters, disable it, and set it up without them."""
+    slug, least = slug_of(integration), least_settings(integration)
+    moved, left, back = set(names), set(names), set(names)
+    with borrowed(caller, path, integration):
+        for number in (0, 1):
+            values = {name: RESETTABLE[name][number] for name in names}
+            caller.put(path / slug, {**least, **values}).given_served()
+            moved &= shown_as(caller.read(path / slug), values)
+            given_disabled(caller, path, integration)
+            disabled = caller.get(path / slug)
+            left &= shown_as(disabled.json, values) if disabled.is_served else set()
+            caller.put(path / slug, least).given_served()
+            back &= shown_as(caller.read(path / slug), values)
+            given_disabled(caller, path, integration)
+    return Forgotten(moved, moved & left, moved & back)
+
+
+def shown_as(settings: Any, values: Mapping[str, bool | int]) -> set[str]:
+    """Return the parameters that settings show with these values; a number may be told as text."""
+    return {
+        name
+        for name, value in values.items()
+        if any(found is value or str(found) == str(value) for found in values_under(name, settings))
+    }
+
+
+# -- texts and flags ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator[Path]:
+    """Where the project has its integrations; `integration` is not set up, and left as it was found."""
+    found = integrations_path(maintainer, project)
+    with borrowed(maintainer, found, integration):
+        yield found
+
+
+def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path: Path, integration: Fixture) -> None:
+    """An address that survives its integration may come back with the next one who sets it up."""
+    slug, (name, value) = slug_of(integration), distinctive(integration)
+    given_set_up(maintainer, path, integration, **{name: value})
+    before = maintainer.get(path / slug).given_served()
+    given(shows_text(before, value), f"{slug} does not show the {name} that it was given")
+    given_disabled(maintainer, path, integration)
+    left = maintainer.get(path / slug)
+    with verifies("integrations.disable.settings-reset", go_on=True):
+        left.must_not_break()
+        still = left.is_served and shows_text(left, value)
+        must(not still, f"{name} reset", f"{name} = {value} is still shown", left.exchange)
+    answered = "answers 200 with blank settings" if left.is_served else f"is refused with {left.status}"
+    observe("integrations.disable.reading-answer", f"reading an integration that is not set up {answered}")
+    with verifies("integrations.disable.settings-stay-reset"):
+        maintainer.put(path / slug, without(least_settings(integration), name)).given_served()
+        again = maintainer.get(path / slug).given_served()
+        must(not shows_text(again, value), f"{name} reset", f"{name} = {value} has come back", again.exchange)
+
+
+def test_disabling_an_integration_switches_its_flags_back(
+    maintainer: Caller,
+    project: Fixture,
+    integrations: tuple[Fixture, ...],
+) -> None:
+    """
+    What is not sent when it is set up again is as it was when it was set up for the first time, or all of it is off.
+
+    One flag that is on at first is left on, so that what was kept is told from what was switched off.
+    """
+    integration = max(integrations, key=lambda each: len(each.get("events") or ()))
+    slug, least = slug_of(integration), least_settings(integration)
+    flags = [name for name in given_field(integration, "events", list) if name not in least]
+    given(bool(flags), f"the profile names no event of {slug}")
+    path = integrations_path(maintainer, project)
+    with borrowed(maintainer, path, integration):
+        first = shown_flags(maintainer, path, slug, least, flags)
+        turned = {name: not value for name, value in first.items()}
+        changed = shown_flags(maintainer, path, slug, {**least, **turned}, flags)
+        moved = [name for name in first if changed.get(name) != first[name]]
+        left_on = next((name for name in moved if first[name]), None)
+        if left_on is not None:
+            moved.remove(left_on)
+            shown_flags(maintainer, path, slug, {**least, **turned, left_on: True}, flags)
+        given(bool(moved), f"no flag of {slug} moves that is shown")
+        given_disabled(maintainer, path, integration)
+        with verifies("integrations.disable.flags-reset"):
+            again = shown_flags(maintainer, path, slug, least, flags)
+            are_off = not any(again.get(name) for name in filter(None, (*moved, left_on)))
+            kept = [name for name in moved if again.get(name) != first[name] and not are_off]
+            must(not kept, f"{', '.join(moved)} as at first", f"{', '.join(kept)} as before it was disabled")
+
+
+def shown_flags(caller: Caller, path: Path, slug: str, settings: dict[str, Any], flags: list[str]) -> dict[str, bool]:
+    """Set an integration up and return those of some flags that it then shows."""
+    caller.put(path / slug, settings).given_served()
+    entry, single = caller.whole_list(path).the(slug=slug), caller.read(path / slug)
+    found = {name: entry.get(name, next(iter(values_under(name, single)), None)) for name in flags}
+    return {name: value for name, value in found.items() if isinstance(value, bool)}
