@@ -63,8 +63,9 @@ def test_reads_of_a_project_that_lies_in_no_group_break_nothing(maintainer: Call
     for personal in current_run().profile.fixtures.get("personal_project", ())[:1]:
         by_number, by_path = project_path(personal), f"/projects/{personal.encoded_path}"
         for below in reads_of_a_project():
+            answer = maintainer.get(Path(f"{by_number}{below}"))
             with verifies("conventions.project-id.number", go_on=True):
-                answer = maintainer.get(Path(f"{by_number}{below}")).must_not_break()
+                answer.must_not_break()
             if answer.is_served:
                 with verifies("conventions.project-id.encoded-path", go_on=True):
                     maintainer.get(Path(f"{by_path}{below}")).must_be_served()
