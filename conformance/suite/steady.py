@@ -65,6 +65,18 @@ def of_the_contract(body: Any) -> Any:
     return kept(body)
 
 
+def of_records(body: Any, *records: str) -> Any:
+    """
+    Leave out of a record whose form is stated what none of these records of the contract has.
+
+    Whatever else a service shows may move by itself, also below a name that the text has elsewhere, or below one of its
+    own, such as a record of what happened last.
+    """
+    schemas = current_run().contract.document["components"]["schemas"]
+    names = {name for record in records for name in schemas[record]["properties"]}
+    return {name: value for name, value in body.items() if name in names} if isinstance(body, dict) else body
+
+
 def _moving(first: Any, second: Any) -> Iterator[str]:
     """Yield the names of properties whose values differ; entries of lists are held against those at the same place."""
     if isinstance(first, dict) and isinstance(second, dict):

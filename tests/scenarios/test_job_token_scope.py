@@ -16,6 +16,7 @@ from conformance.suite.arrange.job_token_scope import (
     limit_of,
     limit_on,
     scope_path,
+    settings_of,
 )
 from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.context import current_run
@@ -28,7 +29,6 @@ from conformance.suite.expectations import (
     verifies,
 )
 from conformance.suite.load import ROUNDS, at_once
-from conformance.suite.steady import of_the_contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,7 +164,7 @@ def test_a_change_in_one_project_leaves_the_other_projects(
     limit = maintainer.read(switch)["inbound_enabled"]
 
     def settings() -> dict[str, object]:
-        found = of_the_contract(maintainer.read(scope_path(sibling_project)))
+        found = settings_of(maintainer, sibling_project)
         return found if isinstance(found, dict) else {}
 
     def neighbour() -> dict[str, object]:

@@ -24,7 +24,7 @@ from conformance.suite.expectations import (
     project_path,
 )
 from conformance.suite.shown_records import values_under
-from conformance.suite.steady import of_the_contract
+from conformance.suite.steady import of_records, of_the_contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,6 +99,8 @@ _OTHER_KINDS = (
     "switchable_integration",
 )
 _has_newer_name: WeakKeyDictionary[Run, bool] = WeakKeyDictionary()
+#: What an entry of the list may have: its own fields, and settings.
+_RECORDS = ("IntegrationListEntry", "IntegrationSettings")
 #: By run and slug: what the entry of the list was seen to have.
 _in_entries: WeakKeyDictionary[Run, dict[str, frozenset[str]]] = WeakKeyDictionary()
 #: By run: the lists that were seen to show the integration of the request examples when it was set up.
@@ -262,9 +264,9 @@ def borrowed(caller: Caller, path: Path, *integrations: Fixture) -> Iterator[Non
 
 
 def entries(caller: Caller, path: Path) -> dict[str, dict[str, Any]]:
-    """Return the entries of the list by slug, so that their order is of no account, without times, which may move."""
-    listed = caller.whole_list(path).entries
-    return {str(entry.get("slug")): comparable(entry) for entry in listed if isinstance(entry, dict)}
+    """Return the entries of the list by slug, as their order is of no account, without times and what may move else."""
+    listed = [entry for entry in caller.whole_list(path).entries if isinstance(entry, dict)]
+    return {str(entry.get("slug")): comparable(of_records(entry, *_RECORDS)) for entry in listed}
 
 
 def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:

@@ -15,7 +15,7 @@ from conformance.suite.arrange.request_examples import (
 )
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller, Path, given, given_done, project_path
-from conformance.suite.steady import of_the_contract
+from conformance.suite.steady import of_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 def scope_path(project: Fixture) -> Path:
     """Return the path of a project's settings, below which both lists are."""
     return project_path(project) / "job_token_scope"
+
+
+def settings_of(caller: Caller, project: Fixture) -> Any:
+    """Return what the settings of a project say, without what a service shows beyond the text."""
+    return of_records(caller.read(scope_path(project)), "JobTokenScopeSettings")
 
 
 # -- the limit ---------------------------------------------------------------------------------------------------------
@@ -269,9 +274,9 @@ class _Listed:
 
 
 def _settings(caller: Caller, place: Place) -> Any:
-    settings = caller.read(scope_path(place.fixture("project")))
+    settings = settings_of(caller, place.fixture("project"))
     given(isinstance(settings, dict) and "inbound_enabled" in settings, "the settings do not show the limit")
-    return of_the_contract(settings)
+    return settings
 
 
 def _with_limit_off(caller: Caller, place: Place) -> Values:
