@@ -41,6 +41,9 @@ _LONGEST_HIDDEN_SECONDS = 5.0
 #: How long is waited, in seconds, where parts of a second are told: two reads may be answered within one of these.
 _SOONER_SECONDS = 0.02
 
+#: Nothing says that the status comes in pages, nor that it does not: a list of so many entries may be a page.
+_SHORTEST_PAGE = 10
+
 #: As in `12:30:15.250`, `12:30:15,25` and `T123015.250`.
 _PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
 
@@ -137,12 +140,22 @@ class Export:
             return []
         body = parsed(answer)
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
-        found = [entry for entry in body if isinstance(entry, dict) and whole_number(entry.get("status")) is not None]
+        if self.relation and len(body) >= _SHORTEST_PAGE and self.relation not in marks_in(filter(_is_object, body)):
+            body = [*body, *self._asked_for_alone()]
+        found = [entry for entry in body if _is_object(entry) and whole_number(entry.get("status")) is not None]
         if self._seen.times_move:
             found = [{name: value for name, value in entry.items() if name != "updated_at"} for entry in found]
         readable = len(found) in (0, len(body)) or not after_scheduling
         given(readable, f"GET {self.path}/status has entries without a status")
         return found
+
+    def _asked_for_alone(self) -> list[Any]:
+        """Return the entry of the relation where the list may be the first page of a longer one; none if refused."""
+        answer = self.caller.get(self.path / "status", relation=self.relation)
+        if answer.exchange.is_refusal:
+            return []
+        body = parsed(answer)
+        return [entry for entry in (body if isinstance(body, list) else [body]) if _is_object(entry)]
 
     def own(self, shown: list[Entry] | None = None) -> Entry:
         """Return the entry of the relation, of those that were just shown or are read; an empty one when none is."""
@@ -396,6 +409,10 @@ def parsed(answer: Answer) -> Any:
         return json.loads(answer.given_served().exchange.body)
     except (ValueError, RecursionError):
         raise Unmet(Reason.PRECONDITION, f"GET {answer.exchange.call.path} did not answer JSON") from None
+
+
+def _is_object(entry: Any) -> bool:
+    return isinstance(entry, dict)
 
 
 def has_ended(entry: Mapping[str, Any]) -> bool:
