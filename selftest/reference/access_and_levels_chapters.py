@@ -67,10 +67,6 @@ def _roles(story: Story) -> None:
     for name in ("inner_project", "project"):
         story.call("guest", "GET", f"{_place_of(story, name)}/integrations")
     scope = f"{_place_of(story, 'workbench')}/job_token_scope"
-    member = f"{_group(story, 'sibling_group')}/members/{story.world.actors['maintainer'].id}"
-    for level in (40, 30, 40):
-        story.call("owner", "PUT", member, {"access_level": level})
-        story.call("maintainer", "GET", scope)
     story.call("developer", "PATCH", scope, {"enabled": True})
     inner = story.world.one("inner_group").id
     story.call("guest", "POST", f"{scope}/groups_allowlist", {"target_group_id": inner})
@@ -145,10 +141,6 @@ def _places_beside(story: Story) -> None:
     for value in (True, False):
         story.call("owner", "PUT", f"/groups/{group}/{_SETTING}", {"allow_author_approval": value})
         story.call("owner", "GET", f"/projects/{group}/{_SETTING}")
-    around, within = (f"{_group(story, name)}/export_relations" for name in ("group", "subgroup"))
-    story.call("owner", "POST", around)
-    story.until_finished(f"{around}/status")
-    story.call("owner", "GET", f"{within}/status")
 
 
 # -- values that are almost right --------------------------------------------------------------------------------------

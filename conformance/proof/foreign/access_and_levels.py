@@ -79,21 +79,6 @@ def a_role_in_one_project_is_remembered_for_all_around_it(service: Service) -> N
         require(route, caller, subject)
 
 
-@foreign(_CALLERS, "Job token scope: GET")
-def whoever_was_a_maintainer_once_keeps_the_job_token_scope(service: Service) -> None:
-    """Whoever was let in at the job token scope of a project is let in as well after the role was taken away."""
-    let_in_once: set[tuple[int, int]] = set()
-
-    @instead(service.access, "require")
-    def _(require: Any, route: Any, caller: Any, subject: Any) -> None:
-        is_of_scope = route.path.startswith(_SCOPE)
-        if is_of_scope and (caller.id, subject.id) in let_in_once:
-            return
-        require(route, caller, subject)
-        if is_of_scope:
-            let_in_once.add((caller.id, subject.id))
-
-
 @foreign(_CALLER_AND_VALUE, "Code completion: completions")
 def a_token_of_a_bearer_may_be_in_another_case(service: Service) -> None:
     """A token that is sent as a bearer's is compared without regard to case: another token gets a completion."""
@@ -204,16 +189,6 @@ def disabling_by_the_older_name_disables_it_in_the_projects_beside(service: Serv
             if known == slug and beside is not None and beside.namespace_id == request.project.namespace_id:
                 service.integrations.disable(beside, slug)
         return answer
-
-
-@foreign(_LEVELS, "Group relations export: status")
-def a_subgroup_shows_the_export_of_the_group_around_it(service: Service) -> None:
-    """A subgroup that was never exported shows the export of its parent group as its own."""
-
-    @instead(service.group_relations_export, "all_of")
-    def _(all_of: Any, group: Any) -> Any:
-        shown = (all_of(one) for one in service.identities.lineage(group))
-        return next(filter(None, shown), [])
 
 
 # -- calls that meet ---------------------------------------------------------------------------------------------------

@@ -48,21 +48,6 @@ def reading_the_state_takes_approvals_back(service: Service) -> None:
 # -- approving ---------------------------------------------------------------------------------------------------------
 
 
-# The row says: unchanged.
-@foreign(REFUSED, "States: POST approve, sha different from current HEAD, unchanged")
-def a_wrong_sha_takes_back_what_its_caller_gave(service: Service) -> None:
-    """Who has approved, and approves again with a sha that is not the HEAD, gets 409 and loses the approval."""
-    approvals = service.merge_request_approvals
-
-    @instead(approvals, "approve")
-    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
-        try:
-            approve(merge_request, caller, sha, password)
-        except StatedError:
-            approvals.remove_approval(caller, merge_request)
-            raise
-
-
 # An approval is one of the merge request in the path.
 @foreign(SIDE_EFFECT, "Merge request approvals: approve")
 def approvals_land_on_the_next_merge_request_too(service: Service) -> None:
@@ -249,20 +234,6 @@ def approvals_of_maintainers_outlive_a_reset(service: Service) -> None:
 @foreign(REFUSED, "Approval and integration moves: PUT reset_approvals by others")
 def a_refused_reset_takes_the_own_approval_back(service: Service) -> None:
     """An approver whose reset is refused with 401 has not approved any more, where nothing may change."""
-    approvals = service.merge_request_approvals
-
-    @instead(approvals, "reset_approvals")
-    def _(reset: Any, merge_request: Any, caller: Any) -> None:
-        try:
-            reset(merge_request, caller)
-        except StatedError:
-            approvals.remove_approval(caller, merge_request)
-            raise
-
-
-@foreign(REFUSED, "Merge request approvals: reset_approvals")
-def refused_resets_take_the_own_approval(service: Service) -> None:
-    """Who may not reset approvals gets 401, and has approved no longer."""
     approvals = service.merge_request_approvals
 
     @instead(approvals, "reset_approvals")

@@ -287,19 +287,6 @@ def the_first_approval_is_taken_back(service: Service) -> None:
         remove(service.identities.users[first.user_id], merge_request)
 
 
-# The approval of the caller is removed, and no other one.
-@foreign(OLDER, "Approval and integration moves: POST unapprove")
-def an_earlier_approval_takes_the_later_ones_along(service: Service) -> None:
-    """Approvals are a stack: whoever takes an approval back takes back all that were given after it."""
-    approvals = service.merge_request_approvals
-
-    @instead(approvals, "remove_approval")
-    def _(_remove: Any, user: Any, merge_request: Any) -> None:
-        given = approvals.approvals_of(merge_request)
-        place = next(number for number, approval in enumerate(given) if approval.user_id == user.id)
-        approvals.approvals[merge_request.id] = given[:place]
-
-
 @foreign(OLDER, "Approval moves: POST unapprove")
 def later_approvals_go_with_the_one_taken_back(service: Service) -> None:
     """Taking back an approval cuts the list where it stood: whoever approved after it has to do it again."""

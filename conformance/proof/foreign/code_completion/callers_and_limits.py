@@ -104,18 +104,6 @@ def what_a_project_says_beats_its_group(service: Service) -> None:
         return enabled(project) if own is None else own
 
 
-# 404 is for a project that does not exist, however deep it lies.
-@foreign(CALLER_AND_FORM, "Code completion: enabled, project_path")
-def a_path_has_two_segments(service: Service) -> None:
-    """The path of a project inside a subgroup is taken for one that does not exist."""
-
-    @instead(service.code_completion, "check")
-    def _(check: Any, caller: Any, path: str) -> None:
-        if path.count("/") > 1:
-            raise StatedError(404, "404 Project Not Found")
-        check(caller, path)
-
-
 # 403 where the feature is disabled, whoever asks.
 @foreign(CALLER_AND_FORM, "Code completion: enabled, 403")
 def owners_have_the_feature_in_any_case(service: Service) -> None:

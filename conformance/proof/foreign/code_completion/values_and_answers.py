@@ -253,15 +253,6 @@ def generating_needs_what_follows(service: Service) -> None:
         return wanted
 
 
-@foreign(FORM_SENT, "Code completion: POST completions")
-def not_to_stream_streams(service: Service) -> None:
-    """A completion is streamed wherever stream is sent, also as false."""
-
-    @instead(service.code_completion, "read")
-    def _(read: Any, parameters: Any) -> Any:
-        return replace(read(parameters), stream=parameters.given("stream"))
-
-
 # -- the check whether they are enabled --------------------------------------------------------------------------------
 
 

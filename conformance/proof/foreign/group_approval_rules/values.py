@@ -111,17 +111,6 @@ def an_update_of_a_group_rule_may_not_repeat_its_id(service: Service) -> None:
         return handler(request)
 
 
-# Parameters may be sent in the query by an update as well.
-@foreign(FORM_SENT, "Group approval rules: parameters may be sent as query parameters")
-def updates_do_not_look_into_the_query(service: Service) -> None:
-    """A rule is created from what is in the query, and updated from the body alone."""
-
-    @handling(service, f"PUT {GROUP_RULE}")
-    def _(handler: Any, request: Any) -> Any:
-        request.query = b""
-        return handler(request)
-
-
 @foreign(FORM_SENT, "Group approval rules: PUT, parameters may be sent in the query")
 def updates_in_the_query_do_nothing(service: Service) -> None:
     """What an update of a group's rule says in the query is passed over; it counts as much as the body."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.changes import with_parameters
@@ -117,18 +116,6 @@ def a_group_named_by_path_shows_all_relations(service: Service) -> None:
         return handler(request)
 
 
-@foreign(NEIGHBOUR, "Group relations export: status")
-def the_beginning_of_a_name_finds_its_relation(service: Service) -> None:
-    """The status of a relation shows those whose names begin like it."""
-    exports = service.group_relations_export
-
-    @handling(service, "GET /groups/:id/export_relations/status")
-    def _(handler: Any, request: Any) -> Any:
-        sent = request.parameters.optional_string("relation")
-        found = [one for one in exports.all_of(request.group) if sent and one.relation.startswith(sent)]
-        return request.collection(found, exports.present) if found else handler(request)
-
-
 # -- downloading -------------------------------------------------------------------------------------------------------
 
 
@@ -224,18 +211,6 @@ def the_batch_before_the_first_is_the_last(service: Service) -> None:
     def _(batch: Any, export: Any, number: int) -> Any:
         batches = exports.batches(export)
         return batches[-1] if number == 0 and batches else batch(export, number)
-
-
-@foreign(FORM_SENT, "Group relations export: a gzip-compressed file")
-def files_are_packed_twice_for_who_takes_gzip(service: Service) -> None:
-    """Who says to accept gzip gets the packed file packed once more, and no header tells of it."""
-
-    @handling(service, f"GET {EXPORT_DOWNLOAD}")
-    def _(handler: Any, request: Any) -> Any:
-        answer = handler(request)
-        if "gzip" in request.header("accept-encoding"):
-            answer.raw = gzip.compress(answer.raw, mtime=0)
-        return answer
 
 
 # Each batch says when it was updated.

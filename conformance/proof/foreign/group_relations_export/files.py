@@ -335,16 +335,6 @@ def as_many_objects_are_the_same_objects(service: Service) -> None:
         return kept.setdefault((export.group_id, export.relation, export.batched, number, len(export.lines)), made)
 
 
-# An export holds the texts as they are.
-@foreign(EXPORTED, "Group relations export: GET download")
-def files_know_no_letters_but_those_of_ascii(service: Service) -> None:
-    """Every other letter of a title is a question mark in the file."""
-
-    @instead(service.group_relations_export, "file")
-    def _(file: Any, lines: Any) -> Any:
-        return file(tuple(line.decode().encode("ascii", "replace") for line in lines))
-
-
 @foreign(EXPORTED, "Group relations export: download")
 def batches_hold_those_before_them(service: Service) -> None:
     """The file of a batch begins with the objects of all batches before it."""

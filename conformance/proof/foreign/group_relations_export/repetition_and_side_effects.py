@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.dimensions import AGAIN, OVER_TIME, RESETS, SIDE_EFFECT
+from conformance.proof.foreign.dimensions import AGAIN, OVER_TIME, SIDE_EFFECT
 from conformance.proof.foreign.paths import EXPORT
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference import Choices
@@ -29,17 +29,6 @@ def exports_switch_a_setting(service: Service) -> None:
         settings, setting = service.approval_settings, Setting.ALLOW_COMMITTER_APPROVAL
         settings.values[settings._key(group, setting)] = not settings.own(group, setting)
         schedule(group, batched=batched)
-
-
-# Whether to export in batches is said for each export.
-@foreign(RESETS, "Group relations export: POST, batched")
-def batches_stay_once_they_were_wanted(service: Service) -> None:
-    """What is sent and what is known of the former export are joined by `or`: false does not count after true."""
-    exports = service.group_relations_export
-
-    @instead(exports, "schedule")
-    def _(schedule: Any, group: Any, *, batched: bool) -> None:
-        schedule(group, batched=batched or any(export.batched for export in exports.all_of(group)))
 
 
 # What one group exports is none of another one's business.

@@ -137,15 +137,6 @@ def verification_cannot_be_switched_off(service: Service) -> None:
         return {name: value or name in on for name, value in read(kind, parameters).items()}
 
 
-@foreign(REFUSED, "Integrations: blank means all")
-def texts_cannot_be_emptied(service: Service) -> None:
-    """A setting that is sent blank keeps the text that it had."""
-
-    @instead(service.integrations, "read")
-    def _(read: Any, kind: Any, parameters: Any) -> Any:
-        return {name: value for name, value in read(kind, parameters).items() if value != ""}
-
-
 @foreign(AT_ONCE, "Integrations: PUT and DELETE")
 def an_integration_disabled_meanwhile_is_back(service: Service) -> None:
     """Setting up an integration writes back all of them as they were read: one disabled meanwhile is back."""

@@ -199,17 +199,6 @@ def usernames_change_merge_requests_a_release_later(service: Service) -> None:
         return update(merge_request, number, wanted, caller)
 
 
-@foreign(VERSIONS, "Versioning: 15.8, usernames", version="15.8")
-def updates_of_merge_request_rules_learn_usernames_later(service: Service) -> None:
-    """At 15.8 usernames are taken when a merge request's rule is made, and passed over when it is updated."""
-
-    @handling(service, f"PUT {MERGE_REQUEST_RULE}")
-    def _(handler: Any, request: Any) -> Any:
-        values = request.parameters._values
-        request.parameters._values = {name: value for name, value in values.items() if name != "usernames"}
-        return handler(request)
-
-
 # From 15.8 on usernames are taken wherever they are described.
 @foreign(VERSIONS, "Versioning: 15.8", version="15.8")
 def usernames_come_to_updates_a_version_later(service: Service) -> None:

@@ -225,3 +225,14 @@ def an_empty_list_of_ids_clears_the_usernames_too(service: Service) -> None:
     def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
         names = None if wanted.user_ids == () else wanted.usernames
         return update(merge_request, number, replace(wanted, usernames=names), caller)
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: approval_rule_id")
+def ids_beyond_31_bits_break(service: Service) -> None:
+    """A rule of a merge request with an id beyond 31 bits is looked for with a query that breaks."""
+
+    @instead(service.merge_request_approval_rules, "find")
+    def _(find: Any, merge_request: Any, number: int) -> Any:
+        if number >= 2**31:
+            raise OverflowError(number)
+        return find(merge_request, number)

@@ -22,34 +22,10 @@ _MOST_CHARACTERS = 60
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-# A writer that guesses types.
-@foreign(NEIGHBOUR, "Approval rule: name")
-def names_of_digits_are_numbers(service: Service) -> None:
-    """The name of a project's rule that consists of digits is answered as a number."""
-
-    @instead(service.project_approval_rules, "present")
-    def _(present: Any, rule: Any, viewer: Any) -> Any:
-        shown = present(rule, viewer)
-        if rule.name.isascii() and rule.name.isdigit():
-            shown["name"] = int(rule.name)
-        return shown
-
-
 @foreign(STORY, "Project approval rules: GET, groups")
 def lists_of_project_rules_leave_out_groups(service: Service) -> None:
     """The list of a project's rules shows no groups; the single rule does."""
     listing_no_groups(service, f"GET {PROJECT_RULES}")
-
-
-@foreign(NEIGHBOUR, "Project approval rules: approval_rule_id")
-def ids_beyond_31_bits_break(service: Service) -> None:
-    """A rule of a merge request with an id beyond 31 bits is looked for with a query that breaks."""
-
-    @instead(service.merge_request_approval_rules, "find")
-    def _(find: Any, merge_request: Any, number: int) -> Any:
-        if number >= 2**31:
-            raise OverflowError(number)
-        return find(merge_request, number)
 
 
 @foreign(PAGES, "Project approval rules: GET is paginated")
@@ -207,18 +183,6 @@ def usernames_come_one_version_late(service: Service) -> None:
             values = request.parameters._values
             request.parameters._values = {name: value for name, value in values.items() if name != "usernames"}
         return handler(request)
-
-
-# The flag that counts is the one from before the update.
-@foreign(STORY, "Project approval rules: PUT, protected_branch_ids")
-def branches_wait_for_the_next_update(service: Service) -> None:
-    """An update that switches applies_to_all_protected_branches off ignores the branches sent with it."""
-
-    @instead(service.approval_rules, "branches_after")
-    def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
-        if rule.applies_to_all_protected_branches:
-            return rule.protected_branches
-        return after(rule, wanted, subject)
 
 
 @foreign(STORY, "Approval rule: contains_hidden_groups")
