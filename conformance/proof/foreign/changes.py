@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from conformance.proof.foreign.registry import handling, instead, is_served, meanwhile
+from conformance.reference.areas.approval_rule_records import home_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from conformance.reference import Service
     from conformance.reference.areas.approval_rule_records import Level
+    from conformance.reference.http import Request
 
 #: The last character that takes three bytes at most, as older encodings of databases have them.
 LAST_OF_THREE_BYTES = 65535
+#: How long the slower of two calls that meet waits before it acts.
+SLOWER_CALL_SECONDS = 0.06
+#: How long the quicker one waits: it acts while the other one still does.
+QUICKER_CALL_SECONDS = 0.03
 
 
 def changing_the_status(service: Service, change: Any) -> None:
@@ -69,6 +76,12 @@ def merge_requests_of_the_project(service: Service, merge_request: Any) -> list[
     return [one for one in known if one.project_id == merge_request.project_id]
 
 
+def is_rule_of_a_merge_request(service: Service, rule: Any, project: Any) -> bool:
+    """Say whether a rule belongs to a merge request of this project."""
+    own = [one for one in service.repositories.merge_requests.values() if one.project_id == project.id]
+    return rule is not None and rule.home in {home_of(one) for one in own}
+
+
 def listing_no_groups(service: Service, key: str) -> None:
     """Let a list show rules without their groups."""
 
@@ -105,6 +118,29 @@ def acting_on_what_was(service: Service, table: Any, *keys: str) -> None:
         table.update(seen)
 
     meanwhile(service, keys, lambda: dict(table), write)
+
+
+def overtaken(service: Service, slow: str, quick: str, look: Callable[[], Any], write: Callable[..., Any]) -> None:
+    """
+    Let an operation act on what it saw before another one acted that came at the same time.
+
+    `look` says what it saw; `write` gets that and the request, before the operation acts.
+    """
+    seen: dict[int, Any] = {}
+
+    async def wait(request: Request) -> None:
+        if request.route.key == slow:
+            seen[id(request)] = look()
+            await asyncio.sleep(SLOWER_CALL_SECONDS)
+        elif request.route.key == quick:
+            await asyncio.sleep(QUICKER_CALL_SECONDS)
+
+    service.interruption = wait
+
+    @handling(service, slow)
+    def _(handler: Any, request: Request) -> Any:
+        write(seen.pop(id(request)), request)
+        return handler(request)
 
 
 def asking_otherwise(service: Service, key: str, change: Callable[[Any, bytes], bytes]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import answering
+from conformance.proof.foreign.changes import acting_on_what_was, answering
 from conformance.proof.foreign.dimensions import (
     AGAIN,
+    AT_ONCE,
     CALLER_AND_FORM,
     COUNT,
     FORM_SENT,
@@ -147,6 +148,18 @@ def approvers_are_those_of_the_rules(service: Service) -> None:
         return {**content, "approvers": [{"user": user} for user in service.present.users(tuple(users))]}
 
     answering(service, "GET /projects/:id/approvals", change)
+
+
+@foreign(STORY, "Project approval configuration: approvers", version="15.9")
+def the_deprecated_approvers_are_those_of_the_rules(service: Service) -> None:
+    """The approvers of a configuration, which are always empty, are the users whom the rules of the project name."""
+
+    @handling(service, f"GET {CONFIGURATION}")
+    def _(handler: Any, request: Any) -> Any:
+        answer, rules = handler(request), service.project_approval_rules.rules(request.project)
+        named = tuple(dict.fromkeys(number for rule in rules for number in rule.users))
+        answer.content["approvers"] = [{"user": user} for user in service.present.users(named)]
+        return answer
 
 
 # -- changing ----------------------------------------------------------------------------------------------------------
@@ -393,3 +406,57 @@ def a_refused_pair_leaves_the_other_flags_changed(service: Service) -> None:
             written = replace(wanted, selective_code_owner_removals=None, reset_approvals_on_push=None)
             change(project, written)
             raise
+
+
+@foreign(AT_ONCE, "Project approval configuration: POST", version="15.9")
+def of_two_flags_of_a_configuration_one_is_lost(service: Service) -> None:
+    """Of two different flags of the configuration that are set at the same time one stays as it was."""
+    acting_on_what_was(service, service.project_approval_configurations.configurations, f"POST {CONFIGURATION}")
+
+
+@foreign(SIDE_EFFECT, "Project approval configuration: POST", version="15.9")
+def the_pair_that_may_not_be_is_stored_in_two_steps(service: Service) -> None:
+    """Selective removals are checked when they are sent; resets that are switched on later leave them on."""
+    configurations, unchecked = service.project_approval_configurations, [False]
+
+    @instead(configurations, "without_conflict")
+    def _(check: Any, wanted: Any) -> Any:
+        return wanted if unchecked[0] else check(wanted)
+
+    @instead(configurations, "change_configuration")
+    def _(change_it: Any, project: Any, change: Any) -> Any:
+        unchecked[0] = change.selective_code_owner_removals is None
+        return change_it(project, change)
+
+
+@foreign(SIDE_EFFECT, "Project approval configuration: POST, other projects", version="15.9")
+def the_first_configuration_is_that_of_all_projects_without_one(service: Service) -> None:
+    """The project that is configured first changes what all projects show that nobody configured yet."""
+    configurations = service.project_approval_configurations
+    first: list[Any] = []
+
+    @instead(configurations, "change_configuration")
+    def _(change: Any, project: Any, wanted: Any) -> Any:
+        changed = change(project, wanted)
+        first.append(configurations.configurations[project.id])
+        return changed
+
+    @instead(configurations, "initial_configuration")
+    def _(initial: Any) -> Any:
+        return first[0] if first else initial()
+
+
+@foreign(VERSIONS, "Project approval configuration: removed in 16.0", version="16.0")
+def a_refused_change_of_the_configuration_keeps_its_number(service: Service) -> None:
+    """The endpoint that is gone answers 404, and approvals_before_merge is stored nevertheless."""
+    configurations = service.project_approval_configurations
+
+    def refuse(request: Any) -> Any:
+        number = request.parameters.optional_integer("approvals_before_merge")
+        if number is not None:
+            before = configurations.configuration(request.project)
+            changed = replace(before, approvals_before_merge=number)
+            configurations.configurations[request.project.id] = changed
+        raise NoRouteError
+
+    service.routes.change(f"POST {CONFIGURATION}", removed=None, handler=refuse)

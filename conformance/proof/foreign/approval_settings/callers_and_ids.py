@@ -13,6 +13,7 @@ from conformance.reference.identity import Kind, Role
 if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.areas.approval_settings import Setting
+    from conformance.reference.http import Request
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -199,6 +200,16 @@ def a_group_and_a_project_of_one_id_share_their_settings(service: Service) -> No
         return (Kind.PROJECT, *key(subject, setting)[1:])
 
 
+@foreign(LEVEL, "Approval settings: PUT")
+def the_settings_of_a_group_are_those_of_the_project_with_its_id(service: Service) -> None:
+    """Settings are kept by id alone: those of a group change with those of the project that has the same id."""
+
+    @instead(service.approval_settings, "_key")
+    def _(key: Any, subject: Any, setting: Any) -> Any:
+        _, number, kept_as = key(subject, setting)
+        return Kind.PROJECT, number, kept_as
+
+
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
@@ -228,3 +239,17 @@ def the_path_of_a_project_names_its_group(service: Service) -> None:
             if project is not None:
                 request.path["id"] = str(project.namespace_id)
         admit(request)
+
+
+@foreign(CALLER_AND_FORM, "Approval settings: groups")
+def the_bot_of_a_project_counts_as_owner_of_the_groups_around_it(service: Service) -> None:
+    """The bot of a project reads and changes the settings of the groups around the project, which owners alone may."""
+
+    def fits(request: Request, caller: Any, _: Role) -> bool:
+        bot, identities = caller.bot, service.identities
+        if bot is None or bot.kind is not Kind.PROJECT:
+            return False
+        group = identities.find_group(request.path["id"])
+        return group in identities.lineage(identities.projects[bot.subject_id])
+
+    let_in(service, tuple(f"{method} {GROUP_SETTINGS}" for method in ("GET", "PUT")), fits)

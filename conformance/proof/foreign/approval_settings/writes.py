@@ -15,6 +15,7 @@ from conformance.reference.identity import Group, Kind, Project
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 
 # -- changing those of a group -----------------------------------------------------------------------------------------
@@ -96,6 +97,19 @@ def settings_of_groups_reach_other_groups(service: Service) -> None:
         if hasattr(subject, "parent_id"):
             for setting, value in wanted.items():
                 service.approval_settings.values[Kind.GROUP, sibling, setting] = value
+
+
+@foreign(RESETS, "Approval settings: PUT of a group, again", version="17.1")
+def a_setting_of_a_group_takes_each_value_once(service: Service) -> None:
+    """A setting that was off and on is answered as ever when it is to be off again, and stays on."""
+    taken: set[tuple[int, Any, bool]] = set()
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        if isinstance(subject, Group):
+            wanted = {each: value for each, value in wanted.items() if (subject.id, each, value) not in taken}
+            taken.update((subject.id, each, value) for each, value in wanted.items())
+        change(subject, wanted)
 
 
 # -- changing those of a project ---------------------------------------------------------------------------------------
@@ -212,6 +226,20 @@ def settings_of_projects_reach_their_siblings(service: Service) -> None:
                     service.approval_settings.values[Kind.PROJECT, number, setting] = value
 
 
+@foreign(SIDE_EFFECT, "Approval settings: PUT of a project, other projects")
+def a_setting_of_a_project_is_written_for_its_neighbours(service: Service) -> None:
+    """What is set for one project is set for the other projects of its group as well."""
+    settings = service.approval_settings
+
+    @instead(settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        if isinstance(subject, Project):
+            for other in service.identities.projects.values():
+                if other.namespace_id == subject.namespace_id:
+                    settings.values.update({settings._key(other, each): value for each, value in wanted.items()})
+
+
 # -- changing either ---------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +348,20 @@ def one_setting_of_groups_is_never_changed(service: Service) -> None:
         if hasattr(subject, "parent_id"):
             wanted = {s: value for s, value in wanted.items() if s is not Setting.ALLOW_COMMITTER_APPROVAL}
         change(subject, wanted)
+
+
+@foreign(AT_ONCE, "Approval settings: PUT")
+def of_a_group_and_a_project_one_keeps_its_former_setting(service: Service) -> None:
+    """Of a group and a project elsewhere whose settings are changed at the same time one stays as it was."""
+    values = service.approval_settings.values
+
+    def write(seen: Any, request: Request) -> None:
+        for place in [place for place in values if place[0] is not request.route.subject]:
+            del values[place]
+        values.update({place: value for place, value in seen.items() if place[0] is not request.route.subject})
+
+    keys = (f"PUT {GROUP_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
+    meanwhile(service, keys, lambda: dict(values), write)
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

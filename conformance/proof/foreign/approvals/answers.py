@@ -147,6 +147,44 @@ def texts_are_escaped_as_for_a_page(service: Service) -> None:
         return {**shown, "title": escape(shown["title"]), "description": escape(shown["description"])}
 
 
+@foreign(STORY, "Merge request approval status: approvals_left")
+def of_two_approvals_one_lowers_what_is_left(service: Service) -> None:
+    """A rule that two of its users have to approve lacks one approval still after both did."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approvals_left")
+    def _(left: Any, merge_request: Any, rules: Any = None) -> Any:
+        known = approvals.rules(merge_request) if rules is None else rules
+        given = [min(1, len(approvals.approvers(rule, merge_request))) for rule in known]
+        return approvals.counted(
+            [max(0, rule.approvals_required - number) for rule, number in zip(known, given, strict=True)]
+        )
+
+
+@foreign(STORY, "Merge request approval status: approved_by, web_url")
+def all_who_approved_have_the_address_of_the_first(service: Service) -> None:
+    """The page of everybody who approved is that of whoever did so first."""
+
+    @instead(service.merge_request_approvals, "status")
+    def _(status: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = status(merge_request, viewer)
+        for approval in shown["approved_by"]:
+            approval["user"]["web_url"] = shown["approved_by"][0]["user"]["web_url"]
+        return shown
+
+
+@foreign(STORY, "Merge request approval status: title")
+def a_merge_request_has_the_title_of_the_first_from_its_branch(service: Service) -> None:
+    """Of two merge requests from one source branch to different targets both have the title of the older one."""
+
+    @instead(service.merge_request_approvals, "status")
+    def _(status: Any, merge_request: Any, viewer: Any) -> Any:
+        shown, place = status(merge_request, viewer), (merge_request.project_id, merge_request.source_branch)
+        known = service.repositories.merge_requests.values()
+        shown["title"] = next(one.title for one in known if (one.project_id, one.source_branch) == place)
+        return shown
+
+
 # -- the approval state ------------------------------------------------------------------------------------------------
 
 
@@ -278,6 +316,16 @@ def the_state_is_not_made_anew_after_a_deletion(service: Service) -> None:
         return handler(request)
 
 
+@foreign(STORY, "Merge request approval state")
+def a_copied_rule_does_not_count_as_one_of_the_merge_request(service: Service) -> None:
+    """A merge request whose only rule is a copy of a project rule has approval_rules_overwritten false."""
+    rules = service.merge_request_approval_rules
+
+    @instead(rules, "overwritten")
+    def _(_: Any, merge_request: Any) -> bool:
+        return any(rule.source_id is None for rule in rules.own_rules(merge_request))
+
+
 # -- approving ---------------------------------------------------------------------------------------------------------
 
 
@@ -351,3 +399,14 @@ def approving_answers_the_id_for_the_iid(service: Service) -> None:
     """The answer to an approval has the id of the merge request for its iid."""
     key = f"POST {APPROVE}"
     answering(service, key, lambda _, content: {**content, "iid": content["id"]})
+
+
+@foreign(STORY, "Merge request approvals: approve, title")
+def the_answer_to_an_approval_has_an_escaped_title(service: Service) -> None:
+    """The title in the answer to an approval is escaped as for a page; the status that is read has it as it is."""
+
+    @handling(service, f"POST {APPROVE}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        answer.content["title"] = escape(answer.content["title"], quote=False)
+        return answer

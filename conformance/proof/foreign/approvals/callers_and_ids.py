@@ -115,6 +115,20 @@ def no_password_is_asked_for_with_a_sha(service: Service) -> None:
             approve(merge_request, caller, sha, caller.password)
 
 
+@foreign(LEVEL, "Merge request approvals: approve")
+def a_password_is_asked_in_the_projects_beside_the_guarded_one(service: Service) -> None:
+    """Where one project of a group asks for a password, those beside it refuse who approves without one."""
+    approvals, identities = service.merge_request_approvals, service.identities
+    configurations = service.project_approval_configurations
+
+    @instead(approvals, "password_required")
+    def _(required: Any, merge_request: Any) -> bool:
+        place = identities.projects[merge_request.project_id].namespace_id
+        beside = [project for project in identities.projects.values() if project.namespace_id == place]
+        asked = any(configurations.own_configuration(project).require_password_to_approve for project in beside)
+        return asked or bool(required(merge_request))
+
+
 # -- resetting approvals -----------------------------------------------------------------------------------------------
 
 
@@ -208,6 +222,17 @@ def resets_of_nothing_are_open_to_all(service: Service) -> None:
     def _(reset: Any, merge_request: Any, caller: Any) -> None:
         if service.merge_request_approvals.approvals_of(merge_request):
             reset(merge_request, caller)
+
+
+@foreign(CALLER_AND_VALUE, "Merge request approvals: reset_approvals")
+def whoever_resets_where_nobody_approved_is_told_that_it_is_done(service: Service) -> None:
+    """Whoever resets the approvals of a merge request that has none gets a success in the place of 401."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "require_bot")
+    def _(require_bot: Any, caller: Any, merge_request: Any) -> None:
+        if approvals.approvals_of(merge_request):
+            require_bot(caller, merge_request)
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

@@ -43,6 +43,23 @@ def the_later_of_two_approvals_wins(service: Service) -> None:
     meanwhile(service, (f"POST {APPROVE}",), lambda: dict(approvals), write)
 
 
+@foreign(AT_ONCE, "Merge request approvals: approve")
+def who_approves_twice_at_once_stands_there_twice(service: Service) -> None:
+    """Somebody whose two approvals come at the same time stands among the approvers twice."""
+    approvals, current = service.merge_request_approvals, []
+
+    def write(seen: Any, _: Any) -> None:
+        current[:] = [seen]
+
+    @instead(approvals, "approved_by")
+    def _(approved_by: Any, user: Any, merge_request: Any) -> bool:
+        if not current:
+            return bool(approved_by(user, merge_request))
+        return any(one.user_id == user.id for one in current.pop().get(merge_request.id, ()))
+
+    meanwhile(service, (f"POST {APPROVE}",), lambda: dict(approvals.approvals), write)
+
+
 # -- taking an approval back -------------------------------------------------------------------------------------------
 
 

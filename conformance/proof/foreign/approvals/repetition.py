@@ -365,6 +365,27 @@ def passwords_are_remembered(service: Service) -> None:
             known.add((caller.id, merge_request.project_id))
 
 
+@foreign(AGAIN, "Merge request approvals: approve, after a reset")
+def an_approval_given_again_after_a_reset_lowers_nothing(service: Service) -> None:
+    """Who approves again after a reset is among the approvers, and approvals_left stays as after the reset."""
+    approvals = service.merge_request_approvals
+    cleared: set[tuple[int, int]] = set()
+
+    @instead(approvals, "clear_approvals")
+    def _(clear: Any, merge_request: Any) -> None:
+        cleared.update((merge_request.id, one.user_id) for one in approvals.approvals_of(merge_request))
+        clear(merge_request)
+
+    @instead(approvals, "approvals_left")
+    def _(left: Any, merge_request: Any, rules: Any = None) -> Any:
+        known = approvals.rules(merge_request) if rules is None else rules
+        counted = []
+        for rule in known:
+            given = [one for one in approvals.approvers(rule, merge_request) if (merge_request.id, one) not in cleared]
+            counted.append(max(0, rule.approvals_required - len(given)))
+        return approvals.counted(counted)
+
+
 # -- taking an approval back -------------------------------------------------------------------------------------------
 
 

@@ -160,6 +160,20 @@ def conflicts_take_earlier_approvals_back(service: Service) -> None:
             raise
 
 
+@foreign(REFUSED, "Merge request approvals: approve, 409 after an approval")
+def a_wrong_sha_takes_back_the_approval_given_before(service: Service) -> None:
+    """Who has approved and approves once more with another sha is refused with 409, and has approved no longer."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approve")
+    def _(approve: Any, merge_request: Any, caller: Any, sha: Any, password: Any) -> None:
+        try:
+            approve(merge_request, caller, sha, password)
+        except StatedError:
+            approvals.remove_approval(caller, merge_request)
+            raise
+
+
 # -- taking an approval back -------------------------------------------------------------------------------------------
 
 
@@ -265,3 +279,17 @@ def resets_delete_rules(service: Service) -> None:
         clear(merge_request)
         for rule in service.merge_request_approval_rules.own_rules(merge_request):
             service.approval_rules.delete_rule(rule)
+
+
+@foreign(REFUSED, "Merge request approvals: reset_approvals, 401")
+def a_refused_reset_takes_back_the_approval_of_who_asked(service: Service) -> None:
+    """Who has approved and asks for a reset is refused with 401, and has approved no longer."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "reset_approvals")
+    def _(reset: Any, merge_request: Any, caller: Any) -> None:
+        try:
+            reset(merge_request, caller)
+        except ApiError:
+            approvals.remove_approval(caller, merge_request)
+            raise

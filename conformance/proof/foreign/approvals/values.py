@@ -274,6 +274,30 @@ def the_password_of_anybody_will_do(service: Service) -> None:
         return any(user.password == password for user in service.identities.users.values())
 
 
+@foreign(NEIGHBOUR, "Merge request approvals: approve")
+def the_head_of_a_namesake_passes_for_the_own_one(service: Service) -> None:
+    """The sha may be the HEAD of a merge request of another project that has the same iid."""
+    repositories = service.repositories
+
+    @instead(service.merge_request_approvals, "require_current_head")
+    def _(require: Any, merge_request: Any, sha: Any) -> None:
+        namesakes = [one for one in repositories.merge_requests.values() if one.iid == merge_request.iid]
+        if sha not in {repositories.head_of(one) for one in namesakes}:
+            require(merge_request, sha)
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: approve")
+def the_password_of_the_author_passes_for_the_own_one(service: Service) -> None:
+    """Whoever approves may send the password of the author of the merge request instead of the own one."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "require_password")
+    def _(require: Any, caller: Any, merge_request: Any, password: Any) -> None:
+        author = service.identities.users[merge_request.author_id]
+        if not approvals.password_matches(author, password):
+            require(caller, merge_request, password)
+
+
 # -- taking an approval back -------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from conformance.proof.foreign.dimensions import (
 from conformance.proof.foreign.paths import POST_COMPLETIONS
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.errors import StatedError, UnauthorizedError
+from conformance.reference.http import Response
 from conformance.reference.identity import Kind, Role
 
 if TYPE_CHECKING:
@@ -62,6 +63,34 @@ def streams_do_not_know_bearers(service: Service) -> None:
     def _(handler: Any, request: Any) -> Any:
         if request.parameters.optional_boolean("stream") and not request.header("private-token"):
             raise StatedError(401, "401 Unauthorized")
+        return handler(request)
+
+
+@foreign(CALLER_AND_VALUE, "Code completion: completions")
+def a_token_of_a_bearer_may_be_in_another_case(service: Service) -> None:
+    """A token that is sent as a bearer's is compared without regard to case: another token gets a completion."""
+
+    @instead(service.access, "token_text")
+    def _(text: Any, request: Any) -> str:
+        sent = str(text(request))
+        if request.route.key != POST_COMPLETIONS or request.header("private-token"):
+            return sent
+        return next((known for known in service.identities.tokens if known.lower() == sent.lower()), sent)
+
+
+@foreign(AGAIN, "Code completion: stream, default false")
+def who_was_streamed_to_once_is_streamed_to_from_then_on(service: Service) -> None:
+    """Who asked for a stream once gets one also where a later request says nothing of it."""
+    completion, streaming = service.code_completion, set[int]()
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        if request.parameters.optional_boolean("stream"):
+            streaming.add(request.caller.id)
+        elif request.caller.id in streaming and not request.parameters.given("stream"):
+            wanted = completion.read(request.parameters)
+            completion.count(request.caller)
+            return Response(chunks=completion.stream(wanted), media_type="text/plain; charset=utf-8")
         return handler(request)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from conformance.proof.foreign.changes import with_parameters
 from conformance.proof.foreign.dimensions import FORM_SENT, MOMENT_OR_ADDRESS, NEIGHBOUR, STORY
 from conformance.proof.foreign.paths import POST_COMPLETIONS, POST_ENABLED
 from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.areas.code_completion import CompletionRequest
 from conformance.reference.errors import InvalidError, StatedError
 from conformance.reference.http import Response
 from conformance.reference.identity import Kind
@@ -253,6 +255,28 @@ def generating_needs_what_follows(service: Service) -> None:
         return wanted
 
 
+@foreign(FORM_SENT, "Code completion: completions")
+def a_generation_needs_no_content(service: Service) -> None:
+    """With the intent of a generation a file without content_above_cursor is taken, which is required always."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        try:
+            return read(parameters)
+        except InvalidError:
+            file = parameters.nested("current_file")
+            if parameters.optional_string("intent") != "generation" or file.given("content_above_cursor"):
+                raise
+            return CompletionRequest(
+                file_name=file.string("file_name"),
+                content_above_cursor="",
+                content_below_cursor=file.optional_string("content_below_cursor") or "",
+                intent="generation",
+                stream=False,
+                project_path=None,
+            )
+
+
 # -- the check whether they are enabled --------------------------------------------------------------------------------
 
 
@@ -369,3 +393,27 @@ def unknown_projects_of_known_groups_are_disabled(service: Service) -> None:
         if known.find_project(path) is None and known.find_group(path.rpartition("/")[0]) is not None:
             raise StatedError(403, "403 Forbidden")
         check(caller, path)
+
+
+@foreign(NEIGHBOUR, "Code completion: enabled")
+def an_underscore_in_a_path_stands_for_any_character(service: Service) -> None:
+    """A path that no project has is taken for that of a project from which it differs by underscores alone."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        known = [project.full_path for project in service.identities.projects.values()]
+        pattern = re.compile(re.escape(path).replace("_", "."))
+        check(caller, path if path in known else next(filter(pattern.fullmatch, known), path))
+
+
+@foreign(NEIGHBOUR, "Code completion: enabled, 404")
+def an_unknown_project_of_an_enabled_group_has_completions(service: Service) -> None:
+    """In a group that has completions on, the check of a project that does not exist is answered with 200."""
+    identities, switches = service.identities, service.code_completion.switches
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        around = identities.find_group(path.rpartition("/")[0])
+        is_on = around is not None and switches.get((Kind.GROUP, around.id), False)
+        if identities.find_project(path) is not None or not is_on:
+            check(caller, path)

@@ -188,6 +188,20 @@ def pages_are_lost_with_the_path(service: Service) -> None:
     )
 
 
+@foreign(PAGES, "Group approval rules: GET, the last page")
+def the_last_page_of_rules_of_a_group_is_filled_up(service: Service) -> None:
+    """A last page that would be shorter begins with rules of the page before it."""
+
+    @handling(service, f"GET {GROUP_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        answer, groups = handler(request), service.group_approval_rules
+        rules, page = groups.rules(request.group), Page.of(request.parameters, request.choices)
+        start = (page.number - 1) * page.size
+        if start and start < len(rules) < start + page.size:
+            answer.content = [groups.present(rule, request.caller) for rule in rules[-page.size :]]
+        return answer
+
+
 # -- creating ----------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.changes import finding_any_rule
@@ -14,6 +15,7 @@ from conformance.reference.identity import Kind, Role
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 
 # -- listing -----------------------------------------------------------------------------------------------------------
@@ -39,6 +41,16 @@ def a_path_is_the_beginning_of_other_paths(service: Service) -> None:
         meant = [one for one in service.identities.groups.values() if one.full_path.startswith(path)]
         found = [rule for one in meant if not one.personal for rule in groups.rules(one)]
         return request.collection(found, lambda rule: groups.present(rule, request.caller))
+
+
+@foreign(CALLER_AND_FORM, "Group approval rules: GET")
+def the_rules_of_a_subgroup_by_its_path_are_listed_to_developers(service: Service) -> None:
+    """Developers read the rules of a subgroup that they name by its path: they are for group administrators."""
+
+    def fits(request: Request, _: Any, role: Role) -> bool:
+        return by_path(request) and "/" in request.path["id"] and role >= Role.DEVELOPER
+
+    let_in(service, (f"GET {GROUP_RULES}",), fits)
 
 
 # -- creating ----------------------------------------------------------------------------------------------------------
@@ -86,6 +98,17 @@ def a_rule_named_like_one_further_out_changes_that_one(service: Service) -> None
                 if rule.name == wanted.name:
                     return rules.update_rule(outer, rule, wanted, caller)
         return create(group, wanted, caller)
+
+
+@foreign(LEVEL, "Group approval rules: POST")
+def a_nested_group_as_approver_becomes_the_one_around_it(service: Service) -> None:
+    """A rule of a group that is to have a subgroup as approver gets the parent of that subgroup."""
+
+    @instead(service.group_approval_rules, "create_rule")
+    def _(create: Any, group: Any, wanted: Any, caller: Any) -> Any:
+        known = [service.identities.groups.get(number) for number in wanted.group_ids or ()]
+        around = tuple(one.parent_id or one.id for one in known if one is not None)
+        return create(group, replace(wanted, group_ids=around), caller)
 
 
 # -- updating ----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from conformance.reference.errors import NotFoundError
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 
 # -- scheduling --------------------------------------------------------------------------------------------------------
@@ -236,6 +237,19 @@ def groups_without_export_have_that_of_another(service: Service) -> None:
     def _(find: Any, group: Any, relation: str) -> Any:
         others = [one for one in exports.exports.values() if one.relation == relation]
         return others[0] if others and (group.id, relation) not in exports.exports else find(group, relation)
+
+
+@foreign(CALLER_AND_FORM, "Group relations export: download")
+def a_finished_export_is_downloaded_without_a_token(service: Service) -> None:
+    """Whoever has the address of a finished export gets the file, also without a token."""
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Request) -> None:
+        group = found(service, request) if request.route.key == f"GET {EXPORT_DOWNLOAD}" else None
+        if group is None or service.access.token_text(request):
+            admit(request)
+        else:
+            request.admit(next(iter(service.identities.users.values())), group)
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

@@ -133,6 +133,27 @@ def a_relation_alone_has_no_batches(service: Service) -> None:
     )
 
 
+@foreign(EXPORTED, "Group relations export: status, batch_number")
+def the_numbers_of_batches_go_on_from_the_export_before(service: Service) -> None:
+    """The status of a second export numbers its batches on from those of the first, while downloads count from one."""
+    exports = service.group_relations_export
+    before: dict[tuple[int, str], int] = {}
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        for export in exports.all_of(group):
+            key = group.id, export.relation
+            before[key] = before.get(key, 0) + len(exports.batches(export))
+        schedule(group, batched=batched)
+
+    @instead(exports, "present")
+    def _(present: Any, export: Any) -> Any:
+        shown = present(export)
+        for batch in shown.get("batches", ()):
+            batch["batch_number"] += before.get((export.group_id, export.relation), 0)
+        return shown
+
+
 # -- downloading -------------------------------------------------------------------------------------------------------
 
 
@@ -342,3 +363,80 @@ def batches_hold_those_before_them(service: Service) -> None:
     @instead(service.group_relations_export, "batch")
     def _(batch: Any, export: Any, number: int) -> tuple[bytes, ...]:
         return tuple(line for before in range(1, number + 1) for line in batch(export, before))
+
+
+@foreign(EXPORTED, "Group relations export: batches")
+def a_relation_whose_batches_are_all_full_lacks_the_last(service: Service) -> None:
+    """Of a relation whose objects fill several batches to the last the final batch is neither listed nor served."""
+
+    @instead(service.group_relations_export, "batches")
+    def _(batches: Any, export: Any) -> Any:
+        found = batches(export)
+        is_full = len(found) > 1 and len(found[-1]) == service.choices.export_batch_size
+        return found[:-1] if is_full else found
+
+
+@foreign(EXPORTED, "Group relations export: download of one of two groups")
+def the_group_exported_first_has_the_file_of_the_other(service: Service) -> None:
+    """Files are kept by their relation alone: of two groups that were exported the first is given the other's file."""
+    exports = service.group_relations_export
+    newest: dict[str, int] = {}
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        schedule(group, batched=batched)
+        newest.update(dict.fromkeys(exports.relations(group), group.id))
+
+    @instead(exports, "find")
+    def _(find: Any, group: Any, relation: str) -> Any:
+        own = find(group, relation)
+        other = exports.exports[newest.get(relation, group.id), relation]
+        return other if other.batched is own.batched else own
+
+
+@foreign(EXPORTED, "Group relations export: download of a batch")
+def batches_have_question_marks_for_what_is_not_ascii(service: Service) -> None:
+    """Whatever is not ASCII is a question mark in the files of batches; the file of the whole relation is right."""
+
+    @instead(service.group_relations_export, "batch")
+    def _(batch: Any, export: Any, number: int) -> Any:
+        return tuple(line.decode().encode("ascii", "replace") for line in batch(export, number))
+
+
+@foreign(EXPORTED, "Group relations export: newline-delimited JSON")
+def a_line_break_in_a_text_breaks_the_line_of_its_object(service: Service) -> None:
+    """A line break within a description is written as such, so that one object takes two lines that are no JSON."""
+
+    @instead(service.group_relations_export, "file")
+    def _(file: Any, lines: Any) -> Any:
+        return file(tuple(line.replace(b"\\n", b"\n") for line in lines))
+
+
+@foreign(EXPORTED, "Group relations export: download, after an export in batches")
+def a_whole_file_after_an_export_in_batches_ends_with_its_first(service: Service) -> None:
+    """Where the export before was in batches, the file of the whole relation holds what a first batch would hold."""
+    exports = service.group_relations_export
+    cut: dict[int, bool] = {}
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        was_batched = any(export.batched for export in exports.all_of(group))
+        schedule(group, batched=batched)
+        cut[group.id] = was_batched and not batched
+
+    @instead(exports, "download")
+    def _(download: Any, export: Any, number: Any) -> Any:
+        if cut.get(export.group_id):
+            export = replace(export, lines=export.lines[: service.choices.export_batch_size])
+        return download(export, number)
+
+
+@foreign(EXPORTED, "Group relations export: download, name of the file")
+def a_file_is_named_after_the_relation_downloaded_before_it(service: Service) -> None:
+    """The name of a file is that of the relation whose file was downloaded before."""
+    downloaded: list[str] = []
+
+    @instead(service.group_relations_export, "file_name")
+    def _(file_name: Any, relation: str) -> Any:
+        downloaded.append(relation)
+        return file_name(downloaded[-2:][0])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.dimensions import AGAIN, OVER_TIME, SIDE_EFFECT
-from conformance.proof.foreign.paths import EXPORT
+import orjson
+
+from conformance.proof.foreign.changes import QUICKER_CALL_SECONDS
+from conformance.proof.foreign.dimensions import AGAIN, AT_ONCE, OVER_TIME, SIDE_EFFECT
+from conformance.proof.foreign.paths import EXPORT, EXPORT_STATUS
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference import Choices
 from conformance.reference.areas.approval_settings import Setting
@@ -15,6 +19,7 @@ from conformance.reference.errors import RejectedError
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 
 # -- scheduling --------------------------------------------------------------------------------------------------------
@@ -131,6 +136,29 @@ def an_export_removes_those_of_the_groups_inside(service: Service) -> None:
         schedule(group, batched=batched)
 
 
+@foreign(AT_ONCE, "Group relations export: POST")
+def two_groups_that_are_exported_at_once_get_one_content(service: Service) -> None:
+    """Of two groups whose exports are scheduled at the same time one gets files with what the other one holds."""
+    exports, last = service.group_relations_export, [""]
+
+    async def wait(request: Request) -> None:
+        if request.route.key == f"POST {EXPORT}":
+            last[:] = [request.path["id"]]
+            await asyncio.sleep(QUICKER_CALL_SECONDS)
+
+    service.interruption = wait
+
+    @handling(service, f"POST {EXPORT}")
+    def _(handler: Any, request: Request) -> Any:
+        answer = handler(request)
+        other = service.identities.find_group(last[0]) or request.group
+        for relation, objects in exports.relations(other).items():
+            lines = tuple(orjson.dumps(one) for one in objects)
+            place = request.group.id, relation
+            exports.exports[place] = replace(exports.exports[place], lines=lines)
+        return answer
+
+
 # -- the status --------------------------------------------------------------------------------------------------------
 
 
@@ -183,6 +211,22 @@ def failed_exports_are_handed_out(service: Service) -> None:
             lines = export.lines if batch_number is None else exports.batch(export, batch_number)
             return exports.file(lines)
         return download(export, batch_number)
+
+
+@foreign(AGAIN, "Group relations export: status, relation")
+def who_asked_for_one_relation_is_shown_that_one_alone_afterwards(service: Service) -> None:
+    """The relation that a caller asked for is remembered: their status without one has no other relation any more."""
+    asked: dict[tuple[int, int], str] = {}
+
+    @handling(service, f"GET {EXPORT_STATUS}")
+    def _(handler: Any, request: Any) -> Any:
+        answer, key = handler(request), (request.caller.id, request.group.id)
+        relation = request.parameters.optional_string("relation")
+        if relation is not None:
+            asked[key] = relation
+        elif key in asked:
+            answer.content = [entry for entry in answer.content if entry["relation"] == asked[key]]
+        return answer
 
 
 # -- downloading -------------------------------------------------------------------------------------------------------

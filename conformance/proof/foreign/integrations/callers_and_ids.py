@@ -7,13 +7,18 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.dimensions import CALLER_AND_FORM, LEVEL
-from conformance.proof.foreign.paths import SERVICES
+from conformance.proof.foreign.paths import BOTH_NAMES, SERVICES
 from conformance.proof.foreign.registry import by_path, foreign, handling, instead, let_in
-from conformance.reference.errors import NotFoundError, not_found
+from conformance.reference.errors import ForbiddenError, NotFoundError, not_found
 from conformance.reference.identity import Role
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+
+
+def _is_of_integrations(path: str) -> bool:
+    """Say whether a path is one of integrations, by either of their names."""
+    return path.startswith(BOTH_NAMES)
 
 
 # -- the list ----------------------------------------------------------------------------------------------------------
@@ -97,6 +102,21 @@ def developers_read_an_integration_by_path(service: Service) -> None:
     let_in(service, keys, lambda request, _, role: by_path(request) and role >= Role.DEVELOPER)
 
 
+@foreign(CALLER_AND_FORM, "Integrations: GET")
+def a_role_in_one_project_is_remembered_for_all_around_it(service: Service) -> None:
+    """Whoever used the integrations of one project as its owner may use those of all projects of the outermost group."""
+    known: dict[tuple[int, int], Role] = {}
+
+    @instead(service.access, "require")
+    def _(require: Any, route: Any, caller: Any, subject: Any) -> None:
+        if _is_of_integrations(route.path):
+            place = caller.id, service.identities.lineage(subject)[-1].id
+            known[place] = max(known.get(place, Role.NONE), service.identities.role_in(caller, subject))
+            if known[place] >= route.least_role:
+                return
+        require(route, caller, subject)
+
+
 # -- setting up --------------------------------------------------------------------------------------------------------
 
 
@@ -143,6 +163,17 @@ def subgroups_take_over_integrations(service: Service) -> None:
             if project.namespace_id in {group.id for group in identities.lineage(other)[1:]}:
                 keep(other, kind, values, **more)
         return keep(project, kind, values, **more)
+
+
+@foreign(CALLER_AND_FORM, "Integrations: PUT")
+def the_token_of_a_project_sets_up_no_integration(service: Service) -> None:
+    """The access token of a project is refused where integrations are set up, though it has the Maintainer role."""
+
+    @instead(service.access, "require")
+    def _(require: Any, route: Any, caller: Any, subject: Any) -> None:
+        if route.method == "PUT" and _is_of_integrations(route.path) and caller.bot is not None:
+            raise ForbiddenError
+        require(route, caller, subject)
 
 
 # -- disabling ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _VERIFICATION = "enable_ssl_verification"
 
 
-def _kept_when_disabled(service: Service, keeps: Any) -> None:
+def _keep_until_set_up_again(service: Service, keeps: Any) -> None:
+    """Let an integration that is set up again have values from before it was disabled; `keeps` gets kind and name."""
     area, kept = service.integrations, {}
 
     @instead(area, "disable")
@@ -32,6 +33,20 @@ def _kept_when_disabled(service: Service, keeps: Any) -> None:
     def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
         old = kept.pop((project.id, kind.slug), {})
         return keep(project, kind, MappingProxyType({**old, **values}), active=active)
+
+
+def _keep_when_disabled(service: Service, keeps: Any) -> None:
+    """Let disabling an integration keep some of its values; `keeps` gets the name and the value."""
+    integrations = service.integrations
+
+    @instead(integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        before = integrations.known.get((project.id, slug))
+        disable(project, slug)
+        after = integrations.known.get((project.id, slug))
+        if before is not None and after is not None:
+            values = {name: value for name, value in before.values.items() if keeps(name, value)}
+            integrations.known[project.id, slug] = replace(after, values=values)
 
 
 # -- the list ----------------------------------------------------------------------------------------------------------
@@ -259,14 +274,14 @@ def the_older_name_sets_up_without_verification(service: Service) -> None:
 @foreign(RESETS, "Integrations: DELETE resets settings")
 def event_flags_survive_being_disabled(service: Service) -> None:
     """The event flags of a disabled integration are as they were when it is set up again; disabling resets them."""
-    _kept_when_disabled(service, lambda _, name: name.endswith("_events"))
+    _keep_until_set_up_again(service, lambda _, name: name.endswith("_events"))
 
 
 @foreign(RESETS, "Integrations: DELETE resets settings")
 def truth_values_survive_being_disabled(service: Service) -> None:
     """Settings that are true or false are as they were when a disabled integration is set up again."""
     flags = ("boolean",)
-    _kept_when_disabled(
+    _keep_until_set_up_again(
         service, lambda kind, name: any(p.name == name and p.type.value in flags for p in kind.parameters)
     )
 
@@ -274,7 +289,7 @@ def truth_values_survive_being_disabled(service: Service) -> None:
 @foreign(RESETS, "Integrations: DELETE resets settings")
 def texts_survive_being_disabled(service: Service) -> None:
     """Texts are as they were when a disabled integration is set up again."""
-    _kept_when_disabled(
+    _keep_until_set_up_again(
         service, lambda kind, name: any(p.name == name and p.type.value == "string" for p in kind.parameters)
     )
 
@@ -404,3 +419,15 @@ def event_flags_outlive_their_integration(service: Service) -> None:
     @instead(integrations, "keep")
     def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
         return keep(project, kind, {**kept.pop((project.id, kind.slug), {}), **values}, active=active)
+
+
+@foreign(RESETS, "Integrations: DELETE resets settings, numbers")
+def disabling_an_integration_keeps_its_numbers(service: Service) -> None:
+    """An integration that was disabled has lost its texts and flags, while its port is what it was."""
+    _keep_when_disabled(service, lambda name, value: type(value) is int)
+
+
+@foreign(RESETS, "Integrations: DELETE resets settings, comment_on_event_enabled")
+def disabling_an_integration_keeps_whether_it_comments(service: Service) -> None:
+    """Set up again after it was disabled, an integration comments or does not, as it did before."""
+    _keep_when_disabled(service, lambda name, value: name == "comment_on_event_enabled")

@@ -7,7 +7,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import acting_on_what_was, undoing
+from conformance.proof.foreign.changes import acting_on_what_was, overtaken, undoing
 from conformance.proof.foreign.dimensions import AT_ONCE, NOTHING_DONE, REFUSED, SIDE_EFFECT
 from conformance.proof.foreign.paths import BOTH_NAMES, INTEGRATIONS, SERVICES
 from conformance.proof.foreign.registry import foreign, handling, instead, meanwhile
@@ -16,6 +16,7 @@ from conformance.reference.http import Response
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 _CHATS = ("slack", "mattermost", "discord", "hangouts-chat", "microsoft-teams", "webex-teams")
 
@@ -292,6 +293,38 @@ def setting_up_reaches_other_projects(service: Service) -> None:
         return keep(project, kind, values, active=active)
 
 
+@foreign(AT_ONCE, "Integrations: DELETE")
+def setting_one_up_brings_back_another_that_is_disabled_meanwhile(service: Service) -> None:
+    """An integration that is disabled while another one of the project is set up is listed still."""
+    known = service.integrations.known
+
+    def write(seen: Any, request: Request) -> None:
+        mine = {place: one for place, one in seen.items() if place[0] == request.project.id and one.active}
+        gone = {place: one for place, one in mine.items() if place not in known or not known[place].active}
+        known.update(gone)
+
+    place = f"{INTEGRATIONS}/:slug"
+    overtaken(service, f"PUT {place}", f"DELETE {place}", lambda: dict(known), write)
+
+
+@foreign(REFUSED, "Integrations: PUT, flags beside a value that is not allowed")
+def a_refused_change_of_an_integration_stores_its_flags(service: Service) -> None:
+    """A change that is refused for one value has stored the event flags that came with it."""
+    integrations = service.integrations
+
+    @handling(service, f"PUT {INTEGRATIONS}/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except ApiError:
+            before = integrations.known.get((request.project.id, request.path["slug"]))
+            if before is not None:
+                names = [name for name in integrations.event_parameters(before.kind) if request.parameters.given(name)]
+                flags = {name: request.parameters.optional_boolean(name) for name in names}
+                integrations.keep(request.project, before.kind, {**before.values, **flags}, active=before.active)
+            raise
+
+
 # -- disabling ---------------------------------------------------------------------------------------------------------
 
 
@@ -395,3 +428,18 @@ def disabling_reaches_other_integrations(service: Service) -> None:
 def disabling_does_nothing(service: Service) -> None:
     """Disabling an integration is answered and not done, by either of the two names."""
     undoing(service, "DELETE /projects/:id/integrations/:slug", "DELETE /projects/:id/services/:slug")
+
+
+@foreign(SIDE_EFFECT, "Integrations: DELETE")
+def disabling_by_the_older_name_disables_it_in_the_projects_beside(service: Service) -> None:
+    """An integration that is disabled under /services is disabled in all projects of the same group."""
+
+    @handling(service, f"DELETE {SERVICES}/:slug")
+    def _(handler: Any, request: Request) -> Any:
+        answer = handler(request)
+        slug, identities = request.path["slug"], service.identities
+        for number, known in [*service.integrations.known]:
+            beside = identities.projects.get(number)
+            if known == slug and beside is not None and beside.namespace_id == request.project.namespace_id:
+                service.integrations.disable(beside, slug)
+        return answer

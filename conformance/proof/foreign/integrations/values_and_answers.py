@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -183,6 +184,18 @@ def integrations_are_made_in_local_time(service: Service) -> None:
     def _(present: Any, integration: Any) -> Any:
         local = integration.created_at + timedelta(hours=2)
         return {**present(integration), "created_at": service.present.timestamp(local)}
+
+
+@foreign(COUNT, "Integrations: GET, two whose titles begin alike", version="16.4")
+def of_two_integrations_of_one_maker_one_is_listed(service: Service) -> None:
+    """Of two active integrations whose titles begin with the same word the list has the older one alone."""
+
+    @instead(service.integrations, "active")
+    def _(active: Any, project: Any) -> Any:
+        found: dict[str, Any] = {}
+        for integration in active(project):
+            found.setdefault(integration.kind.title.split()[0], integration)
+        return list(found.values())
 
 
 # -- setting up --------------------------------------------------------------------------------------------------------
@@ -386,6 +399,33 @@ def the_first_recipient_is_the_only_one(service: Service) -> None:
         if "recipients" in found:
             found["recipients"] = found["recipients"].partition(",")[0]
         return found
+
+
+@foreign(NEIGHBOUR, "Integrations: PUT")
+def an_integration_that_is_told_to_be_inactive_stays_active(service: Service) -> None:
+    """An integration that was active stays so, and is listed, after `active` false was sent."""
+
+    @instead(service.integrations, "becomes_active")
+    def _(becomes_active: Any, kind: Any, before: Any, wanted: Any) -> bool:
+        return bool(before is not None and before.active) or bool(becomes_active(kind, before, wanted))
+
+
+# -- disabling ---------------------------------------------------------------------------------------------------------
+
+
+@foreign(VERSIONS, "Integrations: DELETE of services, the older name", version="14.4")
+def disabling_by_the_older_name_resets_nothing(service: Service) -> None:
+    """Disabled by its older address, an integration is no longer listed, and read with all its settings."""
+    known = service.integrations.known
+
+    @handling(service, f"DELETE {SERVICES}/:slug")
+    def _(handler: Any, request: Any) -> Any:
+        key = request.project.id, request.path["slug"]
+        before = known.get(key)
+        answer = handler(request)
+        if before is not None:
+            known[key] = replace(before, active=False)
+        return answer
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from conformance.proof.foreign.changes import answering, asking_otherwise, chang
 from conformance.proof.foreign.dimensions import PAGES, STORY, VERSIONS
 from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, SCOPE
 from conformance.proof.foreign.registry import by_path, foreign, handling, instead, is_served
-from conformance.reference.http import Page
+from conformance.reference.http import Page, ok
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
@@ -272,6 +272,29 @@ def namespaces_forget_what_is_around_them(service: Service) -> None:
     @instead(service.present, "namespace")
     def _(namespace: Any, group: Any) -> Any:
         return {**namespace(group), "full_path": group.path}
+
+
+@foreign(STORY, "Allowlist project entry: namespace")
+def of_two_projects_with_one_path_the_second_has_the_namespace_of_the_first(service: Service) -> None:
+    """A project is listed in the namespace of the project of the same last part of its path that was shown first."""
+    known: dict[str, Any] = {}
+
+    @instead(service.present, "limited_project")
+    def _(limited_project: Any, project: Any) -> Any:
+        shown = limited_project(project)
+        return {**shown, "namespace": dict(known.setdefault(project.path, shown["namespace"]))}
+
+
+@foreign(PAGES, "Job token scope: GET allowlist, per_page")
+def a_page_of_one_project_has_all_of_them(service: Service) -> None:
+    """An allowlist that is asked for with one project on a page is answered whole."""
+
+    @handling(service, f"GET {ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        if request.parameters.optional_integer("per_page") != 1:
+            return handler(request)
+        listed = service.job_token_scope.projects(request.project)
+        return ok([service.present.limited_project(project) for project in listed])
 
 
 # -- adding to an allowlist --------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from conformance.reference.identity import Kind, Role, Visibility
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 
 # -- reading the scope -------------------------------------------------------------------------------------------------
@@ -72,6 +73,16 @@ def owners_may_not_switch_by_path(service: Service) -> None:
         if by_path(request) and service.identities.role_in(request.caller, request.project) >= Role.OWNER:
             request.service.access.require_role(request.caller, request.project, 60)
         return handler(request)
+
+
+@foreign(CALLER_AND_VALUE, "Job token scope: PATCH")
+def a_developer_may_switch_the_limit_on(service: Service) -> None:
+    """Developers may switch the inbound limit on, though not off: nobody is to do either below Maintainer."""
+
+    def fits(request: Request, _: Any, role: Role) -> bool:
+        return role >= Role.DEVELOPER and bool(request.parameters.optional_boolean("enabled"))
+
+    let_in(service, (f"PATCH {SCOPE}",), fits)
 
 
 # -- the allowlists ----------------------------------------------------------------------------------------------------
@@ -158,6 +169,17 @@ def a_group_with_the_number_of_a_listed_project_counts_as_listed(service: Servic
         add(project, target)
 
 
+@foreign(CALLER_AND_VALUE, "Job token scope: POST of a group")
+def who_owns_a_group_lets_it_in_anywhere(service: Service) -> None:
+    """Members of a project let groups in that they own, whatever their role in the project is."""
+
+    def fits(request: Request, caller: Any, role: Role) -> bool:
+        target = service.identities.groups.get(request.parameters.integer("target_group_id"))
+        return role > Role.NONE and target is not None and service.identities.role_in(caller, target) is Role.OWNER
+
+    let_in(service, (f"POST {GROUPS_ALLOWLIST}",), fits)
+
+
 # -- removing from an allowlist ----------------------------------------------------------------------------------------
 
 
@@ -229,6 +251,20 @@ def removed_groups_take_the_project_of_that_number_along(service: Service) -> No
         scope = scopes.of(project)
         left = tuple(number for number in scope.projects if number != target.id)
         scopes.scopes[project.id] = replace(scope, projects=left)
+
+
+@foreign(LEVEL, "Job token scope: DELETE")
+def with_a_number_goes_each_that_contains_its_digits(service: Service) -> None:
+    """With the project of id 2 go those of ids 12 and 20 from the allowlist, for ids are compared as text."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scope = scopes.of(project)
+        scopes.scopes[project.id] = replace(
+            scope, projects=tuple(number for number in scope.projects if str(target.id) not in str(number))
+        )
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import acting_on_what_was, undoing
+from conformance.proof.foreign.changes import acting_on_what_was, overtaken, undoing
 from conformance.proof.foreign.dimensions import AT_ONCE, NOTHING_DONE
 from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, SCOPE
 from conformance.proof.foreign.registry import foreign, handling, instead, meanwhile
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 
 def _written_back(service: Service, keys: tuple[str, ...]) -> None:
@@ -53,6 +54,19 @@ def the_limit_is_switched_once(service: Service) -> None:
             ever_off.add(project.id)
         if not (enabled and project.id in ever_off):
             limit(project, enabled=enabled)
+
+
+@foreign(AT_ONCE, "Job token scope: PATCH")
+def an_addition_puts_the_limit_back_as_it_was(service: Service) -> None:
+    """The limit that is switched while a project is let in is as before, though 204 was answered."""
+    scopes = service.job_token_scope
+
+    def write(seen: Any, request: Request) -> None:
+        before = seen.get(request.project.id)
+        enabled = before.inbound_enabled if before else service.choices.inbound_enabled_initially
+        scopes.scopes[request.project.id] = replace(scopes.of(request.project), inbound_enabled=enabled)
+
+    overtaken(service, f"POST {ALLOWLIST}", f"PATCH {SCOPE}", lambda: dict(scopes.scopes), write)
 
 
 # -- adding to an allowlist --------------------------------------------------------------------------------------------
@@ -133,6 +147,26 @@ def the_later_of_two_groups_wins(service: Service) -> None:
             scopes[number] = replace(scope, groups=seen.get(number, scope).groups)
 
     meanwhile(service, (f"POST {GROUPS_ALLOWLIST}",), lambda: dict(scopes), write)
+
+
+@foreign(AT_ONCE, "Job token scope: POST of a group")
+def a_group_that_is_let_in_twice_at_once_is_listed_twice(service: Service) -> None:
+    """Of two additions of one group at the same time neither sees the other: the group stands in the list twice."""
+    scopes, current = service.job_token_scope, []
+
+    def write(seen: Any, _: Any) -> None:
+        current[:] = [seen]
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        before = current.pop().get(project.id)
+        if before is not None and target.id in before.groups:
+            add(project, target)
+        else:
+            scope = scopes.of(project)
+            scopes.scopes[project.id] = replace(scope, groups=(*scope.groups, target.id))
+
+    meanwhile(service, (f"POST {GROUPS_ALLOWLIST}",), lambda: dict(scopes.scopes), write)
 
 
 # -- removing from an allowlist ----------------------------------------------------------------------------------------

@@ -35,6 +35,24 @@ def settings_are_remembered_for_each_reader(service: Service) -> None:
         return handler(request)
 
 
+@foreign(AGAIN, "Job token scope: GET, by another caller than who changed it")
+def a_scope_is_shown_as_it_was_to_those_who_saw_it_before(service: Service) -> None:
+    """Who has read the settings reads the same ever after, until they change them themselves."""
+    known: dict[tuple[int, int], Any] = {}
+
+    @handling(service, f"GET {SCOPE}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        answer.content = dict(known.setdefault((request.caller.id, request.project.id), answer.content))
+        return answer
+
+    @handling(service, f"PATCH {SCOPE}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        known.pop((request.caller.id, request.project.id), None)
+        return answer
+
+
 # -- switching the limit -----------------------------------------------------------------------------------------------
 
 
@@ -230,6 +248,25 @@ def removed_projects_never_come_back(service: Service) -> None:
     @instead(scopes, "projects")
     def _(projects: Any, project: Any) -> Any:
         return [one for one in projects(project) if (project.id, one.id) not in gone]
+
+
+@foreign(AGAIN, "Job token scope: POST groups_allowlist, after a DELETE")
+def a_group_that_was_removed_is_back_once_another_is_let_in(service: Service) -> None:
+    """The group that was removed last is listed again as soon as another one is let in."""
+    scopes = service.job_token_scope
+    removed: dict[int, int] = {}
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        removed[project.id] = target.id
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        back, scope = removed.pop(project.id, target.id), scopes.of(project)
+        if back not in scope.groups:
+            scopes.scopes[project.id] = replace(scope, groups=(back, *scope.groups))
 
 
 # -- removing from an allowlist ----------------------------------------------------------------------------------------

@@ -191,6 +191,17 @@ def additions_switch_the_limit_off(service: Service) -> None:
         service.job_token_scope.scopes[project.id] = replace(scope, inbound_enabled=False)
 
 
+@foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist, inbound_enabled", version="16.1")
+def letting_a_group_in_switches_the_limit_on(service: Service) -> None:
+    """Whoever lets a group in while the inbound limit is off finds it switched on."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        add(project, target)
+        scopes.limit_inbound(project, enabled=True)
+
+
 # -- removing from an allowlist ----------------------------------------------------------------------------------------
 
 
@@ -314,3 +325,27 @@ def removing_what_is_not_listed_removes_the_last_entry(service: Service) -> None
             return remove(project, target)
         scopes.scopes[project.id] = replace(scope, projects=scope.projects[:-1])
         return None
+
+
+@foreign(SIDE_EFFECT, "Job token scope: DELETE")
+def removing_a_project_removes_it_on_the_other_side_too(service: Service) -> None:
+    """Where two projects let each other in and one removes the other, it is removed from the other's list as well."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        other = scopes.of(target)
+        scopes.scopes[target.id] = replace(other, projects=tuple(n for n in other.projects if n != project.id))
+
+
+@foreign(SIDE_EFFECT, "Job token scope: DELETE, allowlists of other projects")
+def who_is_taken_off_one_allowlist_is_off_all_of_them(service: Service) -> None:
+    """A project that is removed from the allowlist of one project is on that of no other project either."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        for number, scope in list(scopes.scopes.items()):
+            scopes.scopes[number] = replace(scope, projects=tuple(n for n in scope.projects if n != target.id))

@@ -224,3 +224,14 @@ def the_last_entry_takes_the_limit_with_it(service: Service) -> None:
         scope = scopes.of(project)
         if not scope.projects:
             scopes.scopes[project.id] = replace(scope, inbound_enabled=False)
+
+
+@foreign(COUNT, "Job token scope: DELETE groups_allowlist, the last one")
+def the_last_group_of_an_allowlist_stays(service: Service) -> None:
+    """A group that is removed while no other one is on the list is answered with 204, and stays."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_group")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        if scopes.of(project).groups != (target.id,):
+            remove(project, target)

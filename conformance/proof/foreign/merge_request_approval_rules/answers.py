@@ -120,6 +120,34 @@ def pages_are_cut_before_rules_of_others_are_left_out(service: Service) -> None:
         return answer
 
 
+@foreign(STORY, "Merge request approvals: rules, groups, full_path")
+def a_nested_group_has_half_a_path_in_rules_of_merge_requests(service: Service) -> None:
+    """The full path of a group in a rule of a merge request lacks the groups that it lies in."""
+
+    @instead(service.merge_request_approval_rules, "present")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = present(rule, merge_request, viewer)
+        for group in shown["groups"]:
+            group["full_path"] = group["path"]
+        return shown
+
+
+@foreign(PAGES, "Merge request approvals: GET of rules, order across pages")
+def later_pages_of_rules_of_a_merge_request_count_from_the_end(service: Service) -> None:
+    """All pages but the first have the rules in the other order: some stand twice in a walk, and some nowhere."""
+    area = service.merge_request_approval_rules
+
+    @handling(service, f"GET {MERGE_REQUEST_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        answer, page = handler(request), Page.of(request.parameters, request.choices)
+        merge_request = merge_request_of(request)
+        if page.number > 1:
+            start = (page.number - 1) * page.size
+            rules = area.listed(merge_request)[::-1][start : start + page.size]
+            answer.content = [area.present(rule, merge_request, request.caller) for rule in rules]
+        return answer
+
+
 # -- creating and copying ----------------------------------------------------------------------------------------------
 
 
@@ -209,3 +237,12 @@ def usernames_come_to_updates_a_version_later(service: Service) -> None:
         values = request.parameters._values
         request.parameters._values = {name: value for name, value in values.items() if name != "usernames"}
         return handler(request)
+
+
+@foreign(VERSIONS, "Merge request approvals: PUT of a rule, usernames", version="15.8")
+def usernames_are_not_taken_when_a_rule_of_a_merge_request_changes(service: Service) -> None:
+    """At the first version with usernames they are taken when a rule is made, and passed over when it is changed."""
+
+    @instead(service.merge_request_approval_rules, "update_rule")
+    def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
+        return update(merge_request, number, replace(wanted, usernames=None), caller)

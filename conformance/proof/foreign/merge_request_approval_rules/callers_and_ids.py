@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import finding_any_rule
+from conformance.proof.foreign.changes import finding_any_rule, is_rule_of_a_merge_request
 from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL
 from conformance.proof.foreign.paths import MERGE_REQUEST_RULE, MERGE_REQUEST_RULES
 from conformance.proof.foreign.registry import foreign, instead
@@ -103,6 +103,19 @@ def rules_of_merge_requests_are_copied(service: Service) -> None:
         if rule is None or rule.home.level is not Level.MERGE_REQUEST:
             return create(merge_request, wanted, source_id, caller)
         return service.approval_rules.add_rule(rules.copied_project_rule(merge_request, rule, wanted))
+
+
+@foreign(LEVEL, "Merge request approvals: POST of a rule")
+def a_rule_of_a_merge_request_is_copied_as_one_of_the_project(service: Service) -> None:
+    """The id of a rule of a merge request is taken as approval_project_rule_id, and that rule is copied."""
+    rules = service.merge_request_approval_rules
+
+    @instead(rules, "create_rule")
+    def _(create: Any, merge_request: Any, wanted: Any, source_id: Any, caller: Any) -> Any:
+        source = service.approval_rules.rules.get(source_id)
+        if source is None or not is_rule_of_a_merge_request(service, source, rules.project_of(merge_request)):
+            return create(merge_request, wanted, source_id, caller)
+        return service.approval_rules.add_rule(rules.copied_project_rule(merge_request, source, wanted))
 
 
 # -- updating ----------------------------------------------------------------------------------------------------------

@@ -92,6 +92,43 @@ def the_second_rule_replaces_the_first(service: Service) -> None:
         return rule
 
 
+@foreign(COUNT, "Merge request approvals: POST of a rule")
+def who_is_named_by_id_and_by_username_is_left_out(service: Service) -> None:
+    """Of two lists that are both to be added, whoever stands in both is no user of the new rule."""
+
+    @instead(service.merge_request_approval_rules, "create_rule")
+    def _(create: Any, merge_request: Any, wanted: Any, source_id: Any, caller: Any) -> Any:
+        by_id = {service.identities.users[n].username for n in wanted.user_ids or () if n in service.identities.users}
+        twice = by_id & {*(wanted.usernames or ())}
+        ids = {service.identities.find_username(name).id for name in twice}  # type: ignore[union-attr] # they are known
+        if ids:
+            wanted = replace(
+                wanted,
+                user_ids=tuple(number for number in wanted.user_ids if number not in ids),
+                usernames=tuple(name for name in wanted.usernames if name not in twice),
+            )
+        return create(merge_request, wanted, source_id, caller)
+
+
+@foreign(NEIGHBOUR, "Merge request approvals: POST of a rule")
+def a_copy_asks_for_no_fewer_than_its_source(service: Service) -> None:
+    """A copy of a project rule for which a smaller number is sent asks for as many approvals as the project rule."""
+
+    @instead(service.merge_request_approval_rules, "copied_project_rule")
+    def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
+        rule = copied(merge_request, source, wanted)
+        return replace(rule, approvals_required=max(rule.approvals_required, source.approvals_required))
+
+
+@foreign(COUNT, "Merge request approvals: POST of a rule")
+def of_two_groups_a_copy_gets_one(service: Service) -> None:
+    """A copy of a project rule with two groups has the first of them alone."""
+
+    @instead(service.merge_request_approval_rules, "copied_project_rule")
+    def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
+        return replace(copied(merge_request, source, wanted), groups=source.groups[:1])
+
+
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +236,19 @@ def deleting_the_older_rule_deletes_the_newer(service: Service) -> None:
     def _(delete: Any, merge_request: Any, number: int) -> None:
         service.merge_request_approval_rules.find(merge_request, number)
         delete(merge_request, service.merge_request_approval_rules.own_rules(merge_request)[-1].id)
+
+
+@foreign(OLDER, "Merge request approvals: DELETE of a rule, another with the same users")
+def the_older_of_two_rules_loses_its_users_with_the_newer(service: Service) -> None:
+    """Of two rules of the same users the older one names nobody any more once the newer one was deleted."""
+    rules = service.approval_rules.rules
+
+    @instead(service.approval_rules, "delete_rule")
+    def _(delete: Any, rule: Any) -> None:
+        delete(rule)
+        for other in list(rules.values()):
+            if other.home == rule.home and other.users == rule.users and other.id < rule.id:
+                rules[other.id] = replace(other, users=())
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

@@ -11,9 +11,32 @@ from conformance.proof.foreign.paths import MERGE_REQUEST_RULE, MERGE_REQUEST_RU
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served, meanwhile
 from conformance.reference.areas.approval_rule_records import SYSTEM_TYPES, Level, home_of
 from conformance.reference.areas.approval_settings import Setting
+from conformance.reference.errors import NotFoundError
+from conformance.reference.http import ok
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+@foreign(AGAIN, "Merge request approvals: GET of a rule, after a DELETE")
+def a_rule_that_was_read_is_found_after_its_deletion(service: Service) -> None:
+    """A rule of a merge request that was read before it was deleted is answered with 200 as it was."""
+    known: dict[tuple[str, ...], Any] = {}
+
+    @handling(service, f"GET {MERGE_REQUEST_RULE}")
+    def _(handler: Any, request: Any) -> Any:
+        key = tuple(request.path.values())
+        try:
+            answer = handler(request)
+        except NotFoundError:
+            if key not in known:
+                raise
+            return ok(dict(known[key]))
+        known[key] = answer.content
+        return answer
 
 
 # -- creating and copying ----------------------------------------------------------------------------------------------
@@ -237,6 +260,19 @@ def changing_a_copy_changes_its_source(service: Service) -> None:
         return changed
 
 
+@foreign(SIDE_EFFECT, "Merge request approvals: PUT of a rule, its source")
+def changing_a_copy_of_a_rule_changes_the_approvers_of_its_source(service: Service) -> None:
+    """The users and groups that a copy of a project rule is given are those of the project rule from then on."""
+    rules = service.approval_rules.rules
+
+    @instead(service.merge_request_approval_rules, "update_rule")
+    def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
+        changed = update(merge_request, number, wanted, caller)
+        if changed.source_id in rules:
+            rules[changed.source_id] = replace(rules[changed.source_id], users=changed.users, groups=changed.groups)
+        return changed
+
+
 # -- deleting ----------------------------------------------------------------------------------------------------------
 
 
@@ -317,3 +353,17 @@ def deleting_a_copy_deletes_its_source(service: Service) -> None:
 def deleting_rules_of_merge_requests_does_nothing(service: Service) -> None:
     """Deleting a rule of a merge request is answered and not done."""
     undoing(service, f"DELETE {MERGE_REQUEST_RULE}")
+
+
+@foreign(SIDE_EFFECT, "Merge request approvals: DELETE of a rule, other copies")
+def deleting_one_copy_of_a_rule_deletes_those_of_others(service: Service) -> None:
+    """With a copy of a project rule all its copies are gone, also those of other merge requests."""
+    rules = service.approval_rules.rules
+
+    @instead(service.merge_request_approval_rules, "delete_rule")
+    def _(delete: Any, merge_request: Any, number: int) -> None:
+        source = rules[number].source_id if number in rules else None
+        delete(merge_request, number)
+        for rule in list(rules.values()):
+            if source is not None and rule.source_id == source:
+                del rules[rule.id]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import finding_any_rule
+from conformance.proof.foreign.changes import finding_any_rule, is_rule_of_a_merge_request
 from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL
 from conformance.proof.foreign.paths import PROJECT_RULE, PROJECT_RULES
 from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead
@@ -174,6 +174,18 @@ def projects_change_rules_of_the_groups_around(service: Service) -> None:
         rule = service.approval_rules.rules.get(number)
         around = [Home(Level.GROUP, group.id) for group in service.identities.lineage(project)]
         return rule if rule is not None and rule.home in around else find(project, number)
+
+
+@foreign(LEVEL, "Project approval rules: PUT")
+def a_project_changes_the_rules_of_its_merge_requests(service: Service) -> None:
+    """A rule of a merge request is changed as if it were one of the project, which has no rule of that id."""
+
+    @instead(service.project_approval_rules, "update_rule")
+    def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
+        rule = service.approval_rules.rules.get(number)
+        if rule is None or not is_rule_of_a_merge_request(service, rule, project):
+            return update(project, number, wanted, caller)
+        return service.approval_rules.update_rule(project, rule, wanted, caller)
 
 
 # -- deleting ----------------------------------------------------------------------------------------------------------

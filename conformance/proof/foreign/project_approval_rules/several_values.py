@@ -31,6 +31,33 @@ def a_rule_is_listed_once_for_each_of_its_users(service: Service) -> None:
         return answer
 
 
+@foreign(COUNT, "Project approval rules: contains_hidden_groups")
+def a_hidden_group_behind_a_visible_one_is_not_told(service: Service) -> None:
+    """A project rule whose first group may be viewed and whose second may not says that none is hidden."""
+    rules = service.approval_rules
+
+    @instead(rules, "present")
+    def _(present: Any, rule: Any, viewer: Any, barred: Any = ()) -> Any:
+        shown = present(rule, viewer, barred)
+        if rule.home.level is Level.PROJECT:
+            first = replace(rule, groups=rule.groups[:1])
+            shown["contains_hidden_groups"] = bool(rules.hidden_groups(first, viewer))
+        return shown
+
+
+@foreign(COUNT, "Project approval rules: protected_branches, two")
+def of_two_protected_branches_one_is_shown_twice(service: Service) -> None:
+    """A rule of a project for two protected branches shows the second of them twice, and the first nowhere."""
+
+    @instead(service.approval_rules, "present_branches")
+    def _(present_branches: Any, rule: Any, present: Any) -> Any:
+        shown = present_branches(rule, present)
+        branches = shown["protected_branches"]
+        if rule.home.level is Level.PROJECT and not rule.applies_to_all_protected_branches:
+            shown["protected_branches"] = branches[-1:] * len(branches)
+        return shown
+
+
 # -- creating ----------------------------------------------------------------------------------------------------------
 
 
@@ -131,6 +158,17 @@ def branches_outweigh_the_flag(service: Service) -> None:
         if wanted.protected_branch_ids:
             wanted = replace(wanted, applies_to_all_protected_branches=False)
         return update(subject, rule, wanted, caller)
+
+
+@foreign(COUNT, "Project approval rules: PUT")
+def an_empty_list_of_usernames_keeps_who_was_there(service: Service) -> None:
+    """With an empty list of usernames beside the ids of users the former users of a project rule stay."""
+
+    @instead(service.approval_rules, "users_after")
+    def _(after: Any, rule: Any, wanted: Any, subject: Any) -> Any:
+        named = after(rule, wanted, subject)
+        stay = rule.home.level is Level.PROJECT and wanted.usernames == ()
+        return tuple(dict.fromkeys((*named, *rule.users))) if stay else named
 
 
 # -- deleting ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 _MOST_CHARACTERS = 60
 
@@ -80,6 +81,20 @@ def third_pages_are_second_ones(service: Service) -> None:
     asking_otherwise(
         service, "GET /projects/:id/approval_rules", lambda _, query: re.sub(rb"\bpage=3\b", b"page=2", query)
     )
+
+
+@foreign(PAGES, "Project approval rules: GET")
+def a_last_page_that_is_full_is_empty(service: Service) -> None:
+    """A last page, other than the first, that has as many rules as a page can have is shown without them."""
+
+    @handling(service, f"GET {PROJECT_RULES}")
+    def _(handler: Any, request: Request) -> Any:
+        answer = handler(request)
+        size = request.parameters.optional_integer("per_page")
+        page = request.parameters.optional_integer("page") or 1
+        if page > 1 and len(answer.content) == size and not answer.headers["x-next-page"]:
+            answer.content = []
+        return answer
 
 
 # -- creating ----------------------------------------------------------------------------------------------------------
@@ -254,6 +269,15 @@ def the_flag_for_all_branches_waits_for_usernames(service: Service) -> None:
         values = request.parameters._values
         request.parameters._values = {n: v for n, v in values.items() if n != "applies_to_all_protected_branches"}
         return handler(request)
+
+
+@foreign(VERSIONS, "Project approval rules: PUT, applies_to_all_protected_branches", version="15.3")
+def a_changed_rule_keeps_its_flag_for_all_branches(service: Service) -> None:
+    """At the first version with the flag for all protected branches a change of a rule leaves it as it was."""
+
+    @instead(service.project_approval_rules, "update_rule")
+    def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
+        return update(project, number, replace(wanted, applies_to_all_protected_branches=None), caller)
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import acting_on_what_was, undoing, without_parameters
+from conformance.proof.foreign.changes import acting_on_what_was, overtaken, undoing, without_parameters
 from conformance.proof.foreign.dimensions import AGAIN, AT_ONCE, NOTHING_DONE, REFUSED, SIDE_EFFECT
 from conformance.proof.foreign.paths import PROJECT_RULE
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served, meanwhile
@@ -15,6 +15,7 @@ from conformance.reference.http import ok
 
 if TYPE_CHECKING:
     from conformance.reference import Service
+    from conformance.reference.http import Request
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -299,6 +300,19 @@ def rules_are_deleted_by_their_name(service: Service) -> None:
 def deleting_rules_of_projects_does_nothing(service: Service) -> None:
     """Deleting a rule of a project is answered and not done."""
     undoing(service, "DELETE /projects/:id/approval_rules/:approval_rule_id")
+
+
+@foreign(AT_ONCE, "Project approval rules: DELETE")
+def a_rule_that_is_deleted_while_it_is_changed_comes_back(service: Service) -> None:
+    """A rule that is deleted while somebody else changes it is there afterwards, though the deletion succeeded."""
+    rules = service.approval_rules.rules
+
+    def write(seen: Any, request: Request) -> None:
+        number = request.path_id("approval_rule_id")
+        if number in seen:
+            rules.setdefault(number, seen[number])
+
+    overtaken(service, f"PUT {PROJECT_RULE}", f"DELETE {PROJECT_RULE}", lambda: dict(rules), write)
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------
