@@ -37,13 +37,15 @@ CHAPTERS: Mapping[str, tuple[Chapter, ...]] = {
         project_approval_rules.tell,
         project_approval_rules.tell_at_once,
         project_approval_configuration.tell,
-        merge_request_approval_rules.tell,
     ),
     "merge_request_approval_rules": (merge_request_approval_rules.tell, merge_request_approval_rules.tell_at_once),
     "approvals": (approvals.tell, approvals.tell_at_once, merge_request_approval_rules.tell),
     "approval_settings": (approval_settings.tell, approval_settings.tell_at_once),
-    "project_approval_configuration": (project_approval_configuration.tell,),
-    "group_relations_export": (group_relations_export.tell,),
+    "project_approval_configuration": (
+        project_approval_configuration.tell,
+        project_approval_configuration.tell_at_once,
+    ),
+    "group_relations_export": (group_relations_export.tell, group_relations_export.tell_at_once),
     "integrations": (integrations.tell, integrations.tell_at_once),
     "conventions": (conventions.tell,),
     "approval_rules_at_all_levels": (

@@ -36,6 +36,7 @@ def tell(story: Story) -> None:
         _one_that_is_so_already,
         _combinations_and_numbers,
         _refused_and_required,
+        _the_bot_of_a_project_within,
         _every_caller,
     ):
         chapter(story)
@@ -43,7 +44,7 @@ def tell(story: Story) -> None:
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_two_at_once,):
+    for chapter in (_two_at_once, _a_group_and_a_project_at_once):
         chapter(story)
 
 
@@ -213,6 +214,12 @@ def _refused_and_required(story: Story) -> None:
     story.call("maintainer", "PUT", f"{at(story, 'workbench')}/{SETTING}", {author: True, committer: False})
 
 
+def _the_bot_of_a_project_within(story: Story) -> None:
+    setting = f"{at(story, 'group')}/{SETTING}"
+    story.call("project_bot", "GET", setting)
+    story.call("project_bot", "PUT", setting, {_COMMITTER: True})
+
+
 def _two_at_once(story: Story) -> None:
     setting = f"{at(story, 'public_project')}/{SETTING}"
     now = story.read(setting)
@@ -226,6 +233,14 @@ def _two_at_once(story: Story) -> None:
         ("admin", "PUT", setting, {"allow_committer_approval": False}),
     )
     story.call("owner", "GET", setting)
+
+
+def _a_group_and_a_project_at_once(story: Story) -> None:
+    places = [f"{at(story, name)}/{SETTING}" for name in ("fresh_group", "workbench")]
+    wanted = [not story.read(place)[_COMMITTER]["value"] for place in places]
+    story.at_once(*(("owner", "PUT", place, {_COMMITTER: value}) for place, value in zip(places, wanted, strict=True)))
+    for place in places:
+        story.call("owner", "GET", place)
 
 
 def _every_caller(story: Story) -> None:

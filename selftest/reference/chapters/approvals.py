@@ -45,6 +45,9 @@ def tell(story: Story) -> None:
         _a_password_once,
         _a_reset_by_the_bot_of_a_group,
         _the_head_for_a_password,
+        _the_head_of_another_project,
+        _the_password_of_the_author,
+        _beside_a_guarded_project,
         _every_caller,
     ):
         chapter(story)
@@ -52,7 +55,7 @@ def tell(story: Story) -> None:
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_two_at_once, _taken_back_beside_others):
+    for chapter in (_two_at_once, _one_twice_at_once, _taken_back_beside_others):
         chapter(story)
 
 
@@ -323,12 +326,34 @@ def _the_head_for_a_password(story: Story) -> None:
     story.call("approver", "POST", f"{place}/approve", {"sha": head})
 
 
+def _the_head_of_another_project(story: Story) -> None:
+    place, other = cleared_merge_request(story, "merge_request"), story.world.one("sibling_merge_request").extra
+    story.call("approver", "POST", f"{place}/approve", {"sha": other["sha"]})
+
+
+def _the_password_of_the_author(story: Story) -> None:
+    place, password = merge_request_at(story, "password_merge_request"), story.world.actors["author"].password
+    story.call("approver", "POST", f"{place}/approve", {"approval_password": password})
+
+
+def _beside_a_guarded_project(story: Story) -> None:
+    place = merge_request_at(story, "sibling_merge_request")
+    for action in ("approve", "unapprove"):
+        story.call("approver", "POST", f"{place}/{action}")
+
+
 def _two_at_once(story: Story) -> None:
     place = merge_request_at(story, "second_merge_request")
     story.at_once(("owner", "POST", f"{place}/approve", {}), ("admin", "POST", f"{place}/approve", {}))
     story.count(f"{place}/approvals")
     # Which of two comes first is another one each time: neither stays.
     cleared_merge_request(story)
+
+
+def _one_twice_at_once(story: Story) -> None:
+    place = cleared_merge_request(story)
+    story.at_once(*(("approver", "POST", f"{place}/approve", {}) for _ in range(2)))
+    story.count(f"{place}/approvals")
 
 
 def _every_caller(story: Story) -> None:

@@ -40,6 +40,9 @@ def tell(story: Story) -> None:
         _projects_in_one_minute,
         _a_bearer_above_the_limit,
         _a_bearers_stream,
+        _a_bearers_token_in_another_case,
+        _underscores_in_a_path,
+        _a_generation_without_content,
     ):
         chapter(story)
 
@@ -192,3 +195,19 @@ def _a_bearers_stream(story: Story) -> None:
     bearer = {"authorization": f"Bearer {story.world.actors['author'].token}"}
     streamed = story.client.post(path, json={"current_file": file, "stream": True}, headers=bearer)
     story.remember(f"a stream for a bearer's token: {streamed.status_code}")
+
+
+def _a_bearers_token_in_another_case(story: Story) -> None:
+    bearer = {"authorization": f"Bearer {story.world.actors['approver'].token.upper()}"}
+    answer = story.client.post(_COMPLETIONS, json={"current_file": _FILE}, headers=bearer)
+    story.remember(f"a bearer's token in another case: {answer.status_code}")
+
+
+def _underscores_in_a_path(story: Story) -> None:
+    known = story.world.one("enabled_project").path or ""
+    story.call("owner", "POST", _ENABLED, {"project_path": f"{known[:-1]}_"})
+
+
+def _a_generation_without_content(story: Story) -> None:
+    body = {"current_file": {"file_name": "a.py"}, "intent": "generation"}
+    story.call("approver", "POST", _COMPLETIONS, body)

@@ -24,6 +24,7 @@ def tell(story: Story) -> None:
         _the_rule_of_any_approver,
         _a_number_alone,
         _hidden_groups_and_numbers,
+        _pages_that_are_not_full,
         _every_caller,
     ):
         chapter(story)
@@ -149,6 +150,15 @@ def _hidden_groups_and_numbers(story: Story) -> None:
     number = story.call("owner", "POST", rules, sent)["id"]
     story.call("owner", "PUT", f"{rules}/{number}?approvals_required=3")
     story.call("owner", "PUT", f"{rules}/{number}", {"approval_rule_id": number, "name": "EE"})
+
+
+def _pages_that_are_not_full(story: Story) -> None:
+    rules = f"{at(story, 'fresh_group')}/approval_rules"
+    for name in ("One", "Two", "Three"):
+        story.call("owner", "POST", rules, rule_body(name, 1, user_ids=ids_of(story, "approver")))
+    for size in (2, 3):
+        for page in (1, 2):
+            story.call("owner", "GET", f"{rules}?per_page={size}&page={page}")
 
 
 def _creations_at_once(story: Story) -> None:

@@ -27,8 +27,16 @@ def tell(story: Story) -> None:
         _outer_and_inner,
         _members_of_other_levels,
         _second_batches,
+        _all_batches,
+        _without_a_token,
         _every_caller,
     ):
+        chapter(story)
+
+
+def tell_at_once(story: Story) -> None:
+    """Tell what two callers do at the same time."""
+    for chapter in (_two_groups_at_once,):
         chapter(story)
 
 
@@ -173,6 +181,31 @@ def _second_batches(story: Story) -> None:
         batch = "&batched=true&batch_number=2" if batched else ""
         for relation in ("milestones", "members"):
             story.call("owner", "GET", f"{place}/download?relation={relation}{batch}")
+
+
+def _all_batches(story: Story) -> None:
+    place = f"{at(story, 'export_group')}/export_relations"
+    story.call("owner", "POST", place, {"batched": True})
+    story.until_finished(f"{place}/status")
+    for entry in story.read(f"{place}/status"):
+        asked = f"relation={entry['relation']}&batched=true"
+        for batch in range(1, entry["batches_count"] + 2):
+            story.call("owner", "GET", f"{place}/download?{asked}&batch_number={batch}")
+
+
+def _without_a_token(story: Story) -> None:
+    place = f"{at(story, 'export_group')}/export_relations"
+    story.call("owner", "POST", place)
+    story.until_finished(f"{place}/status")
+    story.call("", "GET", f"{place}/download?relation=labels")
+
+
+def _two_groups_at_once(story: Story) -> None:
+    places = [f"{at(story, name)}/export_relations" for name in ("export_group", "fresh_group")]
+    story.at_once(*(("owner", "POST", place, {}) for place in places))
+    for place in places:
+        story.until_finished(f"{place}/status")
+        story.call("owner", "GET", f"{place}/download?relation=labels")
 
 
 def _every_caller(story: Story) -> None:

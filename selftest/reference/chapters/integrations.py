@@ -36,6 +36,10 @@ def tell(story: Story) -> None:
         _mails_and_builds,
         _labels_and_mails,
         _set_up_and_disabled,
+        _the_project_of_a_guest,
+        _the_bot_of_a_project,
+        _disabled_beside_another_project,
+        _ports_and_comments,
         _every_caller,
     ):
         chapter(story)
@@ -320,6 +324,32 @@ def _set_up_and_disabled(story: Story) -> None:
         story.call("maintainer", "GET", f"{place}/{slug}")
     deep = quote(story.world.one("subgroup_project").path or "", safe="")
     story.call("owner", "PUT", f"/projects/{deep}/services/mattermost", _HOOK)
+
+
+def _the_project_of_a_guest(story: Story) -> None:
+    for name in ("inner_project", "project"):
+        story.call("guest", "GET", f"{at(story, name)}/integrations")
+
+
+def _the_bot_of_a_project(story: Story) -> None:
+    story.call("project_bot", "PUT", f"{at(story, 'project')}/integrations/pumble", _HOOK)
+
+
+def _disabled_beside_another_project(story: Story) -> None:
+    one, other = (at(story, name) for name in ("workbench", "guarded_project"))
+    for place in (one, other):
+        story.call("maintainer", "PUT", f"{place}/integrations/discord", _HOOK)
+    story.call("maintainer", "DELETE", f"{one}/services/discord")
+    story.call("maintainer", "GET", f"{other}/integrations")
+
+
+def _ports_and_comments(story: Story) -> None:
+    place = f"{at(story, 'workbench')}/integrations"
+    tracker = {"url": "https://t.example.com", "password": "p", "active": True, "comment_on_event_enabled": False}
+    for slug, sent in (("irker", {"recipients": "#room", "server_port": 6697}), ("jira", tracker)):
+        story.call("owner", "PUT", f"{place}/{slug}", sent)
+        story.call("owner", "DELETE", f"{place}/{slug}")
+        story.call("owner", "GET", f"{place}/{slug}")
 
 
 def _two_at_once(story: Story) -> None:

@@ -36,6 +36,8 @@ def tell(story: Story) -> None:
         _many_entries,
         _a_list_that_became_empty,
         _groups_that_come_back,
+        _a_group_of_ones_own,
+        _two_that_let_each_other_in,
         _every_caller,
     ):
         chapter(story)
@@ -48,6 +50,8 @@ def tell_at_once(story: Story) -> None:
         _an_addition_while_the_limit_is_switched,
         _two_removals_at_once,
         _one_addition_twice_at_once,
+        _an_addition_beside_the_limit,
+        _one_group_twice_at_once,
     ):
         chapter(story)
 
@@ -364,6 +368,39 @@ def _groups_that_come_back(story: Story) -> None:
         story.call("owner", "POST", f"{scope}/groups_allowlist", {"target_group_id": group})
         story.call("owner", "DELETE", f"{scope}/groups_allowlist/{group}")
         story.call("owner", "GET", f"{scope}/groups_allowlist")
+
+
+def _a_group_of_ones_own(story: Story) -> None:
+    groups, own = f"{at(story, 'workbench')}/job_token_scope/groups_allowlist", story.world.one("inner_group").id
+    story.call("guest", "POST", groups, {"target_group_id": own})
+
+
+def _two_that_let_each_other_in(story: Story) -> None:
+    names = ("workbench", "guarded_project")
+    one, other = (f"{at(story, name)}/job_token_scope/allowlist" for name in names)
+    first, second = (story.world.one(name).id for name in names)
+    story.call("owner", "POST", one, {"target_project_id": second})
+    story.call("owner", "POST", other, {"target_project_id": first})
+    story.call("owner", "DELETE", f"{one}/{second}")
+    story.call("owner", "GET", f"{other}?page=1&per_page=50")
+
+
+def _an_addition_beside_the_limit(story: Story) -> None:
+    scope = f"{at(story, 'fresh_project')}/job_token_scope"
+    target = story.world.one("subgroup_project").id
+    story.call("owner", "PATCH", scope, {"enabled": False})
+    story.at_once(
+        ("maintainer", "POST", f"{scope}/allowlist", {"target_project_id": target}),
+        ("owner", "PATCH", scope, {"enabled": True}),
+    )
+    story.call("owner", "GET", scope)
+
+
+def _one_group_twice_at_once(story: Story) -> None:
+    groups = f"{at(story, 'fresh_project')}/job_token_scope/groups_allowlist"
+    addition = "POST", groups, {"target_group_id": story.world.one("public_group").id}
+    story.at_once(("owner", *addition), ("maintainer", *addition))
+    story.count(groups)
 
 
 def _every_caller(story: Story) -> None:

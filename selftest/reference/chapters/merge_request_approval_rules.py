@@ -44,6 +44,9 @@ def tell(story: Story) -> None:
         _copies_without_their_source,
         _one_name_in_two_merge_requests,
         _copies_that_are_renamed,
+        _copies_for_fewer_approvals,
+        _one_user_in_both_lists,
+        _three_with_the_same_users,
     ):
         chapter(story)
 
@@ -320,6 +323,28 @@ def _copies_that_are_renamed(story: Story) -> None:
     story.call("maintainer", "PUT", f"{own}/{other}", {"name": "Rocket \N{ROCKET} and more"})
     for rule in (f"{own}/{number}", f"{own}/{other}", f"{rules}/{source}"):
         story.call("maintainer", "DELETE", rule)
+
+
+def _copies_for_fewer_approvals(story: Story) -> None:
+    rules, own = f"{at(story, 'project')}/approval_rules", f"{cleared_merge_request(story)}/approval_rules"
+    source = story.call("maintainer", "POST", rules, rule_body("Source", 3, user_ids=ids_of(story, "approver")))["id"]
+    story.call("maintainer", "POST", own, rule_body("Copy", 1, approval_project_rule_id=source))
+    story.call("maintainer", "DELETE", f"{rules}/{source}")
+
+
+def _one_user_in_both_lists(story: Story) -> None:
+    usernames = [story.world.actors["approver"].username]
+    named = {"user_ids": ids_of(story, "approver", "second_approver"), "usernames": usernames}
+    story.call("maintainer", "POST", f"{cleared_merge_request(story)}/approval_rules", rule_body("Both", 1, **named))
+
+
+def _three_with_the_same_users(story: Story) -> None:
+    rules = f"{cleared_merge_request(story)}/approval_rules"
+    users = {"user_ids": ids_of(story, "approver")}
+    numbers = [story.call("maintainer", "POST", rules, rule_body(name, 1, **users))["id"] for name in "ABC"]
+    for method in ("GET", "DELETE", "GET"):
+        story.call("maintainer", method, f"{rules}/{numbers[-1]}")
+    story.call("maintainer", "GET", rules)
 
 
 def _creations_at_once(story: Story) -> None:

@@ -40,14 +40,14 @@ def _kind(name: str) -> str:
 
 
 def merge_request_at(story: Story, name: str) -> str:
-    """Return the path of a merge request of the usual project."""
-    return f"{at(story, 'project')}/merge_requests/{story.world.one(name).extra['iid']}"
+    """Return the path of a merge request."""
+    known = story.world.one(name).extra
+    return f"/projects/{known['project_id']}/merge_requests/{known['iid']}"
 
 
 def cleared_merge_request(story: Story, name: str = "second_merge_request") -> str:
     """Return a merge request that nobody has approved and that has no rules of its own any more."""
-    known = story.world.one(name).extra
-    place = f"/projects/{known['project_id']}/merge_requests/{known['iid']}"
+    place = merge_request_at(story, name)
     for rule in story.read(f"{place}/approval_rules"):
         story.call("maintainer", "DELETE", f"{place}/approval_rules/{rule['id']}")
     story.call("project_bot", "PUT", f"{place}/reset_approvals")

@@ -28,6 +28,12 @@ def tell(story: Story) -> None:
         chapter(story)
 
 
+def tell_at_once(story: Story) -> None:
+    """Tell what two callers do at the same time."""
+    for chapter in (_two_flags_at_once,):
+        chapter(story)
+
+
 def _two_flags(story: Story) -> None:
     place = f"{at(story, 'project')}/approvals"
     story.call("owner", "POST", place, {"approvals_before_merge": 2, "merge_requests_author_approval": True})
@@ -127,3 +133,11 @@ def _one_flag_at_a_time(story: Story) -> None:
     place = f"{at(story, 'workbench')}/approvals"
     story.call("owner", "POST", place, {"merge_requests_disable_committers_approval": True})
     story.call("owner", "POST", place, {"disable_overriding_approvers_per_merge_request": False})
+
+
+def _two_flags_at_once(story: Story) -> None:
+    place = f"{at(story, 'workbench')}/approvals"
+    before = story.read(place)
+    flags = ("disable_overriding_approvers_per_merge_request", "merge_requests_disable_committers_approval")
+    story.at_once(*(("owner", "POST", place, {flag: not before[flag]}) for flag in flags))
+    story.call("owner", "GET", place)

@@ -38,6 +38,7 @@ def tell(story: Story) -> None:
         _half_hidden,
         _read_and_renamed,
         _narrowed_and_left_alone,
+        _no_usernames_and_full_pages,
         _every_caller,
     ):
         chapter(story)
@@ -45,7 +46,7 @@ def tell(story: Story) -> None:
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_writes_at_once, _deletions_beside_an_update):
+    for chapter in (_writes_at_once, _deletions_beside_an_update, _deleted_while_it_is_changed):
         chapter(story)
 
 
@@ -280,6 +281,16 @@ def _narrowed_and_left_alone(story: Story) -> None:
     story.call("maintainer", "DELETE", rule)
 
 
+def _no_usernames_and_full_pages(story: Story) -> None:
+    rules = f"{at(story, 'project')}/approval_rules"
+    both: dict[str, Any] = rule_body("Of both", 1, user_ids=ids_of(story, "approver", "second_approver"), group_ids=[])
+    rule = f"{rules}/{story.call('owner', 'POST', rules, both)['id']}"
+    story.call("owner", "PUT", rule, {**both, "user_ids": ids_of(story, "approver"), "usernames": []})
+    for page in range(1, len(story.read(f"{rules}?per_page=50")) + 2):
+        story.call("maintainer", "GET", f"{rules}?page={page}&per_page=1")
+    story.call("owner", "DELETE", rule)
+
+
 def _writes_at_once(story: Story) -> None:
     rules = f"{at(story, 'public_project')}/approval_rules"
     made: list[Any] = [story.call("owner", "POST", rules, {"name": name, "approvals_required": 1}) for name in "XY"]
@@ -292,6 +303,14 @@ def _writes_at_once(story: Story) -> None:
     # Which of two comes first is another one each time: neither stays.
     for rule in story.read(rules):
         story.call("owner", "DELETE", f"{rules}/{rule['id']}")
+
+
+def _deleted_while_it_is_changed(story: Story) -> None:
+    rules = f"{at(story, 'project')}/approval_rules"
+    sent = rule_body("Short", 1, user_ids=ids_of(story, "approver"), group_ids=[])
+    rule = f"{rules}/{story.call('owner', 'POST', rules, sent)['id']}"
+    story.at_once(("owner", "PUT", rule, {**sent, "approvals_required": 2}), ("maintainer", "DELETE", rule, None))
+    story.call("owner", "GET", rule)
 
 
 def _every_caller(story: Story) -> None:
