@@ -57,6 +57,8 @@ RESETTABLE: Mapping[str, tuple[bool | int, bool | int]] = {
     ),
     "server_port": (60001, 60002),
 }
+#: Those of a kind of their own: a number, and a flag that is no event.
+STANDING_ALONE = frozenset({"server_port", "comment_on_event_enabled"})
 
 
 def test_disabling_an_integration_forgets_its_switches_and_numbers(
@@ -85,12 +87,13 @@ def test_disabling_an_integration_forgets_its_switches_and_numbers(
 
 
 def holders_of_resettable(known: list[Fixture]) -> Iterator[tuple[Fixture, set[str]]]:
-    """Yield few integrations that together have all of the parameters that the profile names, each with its own."""
+    """Yield the integration with most of these parameters, and others that have those of a kind of their own."""
     offered = {slug_of(one): {name for name in RESETTABLE if has(one, name)} - {*least_settings(one)} for one in known}
-    left = set().union(*offered.values())
+    most = max(offered.values(), key=len, default=set())
+    left = most | (STANDING_ALONE & set().union(*offered.values()))
     while left:
         integration = max(known, key=lambda one: len(offered[slug_of(one)] & left))
-        yield integration, offered[slug_of(integration)] & left
+        yield integration, offered[slug_of(integration)]
         left -= offered[slug_of(integration)]
 
 

@@ -239,9 +239,10 @@ def test_approving_another_commit_conflicts(
     """What was reviewed is not what would be merged."""
     approver.post(review / "approve").given_served()
     conflicts = []
-    for sha in other_shas(merge_request):
+    for place, sha in enumerate(other_shas(merge_request)):
         approver.post(review / "unapprove").given_served()
-        given(not approvers_of(maintainer, review), "the merge request cannot be brought to have no approval")
+        if not place:
+            given(not approvers_of(maintainer, review), "the merge request cannot be brought to have no approval")
         conflicts.append(approver.post(review / "approve", {"sha": sha}))
         approver.post(review / "approve")
     conflicts += of_administrators(maintainer, review)
