@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from conformance.suite import Fixture
 
+#: Projects that lie in more than one group.
+DEEP = ("subgroup_project", "inner_project")
+
 # Any number of seconds since 1970 from 2001 to 5138; the same in milliseconds is far above.
 SECONDS = range(10**9, 10**11)
 
@@ -274,25 +277,36 @@ def test_a_project_without_completions_is_told_so(
 def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixture) -> None:
     """A path that begins or ends with that of a project is the path of another one, or of none; a group's is none."""
     path = given_field(project, "path", str)
-    unknown_group = UNKNOWN_PATH.partition("/")[0]
-    elsewhere = f"{unknown_group}/{path.rpartition('/')[2]}"
-    fixtures = current_run().profile.fixtures
-    groups = [one.get("path") for one in fixtures.get("subgroup", ())[:1]]
-    # That a group has completions says nothing of what does not exist in it.
-    enabled = [
-        fixtures[name][0].get("path") for name in ("enabled_project", "group_enabled_project") if name in fixtures
-    ]
-    nowhere = [f"{known.rpartition('/')[0]}/conformance-none" for known in enabled if known and "/" in known]
     known = check(maintainer, path)
     given(known.status in (200, 403), f"the check answers {known.status} for a project that exists")
     with verifies("code-completion.enabled.empty-path", go_on=True):
         check(maintainer, "").must_be(404)
     with verifies("code-completion.enabled.unknown-project"):
-        # In a search, an underscore may stand for any character.
-        last = path.rpartition("/")[2]
-        patterns = [f"{path[: -len(last)]}{last[:1]}_{last[2:]}"] if last[1:2].isalnum() else []
-        for unknown in (elsewhere, f"{path}-conformance-none", *filter(None, groups), *nowhere, *patterns):
+        for unknown in paths_of_no_project(path):
             check(maintainer, unknown).must_be(404)
+
+
+def paths_of_no_project(path: str) -> list[str]:
+    """Return paths that are nearly that of a project, or of a group, or lie where other projects have completions."""
+    around, _, last = path.rpartition("/")
+    fixtures = current_run().profile.fixtures
+    near = [
+        f"{UNKNOWN_PATH.partition('/')[0]}/{last}",
+        f"{path}-conformance-none",
+        f"{around.partition('/')[0]}/conformance-none/{last}",
+        # In a search, an underscore may stand for any character.
+        *([f"{around}/{last[0]}_{last[2:]}"] if last[1:2].isalnum() else []),
+    ]
+    groups = [one.get("path") for one in fixtures.get("subgroup", ())[:1]]
+    known = {one.get("path") for entries in fixtures.values() for one in entries}
+    deep = [str(one.get("path") or "").split("/") for name in DEEP for one in fixtures.get(name, ())[:1]]
+    short = [f"{names[0]}/{names[-1]}" for names in deep if len(names) > len(("group", "project"))]
+    enabled = [
+        one.get("path") for name in ("enabled_project", "group_enabled_project") for one in fixtures.get(name, ())
+    ]
+    # That a group has completions says nothing of what does not exist in it.
+    beside = [f"{str(found).rpartition('/')[0]}/conformance-none" for found in enabled if "/" in str(found)]
+    return [*near, *filter(None, groups), *beside, *(one for one in short if one not in known)]
 
 
 def test_a_readable_project_has_completions_or_has_none(maintainer: Caller, project: Fixture) -> None:

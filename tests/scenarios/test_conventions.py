@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.suite.arrange.approval_settings import COMMITTER
 from conformance.suite.arrange.exports import export_of
 from conformance.suite.arrange.integrations import (
     borrowed,
@@ -18,6 +19,7 @@ from conformance.suite.arrange.integrations import (
 from conformance.suite.context import current_run
 from conformance.suite.derived import reads_of_a_project
 from conformance.suite.expectations import Path, eventually, given, must, project_path, verifies
+from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -58,7 +60,7 @@ def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, s
         must(not by_last.is_served, "no project by the last part of its path alone", "served", by_last.exchange)
 
 
-def test_reads_of_a_project_that_lies_in_no_group_break_nothing(maintainer: Caller) -> None:
+def test_a_project_that_lies_in_no_group_is_found_like_any_other(maintainer: Caller) -> None:
     """What is licensed for groups may be refused for a project of a user; what is served is found by its path, too."""
     for personal in current_run().profile.fixtures.get("personal_project", ())[:1]:
         by_number, by_path = project_path(personal), f"/projects/{personal.encoded_path}"
@@ -69,6 +71,13 @@ def test_reads_of_a_project_that_lies_in_no_group_break_nothing(maintainer: Call
             if answer.is_served:
                 with verifies("conventions.project-id.encoded-path", go_on=True):
                     maintainer.get(Path(f"{by_path}{below}")).must_be_served()
+        # What is changed to what it is already shows whose role counts, and changes nothing.
+        settings = maintainer.get(Path(f"{by_number}/merge_request_approval_setting"))
+        value = values_under(COMMITTER, settings.json)[:1] if settings.is_served else []
+        kept = {COMMITTER: value[0].get("value")} if value and isinstance(value[0], dict) else {}
+        if kept and maintainer.put(Path(f"{by_number}/merge_request_approval_setting"), kept).is_served:
+            with verifies("conventions.project-id.encoded-path"):
+                maintainer.put(Path(f"{by_path}/merge_request_approval_setting"), kept).must_be_served()
 
 
 @pytest.mark.calls_area("integrations")
