@@ -267,7 +267,7 @@ def guarded(maintainer: Caller, approver: Caller, password_merge_request: Fixtur
     number = given_in_profile(password_merge_request.get("project_id"), "project_id", "password_merge_request")
     password_of(approver)
     path = Path(f"/projects/{number}/merge_requests") / password_merge_request["iid"]
-    given_open(maintainer, path)
+    given_open(maintainer, path, by_password=True)
     if user_id(approver) in approvers_of(maintainer, path):
         taken_back(path, approver)
     with rules_put_back(maintainer, path / "approval_rules"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from conformance.suite.arrange.approval_settings import OVERRIDES, of_project
+from conformance.suite.arrange.passwords import given_no_password
 from conformance.suite.arrange.project_approval_configuration import OVERRIDING
 from conformance.suite.arrange.request_examples import (
     Area,
@@ -110,6 +111,7 @@ def _own_rule(keeper: Caller, place: Place) -> Values:
 def _approval_by(keeper: Caller, place: Place, *, given_by_all: bool) -> Values:
     """Name everybody who may approve in a rule, and let all of them have approved, or none."""
     path, named = _merge_request(place), _for_approvals.setdefault(current_run(), set())
+    given_no_password(path)
     if _rules(place) not in named:
         _own_rule(keeper, place)
         named.add(_rules(place))

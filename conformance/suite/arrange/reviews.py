@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from conformance.http.bodies import object_in
 from conformance.results.record import Reason
 from conformance.suite.arrange.approval_settings import OVERRIDES, Settings
+from conformance.suite.arrange.passwords import given_no_password
 from conformance.suite.arrange.request_examples import ReadBack, same_path
 from conformance.suite.context import NotTested, Run, Unmet, Violation, current_run
 from conformance.suite.expectations import Answer, Caller, Path, given, must_settle, project_path, whole_number
@@ -150,10 +151,12 @@ def approvals_left(status: Mapping[str, Any]) -> int:
     return int(left or 0)
 
 
-def given_open(reader: Caller, merge_request: Path) -> None:
-    """Go on only with a merge request that can still be approved."""
+def given_open(reader: Caller, merge_request: Path, *, by_password: bool = False) -> None:
+    """Go on only with a merge request that can still be approved, without a password unless it is to ask for one."""
     state = status_of(reader, merge_request).get("state")
     given(state not in {"merged", "closed"}, "the merge request is merged or closed, so nobody approves it any more")
+    if not by_password:
+        given_no_password(merge_request)
 
 
 @contextmanager

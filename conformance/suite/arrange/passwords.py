@@ -1,0 +1,40 @@
+"""Approving without a password: whether the project of a merge request asks for one, and how it is brought not to."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from weakref import WeakKeyDictionary
+
+from conformance.suite.arrange.approval_settings import PASSWORD, REAUTHENTICATION, Settings
+from conformance.suite.context import NotTested, Run, Unmet, current_run
+from conformance.suite.expectations import Caller, Path, given
+
+#: By run: the settings of projects that were never seen to ask for a password, which nobody has to look at again.
+_ASKING_NOBODY: WeakKeyDictionary[Run, set[Path]] = WeakKeyDictionary()
+
+
+def given_no_password(merge_request: Path) -> None:
+    """
+    Let the project of a merge request ask nobody for a password; inconclusive where it goes on asking.
+
+    Settings that cannot be read say nothing of it. Where asking is switched off here, the run puts it back at its end.
+    """
+    project, _, _ = merge_request.partition("/merge_requests/")
+    path, unasked = Path(project) / "merge_request_approval_setting", _ASKING_NOBODY.setdefault(current_run(), set())
+    if path in unasked:
+        return
+    asks = False
+    with suppress(Unmet, NotTested):
+        settings = Settings(Caller.named("maintainer"), path)
+        asks = _asks(settings)
+        if not asks:
+            unasked.add(path)
+        elif settings.is_free(REAUTHENTICATION):
+            settings.change(**{REAUTHENTICATION: False})
+            asks = _asks(settings)
+    given(not asks, f"{path} shows that whoever approves has to send a password")
+
+
+def _asks(settings: Settings) -> bool:
+    values = settings.values()
+    return values[PASSWORD] or values.get(REAUTHENTICATION, False)
