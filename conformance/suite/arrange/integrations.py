@@ -273,7 +273,8 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
     """
     Return every value that the service shows of a parameter; an empty list says that it is not shown.
 
-    That is the value of the list entry, where entries have it, or all values under that name in the settings.
+    That is the value of the list entry, where entries have it, or all values under that name in the settings. There, an
+    object beside a plain value describes the parameter, such as by its type, and is none.
     """
     known = _in_entries.setdefault(current_run(), {})
     entry = entries(caller, path).get(slug, {}) if slug not in known or name in known[slug] else {}
@@ -281,7 +282,9 @@ def shown(caller: Caller, path: Path, slug: str, name: str) -> list[Any]:
         return [entry[name]]
     if entry:
         known[slug] = frozenset(entry)
-    return values_under(name, caller.read(path / slug))
+    found = values_under(name, caller.read(path / slug))
+    plain = [value for value in found if not isinstance(value, dict)]
+    return plain or found
 
 
 def must_not_show_another(
