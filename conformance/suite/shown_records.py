@@ -140,6 +140,8 @@ def values_under(name: str, body: Any) -> list[Any]:
     if not isinstance(body, dict):
         return []
     own = [body[name]] if name in body else []
+    # The value may be one of several things that are said of a setting, as it is of the approval settings.
+    own = [one["value"] if isinstance(one, dict) and "value" in one else one for one in own]
     # Settings may also be told one by one, as pairs of name and value.
     own += [body["value"]] if body.get("name") == name and "value" in body else []
     # In which form they are shown is open, so that a switch may be told in words.
