@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from conformance.suite.arrange.approval_settings import Settings
+from conformance.suite.arrange.passwords import asks_for_password
 from conformance.suite.arrange.reviews import (
     OTHER_SHA,
     RESET_SECONDS,
@@ -363,6 +365,7 @@ def test_whoever_approves_after_another_needs_a_password_too(
 
 
 @pytest.mark.needs_feature("password_approval")
+@pytest.mark.calls_area("approval-settings")
 def test_a_project_beside_the_guarded_one_asks_for_no_password(
     maintainer: Caller,
     approver: Caller,
@@ -371,9 +374,11 @@ def test_a_project_beside_the_guarded_one_asks_for_no_password(
     """The setting is that of one project. Who may approve with a password that nobody asks for may do so without."""
     beside = current_run().profile.first("sibling_merge_request")
     number = beside.get("project_id") if beside is not None else None
-    if beside is None or number == password_merge_request.get("project_id") or not asks_for_nothing(maintainer, number):
+    if beside is None or number == password_merge_request.get("project_id"):
         left_to_others()
         return
+    settings = Settings(maintainer, Path(f"/projects/{number}/merge_request_approval_setting"))
+    given(not asks_for_password(settings), "the project beside it asks for a password as well")
     path = Path(f"/projects/{number}/merge_requests") / beside["iid"]
     given_open(maintainer, path)
     with rules_put_back(maintainer, path / "approval_rules"), approvals_put_back(maintainer, path, approver):
@@ -386,15 +391,6 @@ def test_a_project_beside_the_guarded_one_asks_for_no_password(
             return
         with verifies("merge-request-approvals.approve.needs-no-parameter"):
             without.must_be_served()
-
-
-def asks_for_nothing(caller: Caller, project: Any) -> bool:
-    """Tell whether the settings of a project say that it asks for no password."""
-    answer = caller.get(Path(f"/projects/{project}/merge_request_approval_setting"))
-    shown = answer.json if answer.is_served and isinstance(answer.json, dict) else {}
-    settings = [shown.get(f"require_{what}_to_approve") for what in ("password", "reauthentication")]
-    known = [setting.get("value") for setting in settings if isinstance(setting, dict)]
-    return bool(known) and not any(known)
 
 
 def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Caller, owner: Caller) -> None:

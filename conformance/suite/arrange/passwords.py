@@ -26,15 +26,16 @@ def given_no_password(merge_request: Path) -> None:
     asks = False
     with suppress(Unmet, NotTested):
         settings = Settings(Caller.named("maintainer"), path)
-        asks = _asks(settings)
+        asks = asks_for_password(settings)
         if not asks:
             unasked.add(path)
         elif settings.is_free(REAUTHENTICATION):
             settings.change(**{REAUTHENTICATION: False})
-            asks = _asks(settings)
+            asks = asks_for_password(settings)
     given(not asks, f"{path} shows that whoever approves has to send a password")
 
 
-def _asks(settings: Settings) -> bool:
+def asks_for_password(settings: Settings) -> bool:
+    """Tell whether the settings of a project say that whoever approves has to show who they are."""
     values = settings.values()
     return values[PASSWORD] or values.get(REAUTHENTICATION, False)

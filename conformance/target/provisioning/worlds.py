@@ -216,7 +216,7 @@ class World:
     def _project(self, place: Place) -> None:
         more = {} if place.personal else {"namespace_id": self.groups[place.within]["id"]}
         project = self._place("project", place, more, {} if place.empty else {"initialize_with_readme": True})
-        if place.personal:
+        if place.members:
             self._members(f"/projects/{project['id']}/members", place)
         if not place.empty and not project.get("default_branch"):
             project = self._first_commit(place, project)
