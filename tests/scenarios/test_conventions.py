@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suite.arrange.approval_settings import COMMITTER
+from conformance.suite.arrange.approval_settings import COMMITTER, of_project
 from conformance.suite.arrange.exports import export_of
 from conformance.suite.arrange.integrations import (
     borrowed,
@@ -16,10 +17,9 @@ from conformance.suite.arrange.integrations import (
     set_up,
     slug_of,
 )
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import reads_of_a_project
 from conformance.suite.expectations import Path, eventually, given, must, project_path, verifies
-from conformance.suite.shown_records import values_under
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -72,12 +72,12 @@ def test_a_project_that_lies_in_no_group_is_found_like_any_other(maintainer: Cal
                 with verifies("conventions.project-id.encoded-path", go_on=True):
                     maintainer.get(Path(f"{by_path}{below}")).must_be_served()
         # What is changed to what it is already shows whose role counts, and changes nothing.
-        settings = maintainer.get(Path(f"{by_number}/merge_request_approval_setting"))
-        value = values_under(COMMITTER, settings.json)[:1] if settings.is_served else []
-        kept = {COMMITTER: value[0].get("value")} if value and isinstance(value[0], dict) else {}
-        if kept and maintainer.put(Path(f"{by_number}/merge_request_approval_setting"), kept).is_served:
-            with verifies("conventions.project-id.encoded-path"):
-                maintainer.put(Path(f"{by_path}/merge_request_approval_setting"), kept).must_be_served()
+        with suppress(Unmet):
+            settings = of_project(maintainer, personal)
+            kept = {COMMITTER: settings.values()[COMMITTER]}
+            if settings.change(**kept).is_served:
+                with verifies("conventions.project-id.encoded-path"):
+                    maintainer.put(Path(settings.path.replace(by_number, by_path)), kept).must_be_served()
 
 
 @pytest.mark.calls_area("integrations")
