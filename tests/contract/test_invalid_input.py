@@ -228,9 +228,11 @@ def shared(requirement: str | None, general: str, answers: list[Answer]) -> list
     """
     Return a requirement beside the general one that it is a case of, unless a service may read it otherwise.
 
-    What is served was not refused: what the text says of refusals is not to blame for it.
+    What is served was not refused: what the text says of refusals is not to blame for it, unless nothing else is.
     """
-    found = current_run().contract.requirements.get(requirement or "")
+    if requirement is None:
+        return [general]
+    found = current_run().contract.requirements.get(requirement)
     is_read_otherwise = found is not None and bool(found.eased_by)
     is_served = any(answer.is_served for answer in answers)
     return [requirement] if is_read_otherwise or is_served else [requirement, general]
