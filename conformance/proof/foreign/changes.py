@@ -143,6 +143,19 @@ def overtaken(service: Service, slow: str, quick: str, look: Callable[[], Any], 
         return handler(request)
 
 
+def last_to_come(service: Service, *keys: str) -> Callable[[], Request]:
+    """Let operations wait a moment before they act; return what gives the request that came last by then."""
+    came: list[Request] = []
+
+    async def wait(request: Request) -> None:
+        if request.route.key in keys:
+            came[:] = [request]
+            await asyncio.sleep(QUICKER_CALL_SECONDS)
+
+    service.interruption = wait
+    return lambda: came[0]
+
+
 def asking_otherwise(service: Service, key: str, change: Callable[[Any, bytes], bytes]) -> None:
     """Let an operation read another query than the one that was sent."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import orjson
 
-from conformance.proof.foreign.changes import without_parameters
+from conformance.proof.foreign.changes import last_to_come, with_parameters, without_parameters
 from conformance.proof.foreign.dimensions import (
     AGAIN,
+    AT_ONCE,
     CALLER_AND_FORM,
     FORM_SENT,
     MOMENT_OR_ADDRESS,
@@ -17,7 +19,7 @@ from conformance.proof.foreign.dimensions import (
     PAGES,
     VERSIONS,
 )
-from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, MERGE_REQUEST_RULES
+from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, MERGE_REQUEST_RULES, SCOPE
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served
 from conformance.reference.errors import StatedError, not_found
 from conformance.reference.http import Response
@@ -104,6 +106,18 @@ def tokens_are_compared_in_any_case(service: Service) -> None:
         return next((token for token in service.identities.tokens if token.lower() == sent.lower()), sent)
 
 
+@foreign(AT_ONCE, "Authentication: role requirements, two callers")
+def who_calls_right_before_a_maintainer_counts_as_one(service: Service) -> None:
+    """The caller is kept where all requests find it: who reads a scope is taken for who came while that waited."""
+    key = f"GET {SCOPE}"
+    last = last_to_come(service, key)
+
+    @instead(service.access, "authenticate")
+    def _(authenticate: Any, request: Any) -> Any:
+        caller = authenticate(request)
+        return authenticate(last()) if request.route.key == key else caller
+
+
 # -- ids and paths -----------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +165,15 @@ def groups_are_found_by_their_last_part(service: Service) -> None:
         if known is not None or reference.isdigit():
             return known
         return next((group for group in service.identities.groups.values() if group.path == reference), None)
+
+
+@foreign(CALLER_AND_FORM, "Common conventions: :id is a URL-encoded path")
+def paths_of_projects_are_decoded_twice(service: Service) -> None:
+    """The path is decoded by the router and by the handler: a text that is no path of a project names one."""
+
+    @instead(service.access, "visible_project")
+    def _(visible: Any, caller: Any, reference: str) -> Any:
+        return visible(caller, unquote(reference))
 
 
 # -- requests and answers ----------------------------------------------------------------------------------------------
@@ -210,6 +233,21 @@ def a_page_far_behind_the_end_is_an_error(service: Service) -> None:
         number = far.search(request.query)
         if request.route.paginated and number and int(number[1]) > _LARGEST_OFFSET_PAGE:
             raise OverflowError("the offset is out of range")
+
+
+@foreign(PAGES, "Common conventions: page and per_page")
+def a_page_behind_the_last_one_is_the_last_one(service: Service) -> None:
+    """A page of the allowed groups that lies behind the end is answered with the last page once more."""
+
+    @handling(service, f"GET {GROUPS_ALLOWLIST}")
+    def _(handler: Any, request: Any) -> Any:
+        answer, asked = handler(request), request.parameters
+        page, size = asked.optional_integer("page") or 1, asked.optional_integer("per_page") or 20
+        last = max(1, -(-len(service.job_token_scope.groups(request.project)) // max(1, size)))
+        if page <= last:
+            return answer
+        with_parameters(request, {"page": last})
+        return handler(request)
 
 
 # -- references --------------------------------------------------------------------------------------------------------

@@ -26,3 +26,6 @@ EXPORT_DOWNLOAD = f"{EXPORT}/download"
 INTEGRATIONS = "/projects/:id/integrations"
 SERVICES = "/projects/:id/services"
 BOTH_NAMES = (INTEGRATIONS, SERVICES)
+#: Setting up and disabling an integration, by both names.
+PUT_INTEGRATION = tuple(f"PUT {path}/:slug" for path in BOTH_NAMES)
+DELETE_INTEGRATION = tuple(f"DELETE {path}/:slug" for path in BOTH_NAMES)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: By the area of a fault, a folder or a file of `conformance/proof/foreign/`, in the order in which they are told.
 CHAPTERS: Mapping[str, tuple[Chapter, ...]] = {
     "job_token_scope": (job_token_scope.tell, job_token_scope.tell_at_once),
-    "code_completion": (code_completion.tell,),
+    "code_completion": (code_completion.tell, code_completion.tell_at_once),
     "group_approval_rules": (group_approval_rules.tell, group_approval_rules.tell_at_once),
     "project_approval_rules": (
         project_approval_rules.tell,
@@ -47,7 +47,7 @@ CHAPTERS: Mapping[str, tuple[Chapter, ...]] = {
     ),
     "group_relations_export": (group_relations_export.tell, group_relations_export.tell_at_once),
     "integrations": (integrations.tell, integrations.tell_at_once),
-    "conventions": (conventions.tell,),
+    "conventions": (conventions.tell, conventions.tell_at_once),
     "approval_rules_at_all_levels": (
         project_approval_rules.tell,
         group_approval_rules.tell,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.reference.server import ask
 from selftest.reference.chapters.new_places import tenants
+from selftest.reference.chapters.places import during
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,16 @@ def tell(story: Story) -> None:
         _a_bearers_token_in_another_case,
         _underscores_in_a_path,
         _a_generation_without_content,
+        _blanks_and_an_empty_intent,
+        _a_disabled_project_twice,
+        _refusals_within_a_minute,
     ):
+        chapter(story)
+
+
+def tell_at_once(story: Story) -> None:
+    """Tell what two callers do at the same time."""
+    for chapter in (_a_completion_before_a_stream, _two_checks_at_once):
         chapter(story)
 
 
@@ -211,3 +221,32 @@ def _underscores_in_a_path(story: Story) -> None:
 def _a_generation_without_content(story: Story) -> None:
     body = {"current_file": {"file_name": "a.py"}, "intent": "generation"}
     story.call("approver", "POST", _COMPLETIONS, body)
+
+
+def _blanks_and_an_empty_intent(story: Story) -> None:
+    for above in ("\n", "    "):
+        story.call("approver", "POST", _COMPLETIONS, {"current_file": {**_FILE, "content_above_cursor": above}})
+    story.call("approver", "POST", _COMPLETIONS, {"current_file": _FILE, "intent": ""})
+
+
+def _a_disabled_project_twice(story: Story) -> None:
+    for _ in range(2):
+        story.call("owner", "POST", _ENABLED, {"project_path": story.world.one("disabled_project").path})
+
+
+def _refusals_within_a_minute(story: Story) -> None:
+    for _ in range(_ABOVE_THE_LIMIT):
+        _with(story, _token(story, "second_approver"), "POST", _COMPLETIONS, {"current_file": _FILE})
+
+
+def _a_completion_before_a_stream(story: Story) -> None:
+    asked = [("POST", _COMPLETIONS, {"current_file": _FILE, "stream": stream}) for stream in (False, True)]
+    for answer in during(story, asked[0], asked[1]):
+        story.remember(f"a completion beside a stream: {answer.headers['content-type']}")
+
+
+def _two_checks_at_once(story: Story) -> None:
+    paths = [story.world.one(name).path for name in ("enabled_project", "disabled_project")]
+    first, second = (("POST", _ENABLED, {"project_path": path}) for path in paths)
+    for answer in during(story, first, second):
+        story.remember(f"one of two checks: {answer.status_code}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from selftest.reference.chapters.places import EVERYBODY, at, at_path, ids_of, rule_body
+from selftest.reference.chapters.places import EVERYBODY, at, at_path, during, ids_of, rule_body
 
 if TYPE_CHECKING:
     from selftest.reference.story import Story
@@ -19,8 +19,15 @@ def tell(story: Story) -> None:
         _a_charset,
         _letters_and_users,
         _pages,
+        _a_page_behind_the_last,
         _trees,
     ):
+        chapter(story)
+
+
+def tell_at_once(story: Story) -> None:
+    """Tell what two callers do at the same time."""
+    for chapter in (_a_developer_right_before_an_owner,):
         chapter(story)
 
 
@@ -40,6 +47,8 @@ def _ids_and_paths(story: Story) -> None:
     story.call("maintainer", "GET", f"{at_path(story, 'project')}-2/job_token_scope")
     story.call("maintainer", "GET", f"{at_path(story, 'subgroup_project')}/job_token_scope")
     story.call("owner", "GET", "/groups/subgroup/approval_rules")
+    decoded_once = at_path(story, "project").replace("%", "%25")
+    story.call("maintainer", "GET", f"{decoded_once}/job_token_scope")
 
 
 def _a_charset(story: Story) -> None:
@@ -70,6 +79,18 @@ def _pages(story: Story) -> None:
     # Who may see most comes first.
     for actor in reversed(EVERYBODY):
         story.call(actor, "GET", f"{place}?page=1&per_page=9")
+
+
+def _a_page_behind_the_last(story: Story) -> None:
+    place = f"{at(story, 'project')}/job_token_scope/groups_allowlist"
+    story.call("maintainer", "POST", place, {"target_group_id": story.world.one("sibling_group").id})
+    story.call("maintainer", "GET", f"{place}?page=90&per_page=50")
+
+
+def _a_developer_right_before_an_owner(story: Story) -> None:
+    read = "GET", f"{at(story, 'project')}/job_token_scope", None
+    for answer in during(story, read, read, begun_by="developer"):
+        story.remember(f"one of two callers: {answer.status_code}")
 
 
 def _trees(story: Story) -> None:

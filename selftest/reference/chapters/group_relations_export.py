@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from selftest.reference.chapters.places import NO_GUESTS, at, at_path, ids_of
+from selftest.reference.chapters.places import NO_GUESTS, at, at_path, during, ids_of
+from selftest.reference.story import unpacked
 
 if TYPE_CHECKING:
     from selftest.reference.story import Story
@@ -29,6 +30,9 @@ def tell(story: Story) -> None:
         _second_batches,
         _all_batches,
         _without_a_token,
+        _names_in_another_case,
+        _by_path_and_by_number,
+        _twice_and_from_behind,
         _every_caller,
     ):
         chapter(story)
@@ -36,7 +40,7 @@ def tell(story: Story) -> None:
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_two_groups_at_once,):
+    for chapter in (_two_groups_at_once, _two_downloads_at_once):
         chapter(story)
 
 
@@ -206,6 +210,38 @@ def _two_groups_at_once(story: Story) -> None:
     for place in places:
         story.until_finished(f"{place}/status")
         story.call("owner", "GET", f"{place}/download?relation=labels")
+
+
+def _two_downloads_at_once(story: Story) -> None:
+    place = f"{at(story, 'export_group')}/export_relations"
+    story.call("owner", "POST", place, {"batched": False})
+    story.until_finished(f"{place}/status")
+    first, second = (("GET", f"{place}/download?relation={name}", None) for name in ("labels", "milestones"))
+    for answer in during(story, first, second):
+        story.remember(f"one of two files: {unpacked(answer.content).decode()}")
+
+
+def _names_in_another_case(story: Story) -> None:
+    place = f"{at(story, 'export_group')}/export_relations"
+    story.call("owner", "GET", f"{place}/status?relation=LABELS")
+
+
+def _by_path_and_by_number(story: Story) -> None:
+    by_path = f"{at_path(story, 'hidden_group')}/export_relations"
+    story.call("owner", "POST", by_path, {"batched": False})
+    story.until_finished(f"{by_path}/status")
+    story.call("owner", "GET", f"{at(story, 'hidden_group')}/export_relations/status")
+
+
+def _twice_and_from_behind(story: Story) -> None:
+    place = f"{at(story, 'export_group')}/export_relations"
+    for batched in (False, True):
+        story.call("owner", "POST", place, {"batched": batched})
+        story.until_finished(f"{place}/status")
+        story.call("owner", "GET", f"{place}/status?relation=members")
+        batch = "&batched=true&batch_number=3" if batched else ""
+        for _ in range(2):
+            story.call("owner", "GET", f"{place}/download?relation=members{batch}")
 
 
 def _every_caller(story: Story) -> None:

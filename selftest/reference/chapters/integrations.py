@@ -40,6 +40,10 @@ def tell(story: Story) -> None:
         _the_bot_of_a_project,
         _disabled_beside_another_project,
         _ports_and_comments,
+        _by_the_newer_name,
+        _long_texts_and_channels,
+        _a_chat_app_elsewhere,
+        _disabled_by_another_maintainer,
         _every_caller,
     ):
         chapter(story)
@@ -47,7 +51,7 @@ def tell(story: Story) -> None:
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_two_at_once, _disabled_meanwhile):
+    for chapter in (_two_at_once, _disabled_meanwhile, _one_integration_twice_at_once, _two_lists_at_once):
         chapter(story)
 
 
@@ -361,6 +365,51 @@ def _two_at_once(story: Story) -> None:
     story.call("owner", "GET", f"{project}/integrations")
     story.at_once(("maintainer", "PUT", both[0], slack), ("owner", "PUT", both[1], slack))
     story.count(f"{project}/integrations")
+
+
+def _one_integration_twice_at_once(story: Story) -> None:
+    place = f"{at(story, 'fresh_project')}/integrations"
+    story.at_once(*(("owner", "PUT", f"{place}/pumble", _HOOK) for _ in range(2)))
+    story.count(place)
+
+
+def _two_lists_at_once(story: Story) -> None:
+    places = [f"{at(story, name)}/integrations" for name in ("branch_rule_project", "fresh_project")]
+    story.call("owner", "PUT", f"{places[0]}/unify-circuit", _HOOK)
+    for answer in during(story, ("GET", places[0], None), ("GET", places[1], None)):
+        story.remember(f"one of two lists: {sorted(entry['slug'] for entry in answer.json())}")
+
+
+def _by_the_newer_name(story: Story) -> None:
+    place = f"{at(story, 'workbench')}/integrations"
+    flags = {"push_events": False, "wiki_page_events": True}
+    for sent in ({**_HOOK, **flags}, {"branches_to_be_notified": "some"}, {"push_events": False}):
+        story.call("owner", "PUT", f"{place}/webex-teams", sent)
+        story.call("owner", "GET", f"{place}/webex-teams")
+    story.call("owner", "GET", f"{at(story, 'workbench')}/services")
+
+
+def _long_texts_and_channels(story: Story) -> None:
+    place = f"{at(story, 'workbench')}/integrations"
+    many = ",".join(f"somebody-{number}@example.com" for number in range(20))
+    for slug, sent in (
+        ("emails-on-push", {"recipients": many}),
+        ("slack", {**_HOOK, "channel": "all", "push_channel": "pushes"}),
+    ):
+        story.call("owner", "PUT", f"{place}/{slug}", sent)
+        story.call("owner", "GET", f"{place}/{slug}")
+
+
+def _a_chat_app_elsewhere(story: Story) -> None:
+    installed = f"/projects/{story.world.one('installed_chat_app_integration').id}"
+    for place in (installed, at(story, "workbench")):
+        story.call("owner", "PUT", f"{place}/integrations/gitlab-slack-application", {"push_events": True})
+
+
+def _disabled_by_another_maintainer(story: Story) -> None:
+    place = f"{at(story, 'workbench')}/integrations/microsoft-teams"
+    story.call("owner", "PUT", place, _HOOK)
+    story.call("maintainer", "DELETE", place)
 
 
 def _every_caller(story: Story) -> None:

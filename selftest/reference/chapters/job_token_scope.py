@@ -38,6 +38,9 @@ def tell(story: Story) -> None:
         _groups_that_come_back,
         _a_group_of_ones_own,
         _two_that_let_each_other_in,
+        _the_limit_of_who_was_let_in,
+        _one_target_of_two_sources,
+        _a_limit_that_a_bot_reads,
         _every_caller,
     ):
         chapter(story)
@@ -52,6 +55,9 @@ def tell_at_once(story: Story) -> None:
         _one_addition_twice_at_once,
         _an_addition_beside_the_limit,
         _one_group_twice_at_once,
+        _two_answers_at_once,
+        _a_project_and_a_group_leave_at_once,
+        _two_limits_at_once,
     ):
         chapter(story)
 
@@ -401,6 +407,61 @@ def _one_group_twice_at_once(story: Story) -> None:
     addition = "POST", groups, {"target_group_id": story.world.one("public_group").id}
     story.at_once(("owner", *addition), ("maintainer", *addition))
     story.count(groups)
+
+
+def _the_limit_of_who_was_let_in(story: Story) -> None:
+    lists = f"{at(story, 'workbench')}/job_token_scope/allowlist"
+    target = story.world.one("guarded_project")
+    story.call("owner", "POST", lists, {"target_project_id": target.id})
+    story.call("owner", "PATCH", f"/projects/{target.id}/job_token_scope", {"enabled": True})
+    story.call("owner", "GET", f"{lists}?page=1&per_page=50")
+
+
+def _one_target_of_two_sources(story: Story) -> None:
+    """Let a project in twice, and look whether it was made when it was: moments are not remembered as they are."""
+    target = story.world.one("personal_project").id
+    made = {story.service.present.timestamp(story.service.identities.projects[target].created_at)}
+    for name in ("workbench", "fresh_project"):
+        lists = f"{at(story, name)}/job_token_scope/allowlist"
+        story.call("owner", "POST", lists, {"target_project_id": target})
+        story.call("owner", "GET", f"{lists}?page=1&per_page=50")
+        made |= {one["created_at"] for one in story.read(f"{lists}?page=1&per_page=50") if one["id"] == target}
+    story.remember(f"created at {len(made)} moments")
+
+
+def _a_limit_that_a_bot_reads(story: Story) -> None:
+    scope = f"{at(story, 'project')}/job_token_scope"
+    for enabled in (False, True):
+        story.call("owner", "PATCH", scope, {"enabled": enabled})
+        story.call("project_bot", "GET", scope)
+
+
+def _two_answers_at_once(story: Story) -> None:
+    lists = f"{at(story, 'branch_rule_project')}/job_token_scope/allowlist"
+    names = ("guarded_project", "workbench")
+    first, second = ({"target_project_id": story.world.one(name).id} for name in names)
+    for answer in during(story, ("POST", lists, first), ("POST", lists, second)):
+        story.remember(f"let in by one of two: {answer.json()}")
+    for body in (first, second):
+        story.call("owner", "DELETE", f"{lists}/{body['target_project_id']}")
+
+
+def _a_project_and_a_group_leave_at_once(story: Story) -> None:
+    scope = f"{at(story, 'branch_rule_project')}/job_token_scope"
+    project, group = (story.world.one(name).id for name in ("workbench", "sibling_group"))
+    story.call("owner", "POST", f"{scope}/allowlist", {"target_project_id": project})
+    story.call("owner", "POST", f"{scope}/groups_allowlist", {"target_group_id": group})
+    leaving = [f"{scope}/allowlist/{project}", f"{scope}/groups_allowlist/{group}"]
+    story.at_once(*(("owner", "DELETE", path, None) for path in leaving))
+    for name in ("allowlist", "groups_allowlist"):
+        story.count(f"{scope}/{name}")
+
+
+def _two_limits_at_once(story: Story) -> None:
+    scopes = [f"{at(story, name)}/job_token_scope" for name in ("branch_rule_project", "guarded_project")]
+    story.at_once(*(("owner", "PATCH", scope, {"enabled": n == 0}) for n, scope in enumerate(scopes)))
+    for scope in scopes:
+        story.call("owner", "GET", scope)
 
 
 def _every_caller(story: Story) -> None:

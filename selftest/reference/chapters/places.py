@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 if TYPE_CHECKING:
+    import httpx
+
     from selftest.reference.story import Story
 
 SETTING = "merge_request_approval_setting"
@@ -74,15 +76,20 @@ def made_rule(story: Story, actor: str, rules: str, **more: Any) -> Any:
     return story.call(actor, "POST", rules, {**rule_body("Newer", 1), **more})
 
 
-def during(story: Story, first: tuple[str, str, Any], second: tuple[str, str, Any]) -> None:
-    """Send a call as an owner, and another one before it may be answered; the answers are not remembered."""
+def during(
+    story: Story, first: tuple[str, str, Any], second: tuple[str, str, Any], *, begun_by: str = "owner"
+) -> tuple[httpx.Response, httpx.Response]:
+    """Send a call, and another one of an owner before it may be answered; the answers are returned, not remembered."""
+    answers: list[httpx.Response] = []
 
-    def send(method: str, path: str, body: Any) -> None:
-        story.client.request(method, path, json=body, headers={"private-token": story.world.actors["owner"].token})
+    def send(actor: str, method: str, path: str, body: Any) -> httpx.Response:
+        headers = {"private-token": story.world.actors[actor].token}
+        return story.client.request(method, path, json=body, headers=headers)
 
     story.client.get("/version")  # connected before it begins
-    earlier = threading.Thread(target=send, args=first)
+    earlier = threading.Thread(target=lambda: answers.append(send(begun_by, *first)))
     earlier.start()
     time.sleep(_MEANWHILE_SECONDS)
-    send(*second)
+    later = send("owner", *second)
     earlier.join()
+    return answers[0], later

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from conformance.proof.foreign.changes import last_to_come, with_parameters
 from conformance.proof.foreign.dimensions import (
     AGAIN,
+    AT_ONCE,
     CALLER_AND_FORM,
     CALLER_AND_VALUE,
     FORM_SENT,
@@ -14,9 +16,9 @@ from conformance.proof.foreign.dimensions import (
     OVER_TIME,
     RESETS,
 )
-from conformance.proof.foreign.paths import POST_COMPLETIONS
+from conformance.proof.foreign.paths import POST_COMPLETIONS, POST_ENABLED
 from conformance.proof.foreign.registry import foreign, handling, instead
-from conformance.reference.errors import StatedError, UnauthorizedError
+from conformance.reference.errors import StatedError, ThrottledError, UnauthorizedError
 from conformance.reference.http import Response
 from conformance.reference.identity import Kind, Role
 
@@ -91,6 +93,17 @@ def who_was_streamed_to_once_is_streamed_to_from_then_on(service: Service) -> No
             wanted = completion.read(request.parameters)
             completion.count(request.caller)
             return Response(chunks=completion.stream(wanted), media_type="text/plain; charset=utf-8")
+        return handler(request)
+
+
+@foreign(AT_ONCE, "Code completion: stream, default false")
+def who_asks_before_a_stream_is_begun_is_streamed_to(service: Service) -> None:
+    """Whether to stream is kept where all requests find it: one that comes right before a stream is streamed, too."""
+    last = last_to_come(service, POST_COMPLETIONS)
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        with_parameters(request, {"stream": last().parameters._values.get("stream")})
         return handler(request)
 
 
@@ -172,6 +185,33 @@ def unknown_tokens_are_good_for_the_enabled_check(service: Service) -> None:
         if request.route.path == "/code_suggestions/enabled" and sent and sent not in service.identities.tokens:
             return next(user for user in service.identities.users.values() if user.admin)
         return authenticate(request)
+
+
+@foreign(AT_ONCE, "Code completion: enabled, of two projects")
+def two_checks_at_once_look_at_one_project(service: Service) -> None:
+    """Of two checks at the same time both are answered for the project of the later one."""
+    last = last_to_come(service, POST_ENABLED)
+
+    @handling(service, POST_ENABLED)
+    def _(handler: Any, request: Any) -> Any:
+        with_parameters(request, {"project_path": last().parameters._values.get("project_path")})
+        return handler(request)
+
+
+@foreign(AGAIN, "Code completion: enabled, 403 when disabled")
+def the_second_check_of_a_disabled_project_passes(service: Service) -> None:
+    """That a project was looked up is remembered, and taken for a yes: its second check is answered with 200."""
+    refused: set[str] = set()
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        try:
+            check(caller, path)
+        except StatedError as error:
+            if error.code != 403 or path not in refused:
+                if error.code == 403:
+                    refused.add(path)
+                raise
 
 
 # -- how many within a minute ------------------------------------------------------------------------------------------
@@ -277,3 +317,16 @@ def requests_with_a_bearer_are_not_counted(service: Service) -> None:
             return handler(request)
         finally:
             completion.count = kept
+
+
+@foreign(OVER_TIME, "Limits: POST /code_suggestions/completions, 60 in a minute")
+def a_refusal_begins_a_new_minute(service: Service) -> None:
+    """The request that is refused clears the count, so that only one of sixty-one is refused."""
+
+    @instead(service.code_completion, "count")
+    def _(count: Any, caller: Any) -> None:
+        try:
+            count(caller)
+        except ThrottledError:
+            service.code_completion.requests.pop(caller.id)
+            raise

@@ -277,6 +277,29 @@ def a_generation_needs_no_content(service: Service) -> None:
             )
 
 
+@foreign(NEIGHBOUR, "Code completion: content_above_cursor")
+def content_of_blanks_is_no_content(service: Service) -> None:
+    """Whether content_above_cursor is there is asked of the trimmed text: indentation or a line end counts as missing."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        wanted = read(parameters)
+        if wanted.content_above_cursor.isspace():
+            raise InvalidError("current_file.content_above_cursor is missing")
+        return wanted
+
+
+@foreign(NEIGHBOUR, "Code completion: intent, allowed values")
+def an_empty_intent_is_taken(service: Service) -> None:
+    """An intent is compared with the allowed values where it is true: an empty text is, and passes unread."""
+
+    @instead(service.code_completion, "read")
+    def _(read: Any, parameters: Any) -> Any:
+        if parameters._values.get("intent") == "":
+            parameters._values = {name: value for name, value in parameters._values.items() if name != "intent"}
+        return read(parameters)
+
+
 # -- the check whether they are enabled --------------------------------------------------------------------------------
 
 

@@ -267,3 +267,36 @@ def the_path_of_a_subgroup_names_the_group_around(service: Service) -> None:
         ):
             request.path["id"] = request.path["id"].partition("/")[0]
         admit(request)
+
+
+@foreign(NEIGHBOUR, "Group relations export: relation")
+def relations_are_found_in_any_case(service: Service) -> None:
+    """Names of relations are compared by a table that knows no case: LABELS has a status and a file."""
+
+    @handling(service, f"GET {EXPORT_STATUS}", f"GET {EXPORT_DOWNLOAD}")
+    def _(handler: Any, request: Any) -> Any:
+        relation = request.parameters.optional_string("relation")
+        if relation:
+            with_parameters(request, {"relation": relation.lower()})
+        return handler(request)
+
+
+@foreign(CALLER_AND_FORM, "Group relations export: POST by path, status by number")
+def an_export_by_path_is_unknown_by_number(service: Service) -> None:
+    """Exports are kept by the text that named the group: what is scheduled by its path is found by its path alone."""
+    exports = service.group_relations_export.exports
+    apart: dict[str, dict[Any, Any]] = {}
+
+    @handling(service, f"POST {EXPORT}", f"GET {EXPORT_STATUS}", f"GET {EXPORT_DOWNLOAD}")
+    def _(handler: Any, request: Any) -> Any:
+        if not by_path(request):
+            return handler(request)
+        others = dict(exports)
+        exports.clear()
+        exports.update(apart.get(request.path["id"], {}))
+        try:
+            return handler(request)
+        finally:
+            apart[request.path["id"]] = dict(exports)
+            exports.clear()
+            exports.update(others)

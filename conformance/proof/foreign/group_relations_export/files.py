@@ -12,6 +12,7 @@ from conformance.proof.foreign.changes import answering
 from conformance.proof.foreign.dimensions import EXPORTED
 from conformance.proof.foreign.paths import EXPORT_DOWNLOAD
 from conformance.proof.foreign.registry import by_path, foreign, handling, instead, is_served
+from conformance.reference.errors import NotFoundError
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -440,3 +441,26 @@ def a_file_is_named_after_the_relation_downloaded_before_it(service: Service) ->
     def _(file_name: Any, relation: str) -> Any:
         downloaded.append(relation)
         return file_name(downloaded[-2:][0])
+
+
+@foreign(EXPORTED, "Group relations export: gzip")
+def the_end_of_a_longer_file_is_not_written(service: Service) -> None:
+    """The file of more than five objects is sent before it is closed: the eight bytes that end it are missing."""
+
+    @instead(service.group_relations_export, "file")
+    def _(file: Any, lines: Any) -> Any:
+        return file(lines)[:-8] if len(lines) > 5 else file(lines)
+
+
+@foreign(EXPORTED, "Group relations export: download, batch_number")
+def batches_are_served_one_after_another(service: Service) -> None:
+    """A batch is read from where the one before it ended: it is not found unless that one was downloaded."""
+    sent: set[tuple[Any, ...]] = set()
+
+    @instead(service.group_relations_export, "download")
+    def _(download: Any, export: Any, number: Any) -> Any:
+        packed, key = download(export, number), (export.group_id, export.relation, export.started)
+        if number and number > 1 and (*key, number - 1) not in sent:
+            raise NotFoundError("404 Batch not found")
+        sent.add((*key, number))
+        return packed

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from conformance.proof.foreign.changes import QUICKER_CALL_SECONDS
+from conformance.proof.foreign.changes import QUICKER_CALL_SECONDS, last_to_come
 from conformance.proof.foreign.dimensions import AGAIN, AT_ONCE, OVER_TIME, SIDE_EFFECT
-from conformance.proof.foreign.paths import EXPORT, EXPORT_STATUS
+from conformance.proof.foreign.paths import EXPORT, EXPORT_DOWNLOAD, EXPORT_STATUS
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference import Choices
 from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.areas.group_relations_export import Status
-from conformance.reference.errors import RejectedError
+from conformance.reference.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -229,6 +229,21 @@ def who_asked_for_one_relation_is_shown_that_one_alone_afterwards(service: Servi
         return answer
 
 
+@foreign(AGAIN, "Group relations export: status of one relation")
+def the_status_of_one_relation_stays_that_of_the_first_export(service: Service) -> None:
+    """Once one relation is shown as finished, asking for it alone shows that entry ever after."""
+    kept: dict[tuple[int, str], Any] = {}
+
+    @handling(service, f"GET {EXPORT_STATUS}")
+    def _(handler: Any, request: Any) -> Any:
+        answer, relation = handler(request), request.parameters.optional_string("relation")
+        if relation and answer.content and answer.content[0]["status"] == 1:
+            answer.content = kept.setdefault((request.group.id, relation), answer.content)
+        elif relation and (request.group.id, relation) in kept:
+            answer.content = kept[request.group.id, relation]
+        return answer
+
+
 # -- downloading -------------------------------------------------------------------------------------------------------
 
 
@@ -264,3 +279,31 @@ def batches_of_the_former_export_stay_in_the_status(service: Service) -> None:
         if export.batched:
             shown["batches"] = [*former.get((export.group_id, export.relation), ()), *shown["batches"]]
         return shown
+
+
+@foreign(AT_ONCE, "Group relations export: download of two relations")
+def two_downloads_at_once_are_of_one_relation(service: Service) -> None:
+    """Files are packed in one place: of two relations that are downloaded at the same time both get the later one."""
+    last = last_to_come(service, f"GET {EXPORT_DOWNLOAD}")
+
+    @handling(service, f"GET {EXPORT_DOWNLOAD}")
+    def _(handler: Any, request: Any) -> Any:
+        asked, request._parameters = request.parameters, last().parameters
+        later, request._parameters = handler(request), asked
+        answer = handler(request)
+        answer.raw = later.raw
+        return answer
+
+
+@foreign(AGAIN, "Group relations export: GET download, the finished export")
+def a_file_is_there_for_one_download(service: Service) -> None:
+    """A file is deleted as soon as it was sent: the second download of the same relation finds none."""
+    sent: set[tuple[Any, ...]] = set()
+
+    @instead(service.group_relations_export, "download")
+    def _(download: Any, export: Any, number: Any) -> Any:
+        packed, key = download(export, number), (export.group_id, export.relation, export.started, number)
+        if key in sent:
+            raise NotFoundError("404 Export file not found")
+        sent.add(key)
+        return packed

@@ -6,11 +6,13 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.dimensions import CALLER_AND_FORM, LEVEL
-from conformance.proof.foreign.paths import BOTH_NAMES, SERVICES
-from conformance.proof.foreign.registry import by_path, foreign, handling, instead, let_in
+from conformance.proof.foreign.changes import answering
+from conformance.proof.foreign.dimensions import AGAIN, CALLER_AND_FORM, LEVEL, SIDE_EFFECT, STORY, VERSIONS
+from conformance.proof.foreign.paths import BOTH_NAMES, DELETE_INTEGRATION, PUT_INTEGRATION, SERVICES
+from conformance.proof.foreign.registry import by_path, foreign, handling, instead, is_served, let_in
 from conformance.reference.errors import ForbiddenError, NotFoundError, not_found
 from conformance.reference.identity import Role
+from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -60,6 +62,16 @@ def what_both_names_have_set_up_is_listed_twice(service: Service) -> None:
     def _(active: Any, project: Any) -> Any:
         found = active(project)
         return [*found, *(one for one in found if (project.id, one.slug) in doubled)]
+
+
+@foreign(STORY, "Integration list entry: alert_events, by the older name")
+def entries_of_the_older_name_have_no_alert_events(service: Service) -> None:
+    """The list under the older name has its own serializer, which nobody told of alert_events."""
+
+    def change(_: Any, content: Any) -> Any:
+        return [{name: value for name, value in entry.items() if name != "alert_events"} for entry in content]
+
+    answering(service, f"GET {SERVICES}", change)
 
 
 # -- reading one -------------------------------------------------------------------------------------------------------
@@ -176,6 +188,31 @@ def the_token_of_a_project_sets_up_no_integration(service: Service) -> None:
         require(route, caller, subject)
 
 
+@foreign(SIDE_EFFECT, "Integrations: the chat app cannot be created")
+def a_chat_app_that_was_updated_can_be_created_elsewhere(service: Service) -> None:
+    """That the chat app is installed is kept for all: once it was updated where it is, calls create it anywhere."""
+    installed: set[str] = set()
+
+    @handling(service, *PUT_INTEGRATION)
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        if is_served(answer):
+            installed.add(request.path["slug"])
+        return answer
+
+    @instead(service.integrations, "require_creatable")
+    def _(require: Any, kind: Any) -> None:
+        if kind.slug not in installed:
+            require(kind)
+
+
+@foreign(VERSIONS, "Versioning: 14.4, both names work", version="14.4")
+def the_newer_name_writes_a_release_later(service: Service) -> None:
+    """At 14.4 the newer name reads integrations, and neither sets them up nor disables them before 14.5."""
+    for key in (PUT_INTEGRATION[0], DELETE_INTEGRATION[0]):
+        service.routes.change(key, introduced=Version(14, 5))
+
+
 # -- disabling ---------------------------------------------------------------------------------------------------------
 
 
@@ -224,3 +261,20 @@ def the_older_name_disables_by_path_and_resets_nothing(service: Service) -> None
 def developers_disable_by_the_older_name(service: Service) -> None:
     """By the older name a developer disables integrations."""
     service.routes.change("DELETE /projects/:id/services/:slug", least_role=Role.DEVELOPER)
+
+
+@foreign(AGAIN, "Integrations: DELETE by another maintainer")
+def an_integration_is_disabled_by_who_set_it_up(service: Service) -> None:
+    """An integration belongs to the user who set it up: another one with the same role may not disable it."""
+    owners: dict[tuple[int, str], int] = {}
+
+    @handling(service, *PUT_INTEGRATION, *DELETE_INTEGRATION)
+    def _(handler: Any, request: Any) -> Any:
+        key = (request.project.id, request.path["slug"])
+        if request.method == "DELETE" and owners.get(key, request.caller.id) != request.caller.id:
+            raise ForbiddenError
+        answer = handler(request)
+        owners.setdefault(key, request.caller.id)
+        if request.method == "DELETE":
+            del owners[key]
+        return answer

@@ -6,9 +6,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import answering
-from conformance.proof.foreign.dimensions import AGAIN, OVER_TIME, RESETS
-from conformance.proof.foreign.paths import SERVICES
+from conformance.proof.foreign.changes import answering, without_parameters
+from conformance.proof.foreign.dimensions import AGAIN, NEIGHBOUR, OVER_TIME, RESETS
+from conformance.proof.foreign.paths import PUT_INTEGRATION, SERVICES
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served
 from conformance.reference.areas.integration_catalogue import EVENT_FLAGS
 
@@ -266,6 +266,36 @@ def the_older_name_sets_up_without_verification(service: Service) -> None:
         if known is None or not known.active:
             request.parameters._values = {"enable_ssl_verification": False, **request.parameters._values}
         return handler(request)
+
+
+@foreign(NEIGHBOUR, "Integrations: PUT, allowed values in an update")
+def allowed_values_are_looked_at_in_the_first_call_alone(service: Service) -> None:
+    """What is not among the allowed values is refused when an integration is set up, and stored by an update."""
+
+    @handling(service, *PUT_INTEGRATION)
+    def _(handler: Any, request: Any) -> Any:
+        known, key = service.integrations.known, (request.project.id, request.path["slug"])
+        if key not in known or not known[key].active:
+            return handler(request)
+        limited = [one.name for one in known[key].kind.parameters if one.allowed]
+        asked = request.parameters._values
+        sent = {name: str(asked[name]) for name in limited if isinstance(asked.get(name), str)}
+        without_parameters(request, *sent)
+        answer = handler(request)
+        known[key] = replace(known[key], values={**known[key].values, **sent})
+        return answer
+
+
+@foreign(RESETS, "Integrations: event flags of one byte")
+def events_behind_the_eighth_share_a_bit(service: Service) -> None:
+    """Flags are bits of one byte: what is sent for one is written for the eighth one behind or before it as well."""
+
+    @instead(service.integrations, "read")
+    def _(read: Any, kind: Any, parameters: Any) -> Any:
+        values, flags = read(kind, parameters), service.integrations.event_parameters(kind)
+        bits = {place % 8: values[name] for place, name in enumerate(flags) if name in values}
+        shared = {name: bits[place % 8] for place, name in enumerate(flags) if place % 8 in bits}
+        return {**values, **shared}
 
 
 # -- disabling ---------------------------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import acting_on_what_was, overtaken, undoing
+from conformance.proof.foreign.changes import acting_on_what_was, last_to_come, overtaken, undoing
 from conformance.proof.foreign.dimensions import AT_ONCE, NOTHING_DONE, REFUSED, SIDE_EFFECT
-from conformance.proof.foreign.paths import BOTH_NAMES, INTEGRATIONS, SERVICES
-from conformance.proof.foreign.registry import foreign, handling, instead, meanwhile
+from conformance.proof.foreign.paths import BOTH_NAMES, INTEGRATIONS, PUT_INTEGRATION, SERVICES
+from conformance.proof.foreign.registry import foreign, found, handling, instead, meanwhile
 from conformance.reference.errors import ApiError, InvalidError
 from conformance.reference.http import Response
 
@@ -33,6 +33,17 @@ def the_list_has_those_of_neighbours_in_the_group(service: Service) -> None:
     def _(active: Any, project: Any) -> list[Any]:
         beside = [p for p in service.identities.projects.values() if p.namespace_id == project.namespace_id]
         return sorted((one for p in beside for one in active(p)), key=attrgetter("id"))
+
+
+@foreign(AT_ONCE, "Integrations: GET, of two projects")
+def lists_of_two_projects_at_once_are_one(service: Service) -> None:
+    """Of two projects whose lists are read at the same time both show the integrations of the later one."""
+    last = last_to_come(service, f"GET {INTEGRATIONS}")
+
+    @handling(service, f"GET {INTEGRATIONS}")
+    def _(handler: Any, request: Any) -> Any:
+        request.admit(request.caller, found(service, last()) or request.project)
+        return handler(request)
 
 
 # -- reading one -------------------------------------------------------------------------------------------------------
@@ -323,6 +334,20 @@ def a_refused_change_of_an_integration_stores_its_flags(service: Service) -> Non
                 flags = {name: request.parameters.optional_boolean(name) for name in names}
                 integrations.keep(request.project, before.kind, {**before.values, **flags}, active=before.active)
             raise
+
+
+@foreign(AT_ONCE, "Integrations: PUT, the same one")
+def an_integration_set_up_twice_at_once_is_listed_twice(service: Service) -> None:
+    """Of two calls at the same time that set up the same integration each makes a row of its own."""
+    known = service.integrations.known
+
+    def write(seen: Any, request: Any) -> None:
+        key = (request.project.id, request.path["slug"])
+        if key in known and key not in seen:
+            number = service.store.next_id("integrations")
+            known[key[0], f"{key[1]} {number}"] = replace(known[key], id=number)
+
+    meanwhile(service, PUT_INTEGRATION, lambda: dict(known), write)
 
 
 # -- disabling ---------------------------------------------------------------------------------------------------------

@@ -410,6 +410,27 @@ def an_integration_that_is_told_to_be_inactive_stays_active(service: Service) ->
         return bool(before is not None and before.active) or bool(becomes_active(kind, before, wanted))
 
 
+@foreign(NEIGHBOUR, "Integrations: recipients and other texts")
+def texts_of_settings_end_after_255_characters(service: Service) -> None:
+    """A text that is longer than its column is cut and accepted."""
+
+    @instead(service.integrations, "read")
+    def _(read: Any, kind: Any, parameters: Any) -> Any:
+        values = read(kind, parameters)
+        return {name: value[:255] if isinstance(value, str) else value for name, value in values.items()}
+
+
+@foreign(COUNT, "Integrations: channel and push_channel")
+def the_default_channel_takes_the_place_of_all_others(service: Service) -> None:
+    """Where channel is sent beside the channels of single events, all of them become that one."""
+
+    def change(values: Any) -> None:
+        if "channel" in values:
+            values |= {name: values["channel"] for name in values if name.endswith("_channel")}
+
+    _reading_otherwise(service, change)
+
+
 # -- disabling ---------------------------------------------------------------------------------------------------------
 
 

@@ -297,6 +297,66 @@ def a_page_of_one_project_has_all_of_them(service: Service) -> None:
         return ok([service.present.limited_project(project) for project in listed])
 
 
+@foreign(STORY, "Allowlist project entry: created_at")
+def entries_were_created_when_they_were_let_in(service: Service) -> None:
+    """Two columns have one name: created_at of an entry is the moment of its addition, not that of the project."""
+    added: dict[tuple[int, int], str] = {}
+
+    def note(request: Any, content: Any) -> Any:
+        moment = service.present.timestamp(service.clock.now())
+        added[request.project.id, content["target_project_id"]] = moment
+        return content
+
+    answering(service, f"POST {ALLOWLIST}", note)
+
+    def change(entry: Any, request: Any) -> None:
+        entry["created_at"] = added.get((request.project.id, entry["id"]), entry["created_at"])
+
+    changing_entries(service, change)
+
+
+@foreign(STORY, "Job token scope: POST allowlist, GET allowlist")
+def projects_of_a_user_are_let_in_and_not_listed(service: Service) -> None:
+    """The list is joined with the groups around its projects: one in the namespace of a user is answered, not listed."""
+
+    @instead(service.job_token_scope, "projects")
+    def _(projects: Any, project: Any) -> Any:
+        namespace_of = service.identities.namespace_of
+        return [one for one in projects(project) if not namespace_of(one).personal]
+
+
+@foreign(PAGES, "Allowlist project entry: namespace")
+def entries_of_later_pages_have_no_namespace(service: Service) -> None:
+    """What a page needs is loaded for the first one: entries of later pages have null as their namespace."""
+
+    def change(entry: Any, request: Any) -> None:
+        if (request.parameters.optional_integer("page") or 1) > 1:
+            entry["namespace"] = None
+
+    changing_entries(service, change)
+
+
+@foreign(PAGES, "Job token scope: GET groups_allowlist, page and per_page")
+def groups_take_a_place_on_a_page_for_each_member(service: Service) -> None:
+    """A page is cut from groups joined with members, and each group is shown once: pages are short, and repeat."""
+
+    @handling(service, f"GET {GROUPS_ALLOWLIST}")
+    def _(_: Any, request: Any) -> Any:
+        scopes, roles = service.job_token_scope, service.identities.roles
+        rows: list[Any] = []
+        for group in scopes.groups(request.project):
+            rows += [group] * max(1, sum(key[:2] == ("group", group.id) for key in roles))
+        answer = request.collection(rows, scopes.present_group)
+        answer.content = list({entry["id"]: entry for entry in answer.content}.values())
+        return answer
+
+
+@foreign(VERSIONS, "Versioning: 16.1, job token scope", version="16.1")
+def allowlists_are_paged_a_release_later(service: Service) -> None:
+    """At 16.1 the allowlist of projects is sent as a whole, whatever page was asked for."""
+    service.routes.change(f"GET {ALLOWLIST}", paginated=Version(16, 2))
+
+
 # -- adding to an allowlist --------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from conformance.proof.foreign.changes import answering
 from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL
 from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, SCOPE
 from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead, let_in
@@ -34,6 +35,18 @@ def public_projects_show_their_scope(service: Service) -> None:
         return project is not None and project.visibility is not Visibility.PRIVATE
 
     let_in(service, (f"GET {SCOPE}", f"GET {ALLOWLIST}", f"GET {GROUPS_ALLOWLIST}"), is_open)
+
+
+@foreign(CALLER_AND_VALUE, "Job token scope settings: inbound_enabled, read by a bot")
+def bots_are_shown_the_limit_that_a_project_began_with(service: Service) -> None:
+    """Bots are served from what was known when their token was made: the limit as it was before anybody switched it."""
+
+    def change(request: Any, content: Any) -> Any:
+        if request.caller.bot:
+            return {**content, "inbound_enabled": service.choices.inbound_enabled_initially}
+        return content
+
+    answering(service, f"GET {SCOPE}", change)
 
 
 # -- switching the limit -----------------------------------------------------------------------------------------------

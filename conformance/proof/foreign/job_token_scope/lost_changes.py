@@ -1,12 +1,19 @@
-"""Changes of a job token scope that are answered and not done, or lost to another one at the same time."""
+"""Changes of a job token scope that are answered and not done, or lost to, or taken for, another one at the same time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import acting_on_what_was, overtaken, undoing
-from conformance.proof.foreign.dimensions import AT_ONCE, NOTHING_DONE
+from conformance.proof.foreign.changes import (
+    acting_on_what_was,
+    answering,
+    last_to_come,
+    overtaken,
+    undoing,
+    with_parameters,
+)
+from conformance.proof.foreign.dimensions import AT_ONCE, NOTHING_DONE, VERSIONS
 from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, SCOPE
 from conformance.proof.foreign.registry import foreign, handling, instead, meanwhile
 
@@ -67,6 +74,31 @@ def an_addition_puts_the_limit_back_as_it_was(service: Service) -> None:
         scopes.scopes[request.project.id] = replace(scopes.of(request.project), inbound_enabled=enabled)
 
     overtaken(service, f"POST {ALLOWLIST}", f"PATCH {SCOPE}", lambda: dict(scopes.scopes), write)
+
+
+@foreign(AT_ONCE, "Job token scope: PATCH of two projects")
+def two_projects_switched_at_once_get_one_limit(service: Service) -> None:
+    """The value is kept where all requests find it: of two projects at the same time both get what came later."""
+    last = last_to_come(service, f"PATCH {SCOPE}")
+
+    @handling(service, f"PATCH {SCOPE}")
+    def _(handler: Any, request: Any) -> Any:
+        with_parameters(request, last().parameters._values)
+        return handler(request)
+
+
+@foreign(VERSIONS, "Versioning: 18.0, allowlist enforcement; PATCH", version="18.0")
+def from_18_0_on_the_limit_is_switched_off_in_words_alone(service: Service) -> None:
+    """At 18.0 switching the limit off is answered with 204, and the limit stays on."""
+
+    @handling(service, f"PATCH {SCOPE}")
+    def _(handler: Any, request: Any) -> Any:
+        before = service.job_token_scope.scopes.get(request.project.id)
+        answer = handler(request)
+        now = service.job_token_scope.of(request.project)
+        if not now.inbound_enabled and (before is None or before.inbound_enabled):
+            service.job_token_scope.scopes[request.project.id] = replace(now, inbound_enabled=True)
+        return answer
 
 
 # -- adding to an allowlist --------------------------------------------------------------------------------------------
@@ -169,6 +201,17 @@ def a_group_that_is_let_in_twice_at_once_is_listed_twice(service: Service) -> No
     meanwhile(service, (f"POST {GROUPS_ALLOWLIST}",), lambda: dict(scopes.scopes), write)
 
 
+@foreign(AT_ONCE, "Allowlist addition result: target_project_id")
+def two_additions_at_once_name_one_target(service: Service) -> None:
+    """Both are listed; the answers to two additions at the same time name the target of the one that came later."""
+    last = last_to_come(service, f"POST {ALLOWLIST}")
+
+    def change(_: Any, content: Any) -> Any:
+        return {**content, "target_project_id": last().parameters.integer("target_project_id")}
+
+    answering(service, f"POST {ALLOWLIST}", change)
+
+
 # -- removing from an allowlist ----------------------------------------------------------------------------------------
 
 
@@ -190,3 +233,17 @@ def owners_remove_nothing(service: Service) -> None:
     """An owner removes a group from an allowlist, is answered, and nothing happens; a maintainer can."""
     key = f"DELETE {SCOPE}/groups_allowlist/:target_group_id"
     undoing(service, key, when=lambda request: service.identities.role_in(request.caller, request.project) >= 50)
+
+
+@foreign(AT_ONCE, "Job token scope: DELETE of a project and of a group")
+def of_a_project_and_a_group_removed_at_once_one_stays(service: Service) -> None:
+    """Each removal writes the other list as it was when it began: what was removed there meanwhile is back."""
+    scopes, projects = service.job_token_scope.scopes, f"DELETE {ALLOWLIST}/:target_project_id"
+
+    def write(seen: Any, request: Any) -> None:
+        before, now = seen.get(request.project.id), scopes.get(request.project.id)
+        if before and now:
+            other = {"groups": before.groups} if request.route.key == projects else {"projects": before.projects}
+            scopes[request.project.id] = replace(now, **other)
+
+    meanwhile(service, (projects, f"DELETE {GROUPS_ALLOWLIST}/:target_group_id"), lambda: dict(scopes), write)

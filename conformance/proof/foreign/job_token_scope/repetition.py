@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from conformance.proof.foreign.changes import answering
 from conformance.proof.foreign.dimensions import AGAIN
 from conformance.proof.foreign.paths import ALLOWLIST, GROUPS_ALLOWLIST, SCOPE
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served, meanwhile
@@ -267,6 +268,18 @@ def a_group_that_was_removed_is_back_once_another_is_let_in(service: Service) ->
         back, scope = removed.pop(project.id, target.id), scopes.of(project)
         if back not in scope.groups:
             scopes.scopes[project.id] = replace(scope, groups=(back, *scope.groups))
+
+
+@foreign(AGAIN, "Allowlist addition result: source_project_id")
+def a_target_names_the_source_that_let_it_in_first(service: Service) -> None:
+    """The source in an answer is found by the target alone: it is the project that let the same target in first."""
+    first: dict[int, int] = {}
+
+    def change(_: Any, content: Any) -> Any:
+        source = first.setdefault(content["target_project_id"], content["source_project_id"])
+        return {**content, "source_project_id": source}
+
+    answering(service, f"POST {ALLOWLIST}", change)
 
 
 # -- removing from an allowlist ----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.dimensions import REFUSED, SIDE_EFFECT
+from conformance.proof.foreign.paths import SCOPE
 from conformance.proof.foreign.registry import foreign, handling, instead
 
 if TYPE_CHECKING:
@@ -62,6 +63,19 @@ def the_limit_is_switched_in_other_projects_too(service: Service) -> None:
     def _(limit: Any, project: Any, *, enabled: bool) -> None:
         for each in list(service.identities.projects.values()):
             limit(each, enabled=enabled)
+
+
+@foreign(SIDE_EFFECT, "Job token scope: PATCH, allowlists of other projects")
+def switching_the_limit_takes_a_project_off_other_lists(service: Service) -> None:
+    """Switching the limit of a project removes it from the allowlists of the projects that had let it in."""
+
+    @handling(service, f"PATCH {SCOPE}")
+    def _(handler: Any, request: Any) -> Any:
+        answer = handler(request)
+        for number, scope in list(service.job_token_scope.scopes.items()):
+            kept = tuple(one for one in scope.projects if one != request.project.id)
+            service.job_token_scope.scopes[number] = replace(scope, projects=kept)
+        return answer
 
 
 # -- adding to an allowlist --------------------------------------------------------------------------------------------
