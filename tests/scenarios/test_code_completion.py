@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from conformance.suite.expectations import (
     verifies,
     whole_number,
 )
+from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +124,10 @@ def test_a_completion_comes_whole_or_in_pieces(owner: Caller) -> None:
     """In pieces, the form of the answer is the service's own; that it answers is not."""
     with verifies("code-completion.stream.off"):
         must_be_a_result(complete(owner, stream=False))
-    streamed = complete(owner, stream=True)
+    for _ in range(2):  # whichever of them comes first
+        whole, streamed = at_once(partial(complete, owner), partial(complete, owner, stream=True))
+        with verifies("code-completion.stream.off", go_on=True):
+            must_be_a_result(whole)
     with verifies("code-completion.stream.on"):
         streamed.must_be(200)
         complete(owner, stream=True, intent="generation").must_be(200)
@@ -284,6 +289,9 @@ def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixt
     with verifies("code-completion.enabled.unknown-project"):
         for unknown in paths_of_no_project(path):
             check(maintainer, unknown).must_be(404)
+        for _ in range(ROUNDS):
+            beside, _ = at_once(partial(check, maintainer, UNKNOWN_PATH), partial(check, maintainer, path))
+            beside.must_be(404)
 
 
 def paths_of_no_project(path: str) -> list[str]:

@@ -123,6 +123,7 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
         answer = export.caller.get(export.path / "status", relation=export.relation).must_be(200)
         shown = relations_in(answer.json)
         must(set(shown) == {export.relation}, f"the entry of {export.relation}", f"entries of {shown}", answer.exchange)
+        must_show_the_form(answer, batched=False)
         form = "an array" if isinstance(answer.json, list) else "the bare entry"
         observe("group-relations-export.status.filtered-form", f"the status of one relation is {form}")
     with verifies("group-relations-export.status.unknown-relation"):
@@ -134,6 +135,8 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
     )
     with suppress(Unmet):
         whole = export.finished(batched=True)
+        with verifies("group-relations-export.status.filtered", go_on=True):
+            must_show_the_form(export.caller.get(export.path / "status", relation=export.relation), batched=True)
         with verifies("group-relations-export.status.filtered"):
             for by_its_path in named_by_path(export, export_group):
                 must_show_no_other(by_its_path, export.relation)
@@ -146,6 +149,13 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
                     must(
                         in_batches is True, "batched = true, as in the whole status", f"{in_batches!r}", answer.exchange
                     )
+
+
+def must_show_the_form(answer: Answer, *, batched: bool) -> None:
+    """Expect that the status of one relation, if it is served, shows the export that has ended, in whichever form."""
+    found = answer.json if isinstance(answer.json, list) else [answer.json]
+    forms = [entry.get("batched") for entry in found if isinstance(entry, dict)] if answer.is_served else []
+    must(not forms or batched in forms, f"an entry with batched = {batched}", f"batched = {forms}", answer.exchange)
 
 
 def must_show_no_other(export: Export, name: object) -> Answer:

@@ -42,7 +42,7 @@ from conformance.suite.expectations import (
     verifies,
     whole_number,
 )
-from conformance.suite.load import at_once
+from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -98,7 +98,8 @@ def test_a_finished_batch_is_downloaded_by_its_number(export: Export) -> None:
     numbers = [whole_number(batch.get("batch_number")) for batch in batches]
     counted = "is" if entry.get("batches_count") == len(batches) else "is not"
     observe("group-relations-export.entry.counts-its-batches", f"batches_count {counted} the number of batches")
-    for number, batch in list(zip(numbers, batches, strict=True))[:3]:
+    # The last one first: none needs another one to be fetched before it.
+    for number, batch in reversed(list(zip(numbers, batches, strict=True))[:3]):
         with verifies("group-relations-export.download.batch"):
             file = export.file_of(entry, batched=True, batch_number=number).must_be(200)
             lines = unpacked_lines(file)
@@ -216,6 +217,11 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
         for other, one in filled:
             same = set(lines_of(one)) == set(lines)
             must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
+        for other, _ in filled[:1]:
+            for _ in range(ROUNDS):
+                beside = at_once(export.download, partial(export.download, relation=other))
+                held = [set(lines_of(one)) for one in beside if one.is_served]
+                must(len(held) < len(beside) or held[0] != held[1], "two files at once", "the same lines twice")
 
 
 def test_a_file_holds_the_objects_of_its_group(

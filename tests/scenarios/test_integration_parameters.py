@@ -54,6 +54,7 @@ NO_CHOICE = "conformance-no-such-choice"
 
 FLAG = (False, True)
 ISSUE_URLS = ("new_issue_url", "issues_url", "project_url")
+DEFAULT_CHANNEL = "channel"
 #: From the settings of the profile: a service may ask the other side whether these are good.
 AS_IN_SETTINGS = ()
 
@@ -207,9 +208,12 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
     earlier: dict[str, list[Any]] = {name: [] for name in names}
     for number in range(max(len(kind.right), 1)):
         sent = {name: value_of(kind, name, number, settings) for name in names}
-        set_up(caller, path, integration, **sent).must_be_served()
+        # The destination of all events that have none of their own is sent beside those of single events.
+        has_default = kind.names == CHANNELS and has(integration, DEFAULT_CHANNEL)
+        beside = {DEFAULT_CHANNEL: "Conformance-Default"} if has_default else {}
+        set_up(caller, path, integration, **beside, **sent).must_be_served()
         for name in names:
-            of_others = [value for other, value in sent.items() if other != name and isinstance(value, str)]
+            of_others = [value for other, value in (beside | sent).items() if other != name and isinstance(value, str)]
             must_not_show_another(caller, path, integration, (name, sent[name]), [*earlier[name], *of_others])
             earlier[name].append(sent[name])
         if kind.names == CHANNELS and len(names) == 1:

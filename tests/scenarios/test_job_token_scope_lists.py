@@ -72,12 +72,20 @@ def test_an_added_target_is_listed(
     with verifies(present):
         added.given_served()
         listed = maintainer.list(path).must_contain_once(id=target.id)
-        near = [one for one in current_run().profile.fixtures.get(allowlist.near, ()) if not listed.having(id=one.id)]
+        near = [
+            one
+            for name in allowlist.near
+            for one in current_run().profile.fixtures.get(name, ())
+            if not listed.having(id=one.id)
+        ]
         with allowlist.left_as_found(maintainer, project, near):
             # Whether what is so near may be put on a list is open; where that is served, it is written down.
             for one in near:
                 if maintainer.post(path, allowlist.body(one.id)).is_served:
-                    maintainer.list(path).must_contain_once(id=one.id)
+                    try:
+                        maintainer.list(path).must_contain_once(id=one.id)
+                    finally:
+                        maintainer.delete(path / one.id)
 
 
 @of_both_lists(
@@ -252,11 +260,12 @@ def test_two_who_add_at_the_same_time_both_have_added(
     path, (first, second) = allowlist.of(project), targets[:2]
     with verifies(side_by_side):
         for _ in range(ROUNDS):
-            for added in at_once(
+            answers = at_once(
                 partial(maintainer.post, path, allowlist.body(first.id)),
                 partial(owner.post, path, allowlist.body(second.id)),
-            ):
-                added.given_served()
+            )
+            for target, added in zip((first, second), answers, strict=True):
+                added.given_served().must_hold(**{allowlist.parameter: target.id})
             listed = maintainer.list(path).must_contain_once(id=first.id).must_contain_once(id=second.id)
             switch = partial(maintainer.patch, scope_path(project), {"enabled": True})  # as it is
             for other in (partial(maintainer.delete, path / first.id), switch):
@@ -291,8 +300,17 @@ def test_two_who_add_to_both_lists_at_the_same_time_both_have_added(
         ]
         for added in at_once(*posts):
             added.given_served()
+        listed = {}
         for one, (target,) in targets.items():
-            maintainer.list(one.of(project)).must_contain_once(id=target.id)
+            listed[one] = maintainer.list(one.of(project)).must_contain_once(id=target.id)
+        removals = [
+            partial(by.delete, one.of(project) / targets[one][0].id)
+            for by, one in ((maintainer, PROJECTS), (owner, GROUPS))
+        ]
+        for removed in at_once(*removals):
+            removed.given_served()
+        for one, (target,) in targets.items():
+            maintainer.list(one.of(project)).must_not_contain(id=target.id, after=listed[one])
 
 
 @of_both_lists(

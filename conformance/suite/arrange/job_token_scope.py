@@ -116,8 +116,8 @@ class Allowlist:
     """The requirement that an added entry is listed."""
     gone: str
     """The requirement that a removed entry is listed no longer."""
-    near: str
-    """A fixture that is next to the project, whose tokens may get in without any list."""
+    near: tuple[str, ...]
+    """Fixtures that a service may treat otherwise: next to the project, so that their tokens get in, or in no group."""
 
     def of(self, project: Fixture) -> Path:
         """Return the path of a project's list."""
@@ -183,7 +183,7 @@ PROJECTS = Allowlist(
     "allowlist_project",
     present="job-token-scope.allowlist.add.present",
     gone="job-token-scope.allowlist.remove.gone",
-    near="empty_project",
+    near=("empty_project", "personal_project"),
 )
 GROUPS = Allowlist(
     "groups_allowlist",
@@ -191,7 +191,7 @@ GROUPS = Allowlist(
     "allowlist_group",
     present="job-token-scope.groups-allowlist.add.present",
     gone="job-token-scope.groups-allowlist.remove.gone",
-    near="group",
+    near=("group",),
 )
 ALLOWLISTS = (PROJECTS, GROUPS)
 
