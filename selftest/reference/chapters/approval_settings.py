@@ -9,7 +9,7 @@ from urllib.parse import quote
 from conformance.reference.identity import Role
 from conformance.reference.server import ask
 from selftest.reference.chapters.new_places import tenants
-from selftest.reference.chapters.places import EVERYBODY, NO_GUESTS, SETTING, at, at_path
+from selftest.reference.chapters.places import EVERYBODY, NO_GUESTS, SETTING, at, at_path, during
 
 if TYPE_CHECKING:
     from selftest.reference.story import Story
@@ -37,6 +37,7 @@ def tell(story: Story) -> None:
         _combinations_and_numbers,
         _refused_and_required,
         _the_bot_of_a_project_within,
+        _a_word_and_a_user,
         _every_caller,
     ):
         chapter(story)
@@ -44,7 +45,7 @@ def tell(story: Story) -> None:
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_two_at_once, _a_group_and_a_project_at_once):
+    for chapter in (_two_at_once, _a_group_and_a_project_at_once, _a_refused_one_beside_another):
         chapter(story)
 
 
@@ -254,3 +255,17 @@ def _every_caller(story: Story) -> None:
             for actor in NO_GUESTS:
                 story.call(actor, "GET", f"{place}/{SETTING}")
                 story.call(actor, "PUT", f"{place}/{SETTING}", {"retain_approvals_on_push": True})
+
+
+def _a_word_and_a_user(story: Story) -> None:
+    for name, value in (("fuzz_project", "maybe"), ("personal_project", True)):
+        setting = f"{at(story, name)}/{SETTING}"
+        story.call("maintainer", "PUT", setting, {_COMMITTER: value})
+        story.call("maintainer", "GET", setting)
+
+
+def _a_refused_one_beside_another(story: Story) -> None:
+    setting = f"{at(story, 'workbench')}/{SETTING}"
+    served = {_AUTHOR: not story.read(setting)[_AUTHOR]["value"]}
+    during(story, ("PUT", setting, served), ("PUT", setting, {_COMMITTER: "maybe"}))
+    story.call("owner", "GET", setting)

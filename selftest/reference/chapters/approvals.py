@@ -48,6 +48,10 @@ def tell(story: Story) -> None:
         _the_head_of_another_project,
         _the_password_of_the_author,
         _beside_a_guarded_project,
+        _a_bot_by_the_path,
+        _named_and_in_a_group,
+        _a_password_in_vain,
+        _a_password_until_it_is_switched_off,
         _every_caller,
     ):
         chapter(story)
@@ -55,7 +59,13 @@ def tell(story: Story) -> None:
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_two_at_once, _one_twice_at_once, _taken_back_beside_others):
+    for chapter in (
+        _two_at_once,
+        _one_twice_at_once,
+        _taken_back_beside_others,
+        _a_reset_beside_an_approval,
+        _two_readers_at_once,
+    ):
         chapter(story)
 
 
@@ -362,3 +372,65 @@ def _every_caller(story: Story) -> None:
             for actor in EVERYBODY:
                 story.call(actor, "GET", f"{place}/merge_requests/1/approval_state")
                 story.call(actor, "PUT", f"{place}/merge_requests/1/reset_approvals")
+
+
+def _a_bot_by_the_path(story: Story) -> None:
+    story.call("project_bot", "PUT", f"{at(story, 'project')}/merge_requests/999/reset_approvals")
+    iid = story.world.one("second_merge_request").extra["iid"]
+    story.call("project_bot", "PUT", f"{at_path(story, 'project')}/merge_requests/{iid}/reset_approvals")
+
+
+def _named_and_in_a_group(story: Story) -> None:
+    place, group = cleared_merge_request(story), story.world.one("approver_group").id
+    rules = f"{place}/approval_rules"
+    sent = rule_body("Twice", 2, user_ids=ids_of(story, "approver"), group_ids=[group])
+    rule = story.call("maintainer", "POST", rules, sent)
+    story.call("approver", "POST", f"{place}/approve")
+    story.call("maintainer", "DELETE", f"{rules}/{rule['id']}")
+    story.call("project_bot", "PUT", f"{place}/reset_approvals")
+    rule = story.call("maintainer", "POST", rules, rule_body("Once", 1, user_ids=[], group_ids=[group]))
+    password = {"approval_password": story.world.actors["approver"].password}
+    story.call("approver", "POST", f"{place}/approve", password)
+    story.call("maintainer", "GET", f"{rules}/{rule['id']}")
+
+
+def _a_password_in_vain(story: Story) -> None:
+    place = merge_request_at(story, "password_merge_request")
+    for actor in ("approver", "second_approver"):
+        story.call(actor, "POST", f"{place}/unapprove")
+    rule = made_rule(story, "maintainer", f"{place}/approval_rules", user_ids=ids_of(story, "approver"))
+    story.call("approver", "POST", f"{place}/approve", {"approval_password": "wrong"})
+    story.call("maintainer", "GET", f"{place}/approval_state")
+    story.call("maintainer", "DELETE", f"{place}/approval_rules/{rule['id']}")
+
+
+def _a_password_until_it_is_switched_off(story: Story) -> None:
+    place, configuration = (
+        merge_request_at(story, "password_merge_request"),
+        f"{at(story, 'guarded_project')}/approvals",
+    )
+    password = {"approval_password": story.world.actors["approver"].password}
+    story.call("approver", "POST", f"{place}/approve", password)
+    story.call("maintainer", "POST", configuration, {"require_password_to_approve": False})
+    story.call("second_approver", "POST", f"{place}/approve")
+    story.call("maintainer", "POST", configuration, {"require_password_to_approve": True})
+    for actor in ("approver", "second_approver"):
+        story.call(actor, "POST", f"{place}/unapprove")
+
+
+def _a_reset_beside_an_approval(story: Story) -> None:
+    place = cleared_merge_request(story)
+    story.call("approver", "POST", f"{place}/approve")
+    story.at_once(
+        ("second_approver", "POST", f"{place}/approve", {}), ("project_bot", "PUT", f"{place}/reset_approvals", None)
+    )
+    # Whoever comes first: the second approver is there or is not.
+    left = {one["user"]["id"] for one in story.read(f"{place}/approvals")["approved_by"]}
+    story.remember(f"reset beside an approval: {id_of(story, 'approver') in left}")
+    cleared_merge_request(story)
+
+
+def _two_readers_at_once(story: Story) -> None:
+    places = [merge_request_at(story, name) for name in ("merge_request", "second_merge_request")]
+    shown = story.at_once(*(("owner", "GET", f"{place}/approvals", None) for place in places))
+    story.remember(f"read at once: {[one.json()['iid'] for one in shown]}")

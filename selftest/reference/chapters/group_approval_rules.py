@@ -25,6 +25,7 @@ def tell(story: Story) -> None:
         _a_number_alone,
         _hidden_groups_and_numbers,
         _pages_that_are_not_full,
+        _the_same_type_again,
         _every_caller,
     ):
         chapter(story)
@@ -178,3 +179,9 @@ def _every_caller(story: Story) -> None:
                 made = story.call("owner", "POST", rules, rule_body(f"Of {actor}", 1))
                 story.call(actor, "PUT", f"{rules}/{made['id']}", {"name": f"changed by {actor}"})
             story.call("owner", "GET", f"{rules}?page=1&per_page=50")
+
+
+def _the_same_type_again(story: Story) -> None:
+    rules = f"{at(story, 'fresh_group')}/approval_rules"
+    rule = made_rule(story, "owner", rules, user_ids=ids_of(story, "approver"), rule_type="regular")
+    story.call("owner", "PUT", f"{rules}/{rule['id']}", {"name": "Regular", "rule_type": "regular"})

@@ -10,6 +10,7 @@ from selftest.reference.chapters.places import (
     ODD_NAME,
     at,
     cleared_merge_request,
+    during,
     id_of,
     ids_of,
     made_rule,
@@ -47,13 +48,16 @@ def tell(story: Story) -> None:
         _copies_for_fewer_approvals,
         _one_user_in_both_lists,
         _three_with_the_same_users,
+        _one_group_twice,
+        _more_than_twenty,
+        _a_copy_of_a_changed_rule,
     ):
         chapter(story)
 
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_creations_at_once,):
+    for chapter in (_creations_at_once, _a_name_beside_a_number, _a_copy_beside_a_deletion):
         chapter(story)
 
 
@@ -352,4 +356,44 @@ def _creations_at_once(story: Story) -> None:
     story.at_once(("owner", "POST", rules, rule_body("A", 1)), ("admin", "POST", rules, rule_body("B", 1)))
     story.count(rules)
     # Which of two comes first is another one each time: neither stays.
+    cleared_merge_request(story)
+
+
+def _one_group_twice(story: Story) -> None:
+    rules = f"{cleared_merge_request(story)}/approval_rules"
+    made_rule(story, "maintainer", rules, group_ids=[story.world.one("approver_group").id] * 2)
+
+
+def _more_than_twenty(story: Story) -> None:
+    rules = f"{cleared_merge_request(story)}/approval_rules"
+    for number in range(21):
+        made_rule(story, "maintainer", rules, name=f"No. {number}")
+    story.call("maintainer", "GET", f"{rules}?page=3&per_page=10")
+    cleared_merge_request(story)
+
+
+def _a_copy_of_a_changed_rule(story: Story) -> None:
+    rules, own = f"{at(story, 'project')}/approval_rules", f"{cleared_merge_request(story)}/approval_rules"
+    source = made_rule(story, "maintainer", rules, user_ids=ids_of(story, "approver"), group_ids=[])
+    changed = rule_body("Newer", 1, user_ids=ids_of(story, "second_approver"), group_ids=[])
+    story.call("maintainer", "PUT", f"{rules}/{source['id']}", changed)
+    copy = made_rule(story, "maintainer", own, approval_project_rule_id=source["id"])
+    for place in (f"{own}/{copy['id']}", f"{rules}/{source['id']}"):
+        story.call("maintainer", "DELETE", place)
+
+
+def _a_name_beside_a_number(story: Story) -> None:
+    rules = f"{cleared_merge_request(story)}/approval_rules"
+    rule = f"{rules}/{made_rule(story, 'maintainer', rules, user_ids=ids_of(story, 'approver'))['id']}"
+    story.at_once(("owner", "PUT", rule, {"name": "Renamed"}), ("maintainer", "PUT", rule, {"approvals_required": 3}))
+    story.call("owner", "GET", rule)
+    story.call("owner", "DELETE", rule)
+
+
+def _a_copy_beside_a_deletion(story: Story) -> None:
+    rules, own = f"{at(story, 'project')}/approval_rules", f"{cleared_merge_request(story)}/approval_rules"
+    source = made_rule(story, "maintainer", rules, user_ids=ids_of(story, "approver"))
+    copy = rule_body("Newer", 1, approval_project_rule_id=source["id"])
+    during(story, ("POST", own, copy), ("DELETE", f"{rules}/{source['id']}", None))
+    story.call("owner", "GET", own)
     cleared_merge_request(story)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from selftest.reference.chapters.places import at, at_path, ids_of
+from selftest.reference.chapters.places import SETTING, at, at_path, ids_of
 
 if TYPE_CHECKING:
     from selftest.reference.story import Story
@@ -24,13 +24,15 @@ def tell(story: Story) -> None:
         _numbers_and_pairs,
         _one_after_the_other,
         _one_flag_at_a_time,
+        _authors_beside_committers,
+        _removals_that_were_selective,
     ):
         chapter(story)
 
 
 def tell_at_once(story: Story) -> None:
     """Tell what two callers do at the same time."""
-    for chapter in (_two_flags_at_once,):
+    for chapter in (_two_flags_at_once, _a_setting_beside_the_configuration):
         chapter(story)
 
 
@@ -141,3 +143,28 @@ def _two_flags_at_once(story: Story) -> None:
     flags = ("disable_overriding_approvers_per_merge_request", "merge_requests_disable_committers_approval")
     story.at_once(*(("owner", "POST", place, {flag: not before[flag]}) for flag in flags))
     story.call("owner", "GET", place)
+
+
+def _authors_beside_committers(story: Story) -> None:
+    flags = ("merge_requests_author_approval", "merge_requests_disable_committers_approval")
+    place = f"{at(story, 'fuzz_project')}/approvals"
+    story.call("maintainer", "POST", place, dict.fromkeys(flags, True))
+    story.call("maintainer", "POST", place, dict.fromkeys(flags, False))
+
+
+def _removals_that_were_selective(story: Story) -> None:
+    reset, selective = "reset_approvals_on_push", "selective_code_owner_removals"
+    place = f"{at(story, 'fuzz_project')}/approvals"
+    for change in ({reset: False, selective: True}, {selective: False}, {reset: True}, {reset: False}):
+        story.call("maintainer", "POST", place, change)
+    story.call("maintainer", "GET", place)
+
+
+def _a_setting_beside_the_configuration(story: Story) -> None:
+    place, name = at(story, "fuzz_project"), "allow_committer_approval"
+    value = not story.read(f"{place}/{SETTING}")[name]["value"]
+    story.at_once(
+        ("owner", "POST", f"{place}/approvals", {"approvals_before_merge": 1}),
+        ("maintainer", "PUT", f"{place}/{SETTING}", {name: value}),
+    )
+    story.call("owner", "GET", f"{place}/{SETTING}")

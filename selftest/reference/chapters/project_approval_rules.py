@@ -39,6 +39,7 @@ def tell(story: Story) -> None:
         _read_and_renamed,
         _narrowed_and_left_alone,
         _no_usernames_and_full_pages,
+        _null_and_hidden_groups,
         _every_caller,
     ):
         chapter(story)
@@ -322,3 +323,13 @@ def _every_caller(story: Story) -> None:
             made = story.call("maintainer", "POST", rules, rule_body("Of a form", 1))
             story.call("maintainer", "DELETE", f"{rules}/{made['id']}")
             story.call("maintainer", "GET", f"{rules}?page=1&per_page=9")
+
+
+def _null_and_hidden_groups(story: Story) -> None:
+    rules = f"{at(story, 'fresh_project')}/approval_rules"
+    users = {"user_ids": ids_of(story, "approver")}
+    made_rule(story, "maintainer", rules, **users, usernames=None)
+    hidden, visible = (story.world.one(name).id for name in ("hidden_group", "approver_group"))
+    rule = f"{rules}/{made_rule(story, 'admin', rules, **users, group_ids=[hidden, visible])['id']}"
+    sent = rule_body("Newer", 1, **users, group_ids=[visible], remove_hidden_groups=True)
+    story.call("maintainer", "PUT", rule, sent)

@@ -45,6 +45,35 @@ def a_setting_comes_from_a_number(service: Service) -> None:
         return shown
 
 
+# The role counts that the caller has in the project itself.
+@foreign(CALLER_AND_FORM, "Approval settings: Authentication, project approval settings")
+def who_maintains_one_project_reads_the_settings_of_those_around(service: Service) -> None:
+    """The role that counts for reading is the highest one in any project of the outermost group."""
+
+    def fits(request: Any, caller: Any, _: Any) -> bool:
+        known, top = service.identities, service.identities.lineage(found(service, request))[-1]
+        inside = [project for project in known.projects.values() if top in known.lineage(project)]
+        return any(known.role_in(caller, project) >= Role.MAINTAINER for project in inside)
+
+    let_in(service, (f"GET {PROJECT_SETTINGS}",), fits)
+
+
+# The whole path names a project.
+@foreign(CALLER_AND_FORM, "Approval settings: conventions, :id is the path of a project")
+def settings_read_by_path_are_remembered_by_its_last_part(service: Service) -> None:
+    """Until something is set, the settings of a project by its path are those last read of one whose path ends alike."""
+    remembered: dict[str, Any] = {}
+
+    @handling(service, f"GET {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        if not by_path(request):
+            return handler(request)
+        values, last = service.approval_settings.values, request.path["id"].rpartition("/")[2]
+        if remembered.get(last, (None, None))[0] != values:
+            remembered[last] = dict(values), handler(request)
+        return remembered[last][1]
+
+
 # -- changing those of a group -----------------------------------------------------------------------------------------
 
 

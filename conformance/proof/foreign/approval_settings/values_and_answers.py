@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import without_parameters
-from conformance.proof.foreign.dimensions import COUNT, FORM_SENT, NEIGHBOUR, VERSIONS
+from conformance.proof.foreign.changes import answering, with_parameters, without_parameters
+from conformance.proof.foreign.dimensions import COUNT, FORM_SENT, NEIGHBOUR, RESETS, STORY, VERSIONS
 from conformance.proof.foreign.paths import GROUP_SETTINGS, PROJECT_SETTINGS
 from conformance.proof.foreign.registry import foreign, found, handling, instead
 from conformance.reference.areas.approval_settings import Setting
@@ -81,6 +81,32 @@ def groups_take_reauthentication_one_version_late(service: Service) -> None:
         return handler(request)
 
 
+# The answer is the whole object, with the one setting that updates do not take.
+@foreign(STORY, "Approval settings: PUT of a group, object of approval settings")
+def the_answer_to_an_update_of_a_group_has_what_updates_take(service: Service) -> None:
+    """The answer to an update of a group has the settings that an update may send, without require_password_to_approve."""
+
+    def change(_: Any, settings: Any) -> Any:
+        return {name: value for name, value in settings.items() if name != "require_password_to_approve"}
+
+    answering(service, f"PUT {GROUP_SETTINGS}", change)
+
+
+# The answer shows what holds from now on.
+@foreign(RESETS, "Approval settings: PUT of a group, value in the answer")
+def a_setting_that_is_as_at_first_again_is_answered_as_before(service: Service) -> None:
+    """A value that a group begins with is stored by deleting the own one; the answer shows that one still."""
+
+    @handling(service, f"PUT {GROUP_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        before = service.approval_settings.settings(request.group)
+        answer = handler(request)
+        for name, setting in answer.content.items():
+            if setting["value"] is (name in service.choices.group_settings_on_initially):
+                setting["value"] = before[name]["value"]
+        return answer
+
+
 # -- changing those of a project ---------------------------------------------------------------------------------------
 
 
@@ -105,6 +131,19 @@ def settings_of_projects_without_a_group_fail(service: Service) -> None:
     def _(handler: Any, request: Any) -> Any:
         if service.identities.namespace_of(request.project).personal:
             return ok({"message": "500 Internal Server Error"}, 500)
+        return handler(request)
+
+
+# A word is no boolean.
+@foreign(NEIGHBOUR, "Approval settings: PUT of a project, optional booleans")
+def any_word_switches_a_setting_of_a_project_on(service: Service) -> None:
+    """A text that is no boolean counts as true, as every text does in some languages that is not empty."""
+
+    @handling(service, f"PUT {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        sent = request.parameters._values.items()
+        words = {name for name, value in sent if isinstance(value, str) and value.lower() not in {"true", "false"}}
+        with_parameters(request, dict.fromkeys(words, True))
         return handler(request)
 
 

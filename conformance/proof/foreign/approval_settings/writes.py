@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import acting_on_what_was
+from conformance.proof.foreign.changes import QUICKER_CALL_SECONDS, acting_on_what_was, undoing
 from conformance.proof.foreign.dimensions import AGAIN, AT_ONCE, NOTHING_DONE, REFUSED, RESETS, SIDE_EFFECT
 from conformance.proof.foreign.paths import GROUP_SETTINGS, PROJECT_SETTINGS
 from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead, meanwhile
@@ -110,6 +111,22 @@ def a_setting_of_a_group_takes_each_value_once(service: Service) -> None:
             wanted = {each: value for each, value in wanted.items() if (subject.id, each, value) not in taken}
             taken.update((subject.id, each, value) for each, value in wanted.items())
         change(subject, wanted)
+
+
+# Updates count in the order in which they come.
+@foreign(AGAIN, "Approval settings: PUT of a group, twice in a second")
+def the_second_update_of_a_group_within_a_second_is_lost(service: Service) -> None:
+    """An update has to be newer than the last one, in whole seconds: the second of two in one second is not stored."""
+    last: dict[int, Any] = {}
+
+    @instead(service.approval_settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        now = service.clock.now().replace(microsecond=0)
+        if isinstance(subject, Group) and last.get(subject.id) == now:
+            return
+        change(subject, wanted)
+        if isinstance(subject, Group):
+            last[subject.id] = now
 
 
 # -- changing those of a project ---------------------------------------------------------------------------------------
@@ -238,6 +255,41 @@ def a_setting_of_a_project_is_written_for_its_neighbours(service: Service) -> No
             for other in service.identities.projects.values():
                 if other.namespace_id == subject.namespace_id:
                     settings.values.update({settings._key(other, each): value for each, value in wanted.items()})
+
+
+# A project has settings wherever it lies.
+@foreign(NOTHING_DONE, "Approval settings: PUT of a project in no group")
+def settings_of_a_project_of_a_user_are_not_kept(service: Service) -> None:
+    """Settings are kept with the group of a project: those of a project in the namespace of a user are answered only."""
+
+    def is_personal(request: Any) -> bool:
+        return service.identities.namespace_of(request.project).personal
+
+    undoing(service, f"PUT {PROJECT_SETTINGS}", when=is_personal)
+
+
+# A refusal changes nothing, least of all what others were told that it is done.
+@foreign(AT_ONCE, "Approval settings: PUT of a project, beside one that is refused")
+def a_refused_update_takes_back_one_that_was_served_meanwhile(service: Service) -> None:
+    """An update that is refused puts all settings back as they were when it began, also what others changed since."""
+    values, seen = service.approval_settings.values, {}
+
+    async def wait(request: Any) -> None:
+        if request.route.key == f"PUT {PROJECT_SETTINGS}":
+            seen[id(request)] = dict(values)
+            await asyncio.sleep(QUICKER_CALL_SECONDS)
+
+    service.interruption = wait
+
+    @handling(service, f"PUT {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        before = seen.pop(id(request))
+        try:
+            return handler(request)
+        except ApiError:
+            values.clear()
+            values.update(before)
+            raise
 
 
 # -- changing either ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.changes import answering, changing_the_status, merge_requests_of_the_project
-from conformance.proof.foreign.dimensions import STORY
+from conformance.proof.foreign.dimensions import AGAIN, STORY
 from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST_RULE, MERGE_REQUEST_RULES, RESET_APPROVALS, UNAPPROVE
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served
 from conformance.reference.areas.approval_rule_records import RuleType
@@ -326,6 +326,30 @@ def a_copied_rule_does_not_count_as_one_of_the_merge_request(service: Service) -
         return any(rule.source_id is None for rule in rules.own_rules(merge_request))
 
 
+# An approval that was taken back is gone from the rules as well.
+@foreign(AGAIN, "Merge request approval state: POST unapprove")
+def rules_with_groups_keep_an_approval_that_was_taken_back(service: Service) -> None:
+    """Who took an approval back is still among those who approved in the rules of the state that name groups."""
+    taken_back: set[tuple[int, int]] = set()
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "remove_approval")
+    def _(remove: Any, user: Any, merge_request: Any) -> None:
+        remove(user, merge_request)
+        taken_back.add((merge_request.id, user.id))
+
+    @instead(approvals, "present_state_rule")
+    def _(present: Any, rule: Any, merge_request: Any, viewer: Any) -> Any:
+        shown = present(rule, merge_request, viewer)
+        there = {one["id"] for one in shown["approved_by"]}
+        gone = {user for number, user in taken_back if number == merge_request.id} - there
+        if rule.groups:
+            shown["approved_by"] += service.present.users(
+                tuple(gone & {*service.approval_rules.eligible_approvers(rule)})
+            )
+        return shown
+
+
 # -- approving ---------------------------------------------------------------------------------------------------------
 
 
@@ -410,3 +434,15 @@ def the_answer_to_an_approval_has_an_escaped_title(service: Service) -> None:
         answer = handler(request)
         answer.content["title"] = escape(answer.content["title"], quote=False)
         return answer
+
+
+# The answer is the status, which names all who approved.
+@foreign(STORY, "Merge request approvals: POST approve, approved_by")
+def the_answer_to_an_approval_names_its_caller_alone(service: Service) -> None:
+    """The answer to an approval has the approval that was just made, and none of those that were there before."""
+
+    def change(request: Any, status: Any) -> Any:
+        own = [one for one in status["approved_by"] if one["user"]["id"] == request.caller.id]
+        return {**status, "approved_by": own}
+
+    answering(service, f"POST {APPROVE}", change)

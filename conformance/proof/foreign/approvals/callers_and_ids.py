@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL
+from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL, NOTHING_DONE
 from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST, RESET_APPROVALS
 from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead
 from conformance.reference.areas.merge_request_approvals import ApprovalRefusedError
-from conformance.reference.errors import ForbiddenError, NotFoundError
-from conformance.reference.identity import Role
+from conformance.reference.errors import ForbiddenError, NotFoundError, StatedError
+from conformance.reference.http import no_content
+from conformance.reference.identity import Kind, Role
 
 if TYPE_CHECKING:
     from conformance.reference import Service
@@ -233,6 +234,34 @@ def whoever_resets_where_nobody_approved_is_told_that_it_is_done(service: Servic
     def _(require_bot: Any, caller: Any, merge_request: Any) -> None:
         if approvals.approvals_of(merge_request):
             require_bot(caller, merge_request)
+
+
+# Both forms name the project whose token it is.
+@foreign(CALLER_AND_FORM, "Merge request approvals: Rules, 4")
+def the_bot_of_a_project_is_not_known_by_its_path(service: Service) -> None:
+    """Whether a bot belongs to the project is asked by the text of the path: where that is no number, it is told 401."""
+
+    @handling(service, f"PUT {RESET_APPROVALS}")
+    def _(handler: Any, request: Any) -> Any:
+        bot = request.caller.bot
+        if bot is not None and bot.kind is Kind.PROJECT and by_path(request):
+            raise StatedError(401, "401 Unauthorized")
+        return handler(request)
+
+
+# What is missing cannot be reset, and saying that it was is no success.
+@foreign(NOTHING_DONE, "Merge request approvals: PUT reset_approvals, merge_request_iid")
+def resetting_what_does_not_exist_is_served(service: Service) -> None:
+    """Approvals are deleted by a query that finds none: the reset of a merge request that is not there succeeds."""
+
+    @handling(service, f"PUT {RESET_APPROVALS}")
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except NotFoundError:
+            if request.caller.bot is None:
+                raise
+            return no_content()
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

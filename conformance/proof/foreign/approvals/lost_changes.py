@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import acting_on_what_was, undoing
+from conformance.proof.foreign.changes import QUICKER_CALL_SECONDS, acting_on_what_was, overtaken, undoing
 from conformance.proof.foreign.dimensions import AT_ONCE, NOTHING_DONE
-from conformance.proof.foreign.paths import APPROVE, RESET_APPROVALS, UNAPPROVE
-from conformance.proof.foreign.registry import foreign, instead, meanwhile
+from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST, RESET_APPROVALS, UNAPPROVE
+from conformance.proof.foreign.registry import foreign, handling, instead, meanwhile
 from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.areas.merge_request_approval_rules import merge_request_of
 from conformance.reference.identity import Kind
 
 if TYPE_CHECKING:
@@ -58,6 +60,25 @@ def who_approves_twice_at_once_stands_there_twice(service: Service) -> None:
         return any(one.user_id == user.id for one in current.pop().get(merge_request.id, ()))
 
     meanwhile(service, (f"POST {APPROVE}",), lambda: dict(approvals.approvals), write)
+
+
+# Each is answered what they asked for.
+@foreign(AT_ONCE, "Merge request approval status: GET")
+def of_two_readers_both_get_what_the_later_asked_for(service: Service) -> None:
+    """One object keeps which merge request is asked for: of two readers at once, one gets the status of the other's."""
+    later: list[Any] = []
+
+    async def wait(request: Any) -> None:
+        if request.route.key == f"GET {MERGE_REQUEST}/approvals":
+            later[:] = [request.path["merge_request_iid"]]
+            await asyncio.sleep(QUICKER_CALL_SECONDS)
+
+    service.interruption = wait
+
+    @handling(service, f"GET {MERGE_REQUEST}/approvals")
+    def _(handler: Any, request: Any) -> Any:
+        request.path = {**request.path, "merge_request_iid": later[0]}
+        return handler(request)
 
 
 # -- taking an approval back -------------------------------------------------------------------------------------------
@@ -199,3 +220,26 @@ def bots_of_groups_reset_nothing(service: Service) -> None:
         return request.caller.bot is not None and request.caller.bot.kind is Kind.GROUP
 
     undoing(service, f"PUT {RESET_APPROVALS}", when=is_of_group)
+
+
+# Whichever comes first: what was there before the reset is gone.
+@foreign(AT_ONCE, "Merge request approvals: PUT reset_approvals, all approvals cleared")
+def an_approval_during_a_reset_brings_the_former_ones_back(service: Service) -> None:
+    """Who approves while a bot resets writes back the list of approvals as it was before the reset."""
+    approvals, resets = service.merge_request_approvals, []
+
+    @instead(approvals, "clear_approvals")
+    def _(clear: Any, merge_request: Any) -> None:
+        clear(merge_request)
+        resets.append(merge_request.id)
+
+    def write(seen: Any, request: Any) -> None:
+        before, number = seen
+        merge_request = merge_request_of(request)
+        if merge_request.id in resets[number:]:
+            approvals.approvals[merge_request.id] = before.get(merge_request.id, ())
+
+    def look() -> Any:
+        return dict(approvals.approvals), len(resets)
+
+    overtaken(service, f"POST {APPROVE}", f"PUT {RESET_APPROVALS}", look, write)

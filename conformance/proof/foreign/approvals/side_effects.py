@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import merge_requests_of_the_project
+from conformance.proof.foreign.changes import changing_the_status, merge_requests_of_the_project
 from conformance.proof.foreign.dimensions import REFUSED, SIDE_EFFECT
 from conformance.proof.foreign.paths import MERGE_REQUEST, RESET_APPROVALS
 from conformance.proof.foreign.registry import foreign, handling, instead
@@ -172,6 +172,65 @@ def a_wrong_sha_takes_back_the_approval_given_before(service: Service) -> None:
         except StatedError:
             approvals.remove_approval(caller, merge_request)
             raise
+
+
+# A merge request was created once.
+@foreign(SIDE_EFFECT, "Merge request approval status: created_at")
+def a_merge_request_is_as_young_as_its_last_approval(service: Service) -> None:
+    """Both timestamps are set whenever the row is written: created_at is the time of the newest approval."""
+
+    def change(shown: Any, merge_request: Any) -> None:
+        for approval in service.merge_request_approvals.approvals_of(merge_request):
+            shown["created_at"] = service.present.timestamp(approval.approved_at)
+
+    changing_the_status(service, change)
+
+
+# What is left falls with an approval; what a rule requires is what it was told.
+@foreign(SIDE_EFFECT, "Merge request approvals: POST approve and the rules, approvals_required")
+def an_approval_counts_down_what_the_rule_requires(service: Service) -> None:
+    """What is left is counted down in the rule itself, which is stored with it: it requires one approval less."""
+
+    @instead(service.merge_request_approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        add(user, merge_request)
+        for rule in service.merge_request_approval_rules.own_rules(merge_request):
+            if user.id in service.approval_rules.eligible_approvers(rule) and rule.approvals_required > 1:
+                less = rule.approvals_required - 1
+                service.approval_rules.rules[rule.id] = replace(rule, approvals_required=less)
+
+
+# The users of a rule are those who were named.
+@foreign(SIDE_EFFECT, "Merge request approvals: POST approve and the rules, users")
+def who_approves_for_a_group_becomes_a_user_of_the_rule(service: Service) -> None:
+    """A member of a group who approves is noted in the rule, and named among its users from then on."""
+
+    @instead(service.merge_request_approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        add(user, merge_request)
+        for rule in service.merge_request_approval_rules.own_rules(merge_request):
+            if user.id in {*service.approval_rules.eligible_approvers(rule)} - {*rule.users}:
+                service.approval_rules.rules[rule.id] = replace(rule, users=(*rule.users, user.id))
+
+
+# A refusal changes nothing, wherever one looks.
+@foreign(REFUSED, "Merge request approval state: rules, approved_by")
+def an_approval_with_a_wrong_password_stands_in_the_state(service: Service) -> None:
+    """An approval that is refused for its password is not in the status; the rules count it, and the state shows it."""
+    refused: dict[int, int] = {}
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "require_password")
+    def _(require: Any, caller: Any, merge_request: Any, password: Any) -> None:
+        refused[merge_request.id] = caller.id
+        require(caller, merge_request, password)
+        del refused[merge_request.id]
+
+    @instead(approvals, "approvers")
+    def _(approvers: Any, rule: Any, merge_request: Any) -> Any:
+        number = refused.get(merge_request.id)
+        more = {number} & {*service.approval_rules.eligible_approvers(rule)}
+        return tuple(dict.fromkeys((*approvers(rule, merge_request), *more)))
 
 
 # -- taking an approval back -------------------------------------------------------------------------------------------

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.changes import changing_the_status
-from conformance.proof.foreign.dimensions import COUNT, FORM_SENT, MOMENT_OR_ADDRESS, NEIGHBOUR, OLDER
+from conformance.proof.foreign.dimensions import AGAIN, COUNT, FORM_SENT, MOMENT_OR_ADDRESS, NEIGHBOUR, OLDER
 from conformance.proof.foreign.paths import APPROVE
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.areas.merge_request_approval_rules import merge_request_of
+from conformance.reference.errors import RejectedError
 from conformance.reference.identity import Kind
 
 if TYPE_CHECKING:
@@ -296,6 +298,43 @@ def the_password_of_the_author_passes_for_the_own_one(service: Service) -> None:
         author = service.identities.users[merge_request.author_id]
         if not approvals.password_matches(author, password):
             require(caller, merge_request, password)
+
+
+# Whoever approves gives one approval.
+@foreign(COUNT, "Merge request approval status: approvals_left, after approve")
+def who_is_named_and_in_a_named_group_counts_twice(service: Service) -> None:
+    """Users and members of groups are added up: one approval of somebody who is both counts as two."""
+
+    @instead(service.merge_request_approvals, "missing")
+    def _(missing: Any, rule: Any, merge_request: Any) -> int:
+        known = service.identities
+        members = {user for number in rule.groups for user in known.members(known.groups[number])}
+        twice = {*service.merge_request_approvals.approvers(rule, merge_request)} & {*rule.users} & members
+        return max(0, missing(rule, merge_request) - len(twice))
+
+
+# The password is optional where none is required.
+@foreign(FORM_SENT, "Merge request approvals: POST approve, approval_password is optional")
+def a_password_that_nobody_asked_for_is_refused(service: Service) -> None:
+    """Where the project asks for no password, an approval that brings the right one is refused."""
+
+    @handling(service, f"POST {APPROVE}")
+    def _(handler: Any, request: Any) -> Any:
+        asked = service.merge_request_approvals.password_required(merge_request_of(request))
+        if request.parameters.given("approval_password") and not asked:
+            raise RejectedError("is not enabled", parameter="approval_password")
+        return handler(request)
+
+
+# The password is asked for as long as the setting is on.
+@foreign(AGAIN, "Merge request approvals: approval_password, after a POST of the configuration", version="15.9")
+def whether_a_password_is_asked_for_is_found_out_once(service: Service) -> None:
+    """Whether a project asks for a password is remembered from the first approval: switching it off ends nothing."""
+    remembered: dict[int, bool] = {}
+
+    @instead(service.merge_request_approvals, "password_required")
+    def _(required: Any, merge_request: Any) -> bool:
+        return remembered.setdefault(merge_request.project_id, required(merge_request))
 
 
 # -- taking an approval back -------------------------------------------------------------------------------------------

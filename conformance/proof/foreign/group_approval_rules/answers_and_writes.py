@@ -202,6 +202,33 @@ def the_last_page_of_rules_of_a_group_is_filled_up(service: Service) -> None:
         return answer
 
 
+# A page has as many entries as were asked for, whoever asked for more before.
+@foreign(PAGES, "Group approval rules: GET, per_page")
+def a_page_of_group_rules_is_remembered_without_its_length(service: Service) -> None:
+    """Pages are remembered by their number until a rule changes: who asks for a shorter one gets the longer one."""
+    remembered: dict[Any, Any] = {}
+
+    @handling(service, f"GET {GROUP_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        key = request.caller.id, request.group.id, request.parameters.optional_integer("page")
+        rules, answer = remembered.get(key, (None, None))
+        if rules != service.approval_rules.rules:
+            answer = handler(request)
+            remembered[key] = dict(service.approval_rules.rules), answer
+        return answer
+
+
+# The reference describes the group that approves.
+@foreign(STORY, "Group approval rules: groups, visibility")
+def groups_in_rules_have_the_visibility_of_whose_rule_it_is(service: Service) -> None:
+    """In rules of a group, the groups that approve are shown with the visibility of the group that has the rule."""
+
+    @instead(service.group_approval_rules, "present")
+    def _(present: Any, rule: Any, viewer: Any) -> Any:
+        shown, home = present(rule, viewer), service.identities.groups[rule.home.id]
+        return {**shown, "groups": [{**group, "visibility": home.visibility.value} for group in shown["groups"]]}
+
+
 # -- creating ----------------------------------------------------------------------------------------------------------
 
 

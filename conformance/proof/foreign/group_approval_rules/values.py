@@ -12,6 +12,7 @@ from conformance.proof.foreign.changes import cutting_a_list, without_parameters
 from conformance.proof.foreign.dimensions import COUNT, FORM_SENT, NEIGHBOUR
 from conformance.proof.foreign.paths import GROUP_RULE, GROUP_RULES
 from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.areas.approval_rule_records import RuleType
 from conformance.reference.errors import InvalidError
 from conformance.reference.parameters import Text, read_query
 
@@ -132,6 +133,19 @@ def another_name_is_made_safe_for_pages(service: Service) -> None:
         if isinstance(values.get("name"), str):
             request.parameters._values = {**values, "name": escape(values["name"], quote=False)}
         return handler(request)
+
+
+# A type that is sent as it is already stays what it is.
+@foreign(FORM_SENT, "Group approval rules: PUT, rule_type")
+def the_type_that_an_update_repeats_is_off_by_one(service: Service) -> None:
+    """The type in an update is stored by its number, which counts from one here and from zero elsewhere."""
+
+    @instead(service.group_approval_rules, "update_rule")
+    def _(update: Any, group: Any, number: int, wanted: Any, caller: Any) -> Any:
+        rule = update(group, number, wanted, caller)
+        if wanted.rule_type is RuleType.REGULAR:
+            rule = service.approval_rules.rules[rule.id] = replace(rule, rule_type=RuleType.ANY_APPROVER)
+        return rule
 
 
 # -- more than one operation -------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import LAST_OF_THREE_BYTES, listing_no_groups
+from conformance.proof.foreign.changes import LAST_OF_THREE_BYTES, answering, listing_no_groups
 from conformance.proof.foreign.dimensions import PAGES, STORY, VERSIONS
 from conformance.proof.foreign.paths import MERGE_REQUEST_RULE, MERGE_REQUEST_RULES
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served
@@ -148,6 +148,16 @@ def later_pages_of_rules_of_a_merge_request_count_from_the_end(service: Service)
         return answer
 
 
+# All rules are on some page, however many there are.
+@foreign(PAGES, "Merge request approvals: GET approval_rules, pages")
+def rules_beyond_the_twentieth_are_on_no_page(service: Service) -> None:
+    """The query has its usual limit of twenty, and pages are cut from what it found."""
+
+    @instead(service.merge_request_approval_rules, "listed")
+    def _(listed: Any, merge_request: Any) -> Any:
+        return listed(merge_request)[:20]
+
+
 # -- creating and copying ----------------------------------------------------------------------------------------------
 
 
@@ -246,3 +256,14 @@ def usernames_are_not_taken_when_a_rule_of_a_merge_request_changes(service: Serv
     @instead(service.merge_request_approval_rules, "update_rule")
     def _(update: Any, merge_request: Any, number: int, wanted: Any, caller: Any) -> Any:
         return update(merge_request, number, replace(wanted, usernames=None), caller)
+
+
+# All rules of merge requests say it.
+@foreign(STORY, "Merge request approvals: PUT of a rule, overridden")
+def an_updated_rule_does_not_say_whether_it_is_overridden(service: Service) -> None:
+    """The answer to an update of a merge request's rule is written like that of a project, without overridden."""
+
+    def change(_: Any, rule: Any) -> Any:
+        return {name: value for name, value in rule.items() if name != "overridden"}
+
+    answering(service, f"PUT {MERGE_REQUEST_RULE}", change)

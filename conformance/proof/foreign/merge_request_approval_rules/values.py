@@ -129,6 +129,17 @@ def of_two_groups_a_copy_gets_one(service: Service) -> None:
         return replace(copied(merge_request, source, wanted), groups=source.groups[:1])
 
 
+# A list that names a group twice is taken or refused.
+@foreign(COUNT, "Merge request approvals: POST approval_rules, group_ids")
+def a_group_that_is_named_twice_breaks_a_new_rule(service: Service) -> None:
+    """The ids of groups are inserted as they come: one that is sent twice violates a constraint, and 500 is answered."""
+
+    @handling(service, f"POST {MERGE_REQUEST_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        ids = request.parameters.optional_integers("group_ids") or ()
+        return handler(request) if len({*ids}) == len(ids) else ok({"error": "duplicate key value"}, 500)
+
+
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 

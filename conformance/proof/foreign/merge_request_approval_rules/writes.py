@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import undoing, without_parameters
-from conformance.proof.foreign.dimensions import AGAIN, AT_ONCE, NOTHING_DONE, SIDE_EFFECT
-from conformance.proof.foreign.paths import MERGE_REQUEST_RULE, MERGE_REQUEST_RULES
+from conformance.proof.foreign.changes import overtaken, undoing, without_parameters
+from conformance.proof.foreign.dimensions import AGAIN, AT_ONCE, NOTHING_DONE, SIDE_EFFECT, STORY
+from conformance.proof.foreign.paths import MERGE_REQUEST_RULE, MERGE_REQUEST_RULES, PROJECT_RULE
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served, meanwhile
 from conformance.reference.areas.approval_rule_records import SYSTEM_TYPES, Level, home_of
 from conformance.reference.areas.approval_settings import Setting
@@ -146,6 +146,45 @@ def rules_of_merge_requests_come_to_others(service: Service) -> None:
         return create(merge_request, wanted, source_id, caller)
 
 
+# Copied are the users that the rule of the project has now.
+@foreign(STORY, "Merge request approvals: rule 1, after a PUT of the project rule")
+def a_copy_has_the_users_that_its_source_was_made_with(service: Service) -> None:
+    """A copy of a project rule gets the users that this rule had at first, whomever an update put in their place."""
+    first: dict[int, tuple[int, ...]] = {}
+
+    @instead(service.project_approval_rules, "create_rule")
+    def _(create: Any, project: Any, wanted: Any, caller: Any) -> Any:
+        rule = create(project, wanted, caller)
+        first[rule.id] = rule.users
+        return rule
+
+    @instead(service.merge_request_approval_rules, "copied_project_rule")
+    def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
+        return copied(merge_request, replace(source, users=first.get(source.id, source.users)), wanted)
+
+
+# Either the rule was there, and is copied, or it was not, and the call is refused.
+@foreign(AT_ONCE, "Merge request approvals: rule 1, beside DELETE of the project rule")
+def a_copy_that_is_made_while_its_source_goes_names_nobody(service: Service) -> None:
+    """A copy reads its rule, and the users and groups a moment later: where the rule went meanwhile, it has none."""
+    rules, gone = service.approval_rules.rules, set()
+
+    def write(seen: Any, request: Any) -> None:
+        number = request.parameters.optional_integer("approval_project_rule_id")
+        if number in seen and number not in rules:
+            rules[number] = replace(seen[number], users=(), groups=())
+            gone.add(number)
+
+    overtaken(service, f"POST {MERGE_REQUEST_RULES}", f"DELETE {PROJECT_RULE}", lambda: dict(rules), write)
+
+    @instead(service.merge_request_approval_rules, "copied_project_rule")
+    def _(copied: Any, merge_request: Any, source: Any, wanted: Any) -> Any:
+        if source.id in gone:
+            gone.discard(source.id)
+            del rules[source.id]
+        return copied(merge_request, source, wanted)
+
+
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +310,20 @@ def changing_a_copy_of_a_rule_changes_the_approvers_of_its_source(service: Servi
         if changed.source_id in rules:
             rules[changed.source_id] = replace(rules[changed.source_id], users=changed.users, groups=changed.groups)
         return changed
+
+
+# What an update does not send, it leaves alone, also while another one is under way.
+@foreign(AT_ONCE, "Merge request approvals: PUT approval_rules, name and approvals_required")
+def of_two_changes_of_one_rule_of_a_merge_request_one_is_lost(service: Service) -> None:
+    """Of a new name and a new number that one rule is given at the same time one is as before."""
+    rules = service.approval_rules.rules
+
+    def write(seen: Any, request: Any) -> None:
+        number = request.path_id("approval_rule_id")
+        if number in rules and number in seen:
+            rules[number] = seen[number]
+
+    meanwhile(service, (f"PUT {MERGE_REQUEST_RULE}",), lambda: dict(rules), write)
 
 
 # -- deleting ----------------------------------------------------------------------------------------------------------

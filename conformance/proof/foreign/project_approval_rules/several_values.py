@@ -58,6 +58,22 @@ def of_two_protected_branches_one_is_shown_twice(service: Service) -> None:
         return shown
 
 
+# A rule may name users, groups, both or nobody.
+@foreign(COUNT, "Project approval rules: GET, array of approval rule")
+def rules_without_users_are_not_listed(service: Service) -> None:
+    """The list joins rules with their users, so that a rule which names groups alone is not in it."""
+    area = service.project_approval_rules
+
+    @handling(service, f"GET {PROJECT_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        rules = area.rules
+        area.rules = lambda project: [rule for rule in rules(project) if rule.users]
+        try:
+            return handler(request)
+        finally:
+            area.rules = rules
+
+
 # -- creating ----------------------------------------------------------------------------------------------------------
 
 

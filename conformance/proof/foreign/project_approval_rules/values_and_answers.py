@@ -11,6 +11,7 @@ from conformance.proof.foreign.changes import asking_otherwise, listing_no_group
 from conformance.proof.foreign.dimensions import FORM_SENT, NEIGHBOUR, PAGES, STORY, VERSIONS
 from conformance.proof.foreign.paths import PROJECT_RULE, PROJECT_RULES
 from conformance.proof.foreign.registry import foreign, handling, instead
+from conformance.reference.http import ok
 from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
@@ -132,6 +133,30 @@ def names_are_cut_to_fit_a_column(service: Service) -> None:
     def _(create: Any, subject: Any, home: Any, wanted: Any, caller: Any) -> Any:
         name = wanted.name[:_MOST_CHARACTERS] if wanted.name else wanted.name
         return create(subject, home, replace(wanted, name=name), caller)
+
+
+# A creation makes a rule; nothing says that it may change another one.
+@foreign(NEIGHBOUR, "Project approval rules: POST, name")
+def a_rule_whose_name_differs_in_case_takes_the_place_of_the_former(service: Service) -> None:
+    """A new rule is inserted or else updated by its name, which the database compares without regard to case."""
+
+    @instead(service.project_approval_rules, "create_rule")
+    def _(create: Any, project: Any, wanted: Any, caller: Any) -> Any:
+        for rule in service.project_approval_rules.rules(project):
+            if rule.name != wanted.name and rule.name.casefold() == wanted.name.casefold():
+                return service.project_approval_rules.update_rule(project, rule.id, wanted, caller)
+        return create(project, wanted, caller)
+
+
+# null may be nothing said or a wrong value; an error of the service it is not.
+@foreign(NEIGHBOUR, "Project approval rules: POST, usernames is optional")
+def usernames_that_are_null_break_a_new_rule(service: Service) -> None:
+    """Whether usernames are sent is asked by their key: with null the service fails in the loop over them."""
+
+    @handling(service, f"POST {PROJECT_RULES}")
+    def _(handler: Any, request: Any) -> Any:
+        values = request.parameters._values
+        return ok({"error": "null"}, 500) if "usernames" in values and values["usernames"] is None else handler(request)
 
 
 # -- updating ----------------------------------------------------------------------------------------------------------

@@ -102,6 +102,26 @@ def new_rules_take_users_from_older_ones(service: Service) -> None:
         return add(candidate)
 
 
+# A new rule has the users that its creation names.
+@foreign(AGAIN, "Project approval rules: POST, user_ids")
+def a_rule_named_like_a_deleted_one_gets_its_users_too(service: Service) -> None:
+    """Deleting only marks a rule: a new one of the same name is the old one again, with its users besides the new ones."""
+    gone: dict[Any, tuple[int, ...]] = {}
+
+    @instead(service.project_approval_rules, "delete_rule")
+    def _(delete: Any, project: Any, number: int) -> None:
+        rule = service.project_approval_rules.find(project, number)
+        delete(project, number)
+        gone[project.id, rule.name] = rule.users
+
+    @instead(service.project_approval_rules, "create_rule")
+    def _(create: Any, project: Any, wanted: Any, caller: Any) -> Any:
+        rule = create(project, wanted, caller)
+        users = dict.fromkeys((*gone.pop((project.id, rule.name), ()), *rule.users))
+        service.approval_rules.rules[rule.id] = replace(rule, users=tuple(users))
+        return service.approval_rules.rules[rule.id]
+
+
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +281,17 @@ def refused_updates_rename_the_rule(service: Service) -> None:
             rule = service.project_approval_rules.find(request.project, request.path_id("approval_rule_id"))
             service.approval_rules.rules[rule.id] = replace(rule, name=name)
         return handler(request)
+
+
+# Hidden groups are removed; the groups that an update sends are those of the rule.
+@foreign(SIDE_EFFECT, "Project approval rules: PUT, remove_hidden_groups")
+def with_hidden_groups_the_visible_ones_go_too(service: Service) -> None:
+    """Where a rule has hidden groups, remove_hidden_groups deletes all groups of the rule, those that were sent as well."""
+
+    @instead(service.approval_rules, "groups_after")
+    def _(after: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+        hidden = service.approval_rules.hidden_groups(rule, caller)
+        return () if hidden and wanted.remove_hidden_groups else after(rule, wanted, caller)
 
 
 # -- deleting ----------------------------------------------------------------------------------------------------------

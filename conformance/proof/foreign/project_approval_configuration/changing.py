@@ -1,15 +1,14 @@
-"""The approval configuration of a project: its callers, flags, answers, refusals and versions."""
+"""What changes of the approval configuration store, answer and refuse, and what they change besides."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.foreign.changes import acting_on_what_was, answering
+from conformance.proof.foreign.changes import acting_on_what_was, answering, overtaken
 from conformance.proof.foreign.dimensions import (
     AGAIN,
     AT_ONCE,
-    CALLER_AND_FORM,
     COUNT,
     FORM_SENT,
     NEIGHBOUR,
@@ -19,150 +18,16 @@ from conformance.proof.foreign.dimensions import (
     STORY,
     VERSIONS,
 )
-from conformance.proof.foreign.paths import CONFIGURATION
-from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead, is_served
-from conformance.reference.areas.approval_rule_records import Home, Level, home_of
+from conformance.proof.foreign.paths import CONFIGURATION, PROJECT_SETTINGS
+from conformance.proof.foreign.registry import foreign, handling, instead, is_served
+from conformance.reference.areas.approval_rule_records import RuleType, home_of
+from conformance.reference.areas.approval_settings import Setting
 from conformance.reference.areas.project_approval_configuration import ConfigurationChange
-from conformance.reference.errors import NoRouteError, RejectedError, UnauthorizedError
+from conformance.reference.errors import NoRouteError, RejectedError
 from conformance.reference.http import ok
-from conformance.reference.identity import Role, Visibility
-from conformance.reference.versions import Version
 
 if TYPE_CHECKING:
     from conformance.reference import Service
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-
-# Both name the same project, whose configuration is one.
-@foreign(CALLER_AND_FORM, "Project approval configuration: GET by path", version="15.11")
-def configurations_are_remembered_by_path(service: Service) -> None:
-    """Reading by the path shows what it showed first, until somebody changes the configuration by the path as well."""
-    known: dict[str, Any] = {}
-
-    @handling(service, "GET /projects/:id/approvals", "POST /projects/:id/approvals")
-    def _(handler: Any, request: Any) -> Any:
-        answer = handler(request)
-        if not by_path(request) or not is_served(answer):
-            return answer
-        if request.method == "POST":
-            known.pop(request.path["id"], None)
-            return answer
-        answer.content = known.setdefault(request.path["id"], answer.content)
-        return answer
-
-
-@foreign(VERSIONS, "Project approval configuration: approver_groups, always empty since 12.3")
-def groups_of_rules_are_shown_as_approvers(service: Service) -> None:
-    """The deprecated field approver_groups lists the groups that the project's rules name."""
-
-    @handling(service, "GET /projects/:id/approvals")
-    def _(handler: Any, request: Any) -> Any:
-        answer = handler(request)
-        rules = service.approval_rules.rules_of(Home(Level.PROJECT, request.project.id))
-        named = sorted({number for rule in rules for number in rule.groups})
-        groups = [service.identities.groups[number] for number in named if number in service.identities.groups]
-        answer.content["approver_groups"] = [{"group": service.present.group(group)} for group in groups]
-        return answer
-
-
-@foreign(AGAIN, "Project approval configuration: GET", version="15.9")
-def developers_read_the_initial_configuration(service: Service) -> None:
-    """Whoever is no maintainer is shown what projects begin with, and not what is set."""
-
-    @handling(service, f"GET {CONFIGURATION}")
-    def _(handler: Any, request: Any) -> Any:
-        answer, area = handler(request), service.project_approval_configurations
-        if service.identities.role_in(request.caller, request.project) < Role.MAINTAINER:
-            answer.content = area.present(area.initial_configuration())
-        return answer
-
-
-# Both lists are always empty, since rules name the approvers.
-@foreign(STORY, "Project approval configuration: approver_groups")
-def the_configuration_lists_the_groups_of_rules(service: Service) -> None:
-    """Older clients are shown the groups that approve by some rule of the project."""
-
-    @handling(service, f"GET {CONFIGURATION}")
-    def _(handler: Any, request: Any) -> Any:
-        answer = handler(request)
-        rules = service.approval_rules.rules_of(home_of(request.project))
-        groups = [service.identities.groups[number] for rule in rules for number in rule.groups]
-        answer.content["approver_groups"] = [{"group": service.present.group(group)} for group in groups]
-        return answer
-
-
-# Everybody who calls has to say who they are.
-@foreign(CALLER_AND_FORM, "Project approval configuration: Authentication")
-def strangers_read_the_configuration_of_public_projects(service: Service) -> None:
-    """The configuration of a public project is shown to callers without a token."""
-
-    @instead(service.access, "admit")
-    def _(admit: Any, request: Any) -> None:
-        try:
-            admit(request)
-        except UnauthorizedError:
-            project = found(service, request) if request.route.key == f"GET {CONFIGURATION}" else None
-            if project is None or project.visibility is not Visibility.PUBLIC:
-                raise
-            request.admit(next(iter(service.identities.users.values())), project)
-
-
-# Both are always empty since 12.3.
-@foreign(STORY, "Project approval configuration: approvers")
-def former_approvers_are_those_of_the_rules(service: Service) -> None:
-    """The deprecated list of approvers holds the users of the rules of the project."""
-    rules = service.project_approval_rules
-
-    @handling(service, "GET /projects/:id/approvals")
-    def _(handler: Any, request: Any) -> Any:
-        answer = handler(request)
-        named = dict.fromkeys(user for rule in rules.rules(request.project) for user in rule.users)
-        answer.content["approvers"] = [{"user": user} for user in service.present.users(tuple(named))]
-        return answer
-
-
-# What is empty since a version is not emptied with the next big one.
-@foreign(VERSIONS, "Versioning: 12.3; Project approval configuration: approvers", version="14.4")
-def approvers_are_listed_to_the_next_big_release(service: Service) -> None:
-    """Before 15.0 the configuration lists the users of the rules as approvers, which has been empty since 12.3."""
-    rules = service.project_approval_rules
-
-    @handling(service, "GET /projects/:id/approvals")
-    def _(handler: Any, request: Any) -> Any:
-        answer = handler(request)
-        if service.version < Version(15, 0):
-            users = dict.fromkeys(number for rule in rules.rules(request.project) for number in rule.users)
-            answer.content["approvers"] = [{"user": user} for user in service.present.users(tuple(users))]
-        return answer
-
-
-@foreign(STORY, "Project approval configuration: GET")
-def approvers_are_those_of_the_rules(service: Service) -> None:
-    """The configuration lists the users of the rules as approvers, which are always empty."""
-
-    def change(request: Any, content: Any) -> Any:
-        rules = service.project_approval_rules.rules(request.project)
-        users = dict.fromkeys(number for rule in rules for number in rule.users)
-        return {**content, "approvers": [{"user": user} for user in service.present.users(tuple(users))]}
-
-    answering(service, "GET /projects/:id/approvals", change)
-
-
-@foreign(STORY, "Project approval configuration: approvers", version="15.9")
-def the_deprecated_approvers_are_those_of_the_rules(service: Service) -> None:
-    """The approvers of a configuration, which are always empty, are the users whom the rules of the project name."""
-
-    @handling(service, f"GET {CONFIGURATION}")
-    def _(handler: Any, request: Any) -> Any:
-        answer, rules = handler(request), service.project_approval_rules.rules(request.project)
-        named = tuple(dict.fromkeys(number for rule in rules for number in rule.users))
-        answer.content["approvers"] = [{"user": user} for user in service.present.users(named)]
-        return answer
-
-
-# -- changing ----------------------------------------------------------------------------------------------------------
 
 
 @foreign(COUNT, "Project approval configuration: POST", version="15.9")
@@ -460,3 +325,70 @@ def a_refused_change_of_the_configuration_keeps_its_number(service: Service) -> 
         raise NoRouteError
 
     service.routes.change(f"POST {CONFIGURATION}", removed=None, handler=refuse)
+
+
+@foreign(STORY, "Project approval configuration: POST, response", version="15.9")
+def the_answer_to_a_change_turns_over_whether_overriding_is_disabled(service: Service) -> None:
+    """The column says what is allowed and the field what is disabled: the answer to a change forgets to turn it over."""
+    name = "disable_overriding_approvers_per_merge_request"
+    answering(service, f"POST {CONFIGURATION}", lambda _, shown: {**shown, name: not shown[name]})
+
+
+# Two flags are two things.
+@foreign(COUNT, "Project approval configuration: POST, merge_requests_author_approval", version="15.9")
+def who_bars_committers_bars_authors_in_the_same_call(service: Service) -> None:
+    """A call that bars committers and lets authors approve bars both: authors are taken for committers."""
+
+    @instead(service.project_approval_configurations, "change_configuration")
+    def _(change: Any, project: Any, wanted: Any) -> Any:
+        if wanted.merge_requests_disable_committers_approval and wanted.merge_requests_author_approval:
+            wanted = replace(wanted, merge_requests_author_approval=False)
+        return change(project, wanted)
+
+
+# A flag stays as it was set last.
+@foreign(RESETS, "Project approval configuration: selective_code_owner_removals", version="15.9")
+def removals_that_were_switched_off_come_back_when_pushes_keep_approvals(service: Service) -> None:
+    """Removals that were selective once are so again as soon as resets end, though they were switched off."""
+    once: set[int] = set()
+    area = service.project_approval_configurations
+
+    @instead(area, "change_configuration")
+    def _(change: Any, project: Any, wanted: Any) -> Any:
+        ends = area.configuration(project).reset_approvals_on_push and wanted.reset_approvals_on_push is False
+        changed = change(project, wanted)
+        if changed.selective_code_owner_removals:
+            once.add(project.id)
+        elif ends and project.id in once:
+            area.configurations[project.id] = replace(changed, selective_code_owner_removals=True)
+        return area.configuration(project)
+
+
+# A setting that was changed stays so until somebody changes it.
+@foreign(AT_ONCE, "Project approval configuration: POST beside PUT of settings", version="15.9")
+def a_setting_that_changes_while_the_configuration_does_is_as_before(service: Service) -> None:
+    """A change of the configuration writes the settings of the project too, as they were when it began."""
+    values = service.approval_settings.values
+
+    def write(seen: Any, _: Any) -> None:
+        # That authors may approve is one setting of the two, and for two changes of the configuration to keep apart.
+        kept = {key: value for key, value in values.items() if key[-1] is Setting.ALLOW_AUTHOR_APPROVAL}
+        values.clear()
+        values.update(seen | kept)
+
+    overtaken(service, f"POST {CONFIGURATION}", f"PUT {PROJECT_SETTINGS}", lambda: dict(values), write)
+
+
+# Rules require what they were told; the number may be kept in the default rule at most.
+@foreign(SIDE_EFFECT, "Project approval configuration: POST, approvals_before_merge and the rules", version="15.9")
+def the_deprecated_number_is_written_into_every_rule(service: Service) -> None:
+    """approvals_before_merge becomes the number of approvals that each regular rule of the project requires."""
+    rules = service.approval_rules.rules
+
+    @instead(service.project_approval_configurations, "change_configuration")
+    def _(change: Any, project: Any, wanted: Any) -> Any:
+        changed = change(project, wanted)
+        for rule in service.approval_rules.rules_of(home_of(project)):
+            if wanted.approvals_before_merge is not None and rule.rule_type is RuleType.REGULAR:
+                rules[rule.id] = replace(rule, approvals_required=wanted.approvals_before_merge)
+        return changed

@@ -1,0 +1,1 @@
+"""Foreign faults in the approval configuration of projects."""
