@@ -310,6 +310,15 @@ def test_two_updates_at_once_of_different_settings_both_hold(both_hold: str, set
                 answer.given_served()
             for name in names:
                 settings.must_show(name, value=not before[name])
+        # One that is refused takes nothing back that was served meanwhile.
+        for _ in range(ROUNDS):
+            value = not settings.values()[names[0]]
+            served, _ = at_once(
+                partial(settings.change, **{names[0]: value}),
+                partial(settings.change, **{names[1]: {"conformance": "no truth value"}}),
+            )
+            served.given_served()
+            settings.must_show(names[0], value=value)
 
 
 def test_updates_of_a_group_and_of_a_project_at_once_both_hold(

@@ -20,6 +20,7 @@ from conformance.suite.arrange.integrations import (
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import reads_of_a_project
 from conformance.suite.expectations import Path, eventually, given, must, project_path, verifies
+from conformance.suite.steady import identity, of_the_contract
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -51,7 +52,10 @@ def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, s
     given(bool(found), "nothing of the project can be read by its number")
     for below in found:
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
-            maintainer.get(Path(f"/projects/{subgroup_project.encoded_path}{below}")).must_be_served()
+            by_path = maintainer.get(Path(f"/projects/{subgroup_project.encoded_path}{below}")).must_be_served()
+            by_number = maintainer.get(Path(f"{number}{below}"))
+            shown, wanted = (identity(of_the_contract(each.json)) for each in (by_path, by_number))
+            must(shown == wanted, "what its number shows", "another thing", by_path.exchange)
     last = subgroup_project.encoded_path.rpartition("%2F")[2]
     if not last[:1].isalpha():
         return  # it may be read as the number of another project
@@ -75,6 +79,9 @@ def test_a_project_that_lies_in_no_group_is_found_like_any_other(maintainer: Cal
         with suppress(Unmet):
             settings = of_project(maintainer, personal)
             kept = {COMMITTER: settings.values()[COMMITTER]}
+            if settings.is_free(COMMITTER) and settings.change(**{COMMITTER: not kept[COMMITTER]}).is_served:
+                with verifies("conventions.project-id.number", go_on=True):
+                    settings.must_show(COMMITTER, value=not kept[COMMITTER])
             if settings.change(**kept).is_served:
                 with verifies("conventions.project-id.encoded-path"):
                     maintainer.put(Path(settings.path.replace(by_number, by_path)), kept).must_be_served()

@@ -356,8 +356,13 @@ def test_an_approval_keeps_those_who_approved_before(
     second_approver.post(joint_review / "approve").given_served()
     with verifies("merge-request-approvals.approve.keeps-others"):
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver))
-        approver.post(joint_review / "approve").given_served()
+        answer = approver.post(joint_review / "approve").given_served()
         must_be_approved_by(maintainer, joint_review, *before, user_id(second_approver), user_id(approver))
+        # The answer is the status after the approval.
+        shown = shown_in(answer)
+        must(
+            user_id(second_approver) in shown, "who approved before in the answer as well", str(shown), answer.exchange
+        )
 
 
 def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller, approver: Caller) -> None:

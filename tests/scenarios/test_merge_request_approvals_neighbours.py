@@ -45,13 +45,22 @@ if TYPE_CHECKING:
 # -- what a move leaves ------------------------------------------------------------------------------------------------
 
 
-def test_approving_and_taking_it_back_leave_the_rules(review: Path, maintainer: Caller, approver: Caller) -> None:
+def test_approving_and_taking_it_back_leave_the_rules(
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    approver_group: Fixture,
+) -> None:
+    """Also a rule that names a group alone, which the approver is in."""
+    created(maintainer, review / "approval_rules", user_ids=[], group_ids=[approver_group.id])
     with (
         verifies("merge-request-approvals.approvals-leave-rules"),
         unchanged(lambda: essences(maintainer, review / "approval_rules"), "the rules of the merge request"),
     ):
         approver.post(review / "approve").given_served()
         approver.post(review / "unapprove").given_served()
+    with verifies("merge-request-approvals.state.rule.approved-by-have-approved"):
+        must_count_only_who_approved(maintainer, review)
 
 
 def test_a_reset_of_approvals_leaves_the_rules(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from conformance.suite.arrange.reviews import (
     given_reset,
     merge_request_path,
     must_be_approved_by,
+    must_become,
     must_count_only_who_approved,
     password_of,
     rules_put_back,
@@ -42,6 +44,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
+from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -263,6 +266,30 @@ def test_whether_somebody_without_a_role_may_read(
 # -- the password ------------------------------------------------------------------------------------------------------
 
 
+def test_who_approves_while_approvals_are_reset_brings_none_of_them_back(
+    approved: Path,
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project_bot: Caller,
+) -> None:
+    """Approvals may be one list, which whoever approves writes as it was before."""
+    for _ in range(ROUNDS):
+        reset, _ = at_once(
+            partial(project_bot.put, approved / "reset_approvals"), partial(second_approver.post, approved / "approve")
+        )
+        reset.given_served()
+        with verifies("merge-request-approvals.reset.clears-all"):
+            must_become(
+                lambda: approvers_of(maintainer, approved),
+                lambda found: user_id(approver) not in found,
+                f"no user {user_id(approver)}, whose approval was reset",
+                within=RESET_SECONDS,
+            )
+        second_approver.post(approved / "unapprove")
+        approver.post(approved / "approve").given_served()
+
+
 @pytest.fixture
 def guarded(maintainer: Caller, approver: Caller, password_merge_request: Fixture) -> Iterator[Path]:
     """A merge request that asks for the password of who approves it, not approved yet."""
@@ -305,6 +332,10 @@ def test_where_a_password_is_required_only_the_right_one_approves(
     for text in (f"not {password}", *nearly(password), *other_passwords(approver)):
         answer = approver.post(guarded / "approve", {"approval_password": text})
         wrong.append((answer, approvers_of(maintainer, guarded)))
+        left_to_others("merge-request-approvals.state.rule.approved-by-have-approved")  # where no state can be read
+        if maintainer.get(guarded / "approval_state").is_served:
+            with verifies("merge-request-approvals.state.rule.approved-by-have-approved", go_on=True):
+                must_count_only_who_approved(maintainer, guarded)
         # Whoever sends several wrong passwords in a row may be locked out: each is followed by the right one.
         right = approver.post(guarded / "approve", {"approval_password": password})
         undone = taken_back(guarded, approver)
@@ -386,11 +417,13 @@ def test_a_project_beside_the_guarded_one_asks_for_no_password(
         without = approver.post(path / "approve")
         approver.post(path / "unapprove")
         right = approver.post(path / "approve", {"approval_password": password_of(approver)})
-        if not right.is_served:
+        if not right.is_served and not without.is_served:
             left_to_others()  # who may approve there is open
             return
-        with verifies("merge-request-approvals.approve.needs-no-parameter"):
+        with verifies("merge-request-approvals.approve.needs-no-parameter", go_on=True):
             without.must_be_served()
+        with verifies("merge-request-approvals.approve.answer"):
+            right.must_be_served()  # a password is optional there
 
 
 def test_an_owner_needs_a_password_like_everybody(guarded: Path, maintainer: Caller, owner: Caller) -> None:

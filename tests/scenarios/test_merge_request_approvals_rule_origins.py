@@ -130,6 +130,7 @@ def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_mor
     project_rule: Rule,
     maintainer: Caller,
     approver: Caller,
+    second_approver: Caller,
     project: Fixture,
 ) -> None:
     """A service may refuse a copy that asks for fewer; what it serves has the number that was sent."""
@@ -137,6 +138,9 @@ def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_mor
     more = created(
         maintainer, project_path(project) / "approval_rules", approvals_required=3, user_ids=[user_id(approver)]
     )
+    users = [user_id(second_approver)]
+    change = {"name": fresh_name(), "approvals_required": 3, "user_ids": users, "group_ids": []}
+    maintainer.put(project_path(project) / "approval_rules" / more["id"], change).given_served()
     sent = {"approval_project_rule_id": more["id"], "name": fresh_name(), "approvals_required": 2}
     answer = maintainer.post(merge_request_rules, sent)
     if answer.exchange.is_refusal:
@@ -145,6 +149,8 @@ def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_mor
     with verifies("merge-request-approvals.rules.copy.approvals-required"):
         shown = essence(maintainer.read(merge_request_rules / rule_in(answer)["id"]))
         must(shown["approvals_required"] == 2, "approvals_required = 2", str(shown["approvals_required"]))
+    with verifies("merge-request-approvals.rules.copy.users"):
+        must(user_id(approver) not in shown["users"], f"users {users}, as its source has by now", str(shown["users"]))
 
 
 def must_name_in_the_end(reader: Caller, rule: Path, users: list[int]) -> None:

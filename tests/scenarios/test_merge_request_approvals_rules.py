@@ -158,6 +158,10 @@ def test_a_created_rule_has_the_approvers_that_were_sent(
         for some_users, some_groups in ((users, groups), (users[1:], groups[:1])):
             rule = created(maintainer, merge_request_rules, user_ids=some_users, group_ids=some_groups)
             must_name(maintainer, merge_request_rules, rule, some_users, some_groups)
+        # What is named twice may be refused, or is named once; it breaks nothing.
+        twice = {"user_ids": users[:1] * 2, "group_ids": groups[:1] * 2}
+        body = {"name": fresh_name(), "approvals_required": 1, **twice}
+        maintainer.post(merge_request_rules, body).must_not_break()
 
 
 def test_a_created_rule_has_the_approvers_sent_by_username(

@@ -250,6 +250,30 @@ def test_whoever_has_read_before_sees_a_change_and_a_deletion(
         owner.list(project_rules).must_not_contain(id=number, after=listed)
 
 
+def test_a_rule_named_like_another_one_is_a_rule_of_its_own(
+    maintainer: Caller,
+    project_rules: Path,
+    approver: Caller,
+    second_approver: Caller,
+) -> None:
+    """Like one that was deleted, or like one that is there but for capitals. A service may refuse such a name."""
+    first, second = user_id(approver), user_id(second_approver)
+    gone = created(maintainer, project_rules, user_ids=[first])
+    maintainer.delete(project_rules / gone["id"]).given_served()
+    left_to_others()  # where no such name is taken
+    sent = {"approvals_required": 2, "user_ids": [second], "group_ids": []}
+    again = maintainer.post(project_rules, {"name": gone["name"], **sent})
+    if again.is_served:
+        with verifies("project-approval-rules.create.user-ids", go_on=True):
+            by_id(maintainer, project_rules, rule_in(again)["id"]).must_not_name(users=[first])
+    there = created(maintainer, project_rules, user_ids=[first])
+    before = standings(maintainer, project_rules)
+    alike = maintainer.post(project_rules, {"name": in_other_case(there), **sent})
+    if alike.is_served:
+        with verifies("project-approval-rules.update.leaves-other-rules"):
+            must_stay(maintainer, project_rules, before)
+
+
 # -- hidden groups -----------------------------------------------------------------------------------------------------
 
 
@@ -310,6 +334,7 @@ def test_a_hidden_group_goes_only_when_that_is_asked_for(
         body = changed(maintainer, group_ids=visible, remove_hidden_groups=True)
         maintainer.put(project_rules / half_hidden, body).must_be_served()
         insider.must_not_name(groups=hidden)
+        insider.must_name(groups=visible)  # which was sent
         by_id(maintainer, project_rules, half_hidden).must_hold(contains_hidden_groups=False)
 
 

@@ -212,6 +212,8 @@ def test_a_group_is_named_whole(
         named += [found for found in one.get("groups") or () if isinstance(found, dict) and found.get("id") in paths]
     with verifies("records.group-reference.one-group"):
         must_have_their_paths(named, paths)
+        seen = {number: {str(one.get("visibility")) for one in named if one["id"] == number} for number in paths}
+        must(all(len(found) <= 1 for found in seen.values()), "one visibility for each group", str(seen))
         for found in named:
             path = paths[found["id"]]
             parent = found.get("parent_id", "nothing")
