@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 from conformance.results.record import Reason
 from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
+from conformance.suite.expectations.listings import SHORTEST_PAGE
 from conformance.suite.expectations.words import settles
 from conformance.suite.moments import Moment
 
@@ -40,9 +41,6 @@ _LONGEST_HIDDEN_SECONDS = 5.0
 
 #: How long is waited, in seconds, where parts of a second are told: two reads may be answered within one of these.
 _SOONER_SECONDS = 0.02
-
-#: Nothing says that the status comes in pages, nor that it does not: a list of so many entries may be a page.
-_SHORTEST_PAGE = 10
 
 #: As in `12:30:15.250`, `12:30:15,25` and `T123015.250`.
 _PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
@@ -140,7 +138,7 @@ class Export:
             return []
         body = parsed(answer)
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
-        if self.relation and len(body) >= _SHORTEST_PAGE and self.relation not in marks_in(filter(_is_object, body)):
+        if self.relation and len(body) >= SHORTEST_PAGE and self.relation not in marks_in(filter(_is_object, body)):
             body = [*body, *self._asked_for_alone()]
         found = [entry for entry in body if _is_object(entry) and whole_number(entry.get("status")) is not None]
         if self._seen.times_move:

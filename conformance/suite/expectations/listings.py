@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PAGE_LENGTH = 20
 _LONGEST_PAGE = 100
+#: Of a list that is not stated to come in pages, so many entries may be the first page.
+SHORTEST_PAGE = 5
 _FEW_PAGES = 10
 _MOST_ENTRIES = 50_000
 #: Where services of this kind say how many entries a list has on all of its pages.
@@ -184,7 +186,7 @@ class WholeListing(Listing):
         answer = self._caller.look(self._path, per_page=_LONGEST_PAGE)
         takes_no_pages = answer.exchange.is_refusal
         entries = _array((self._caller.look(self._path) if takes_no_pages else answer).given_served())
-        if len(entries) < PAGE_LENGTH:
+        if len(entries) < SHORTEST_PAGE:
             return entries
         if takes_no_pages and self._caller.look(self._path, page=1, per_page=PAGE_LENGTH).exchange.is_refusal:
             return entries
