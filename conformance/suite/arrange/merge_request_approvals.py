@@ -71,25 +71,23 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     run, rules = current_run(), _rules(place)
     if rules in _overridable.setdefault(run, set()):
         return {}
-    users = [user_id(caller) for caller in _approvers(place)]
-    answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": MANY, "user_ids": users})
-    if answer.is_served:
+    if _takes_a_rule(keeper, place):
         if not _made_overridable.get(run):  # otherwise it is served for as long as somebody around lets it
             _overridable[run].add(rules)
-        if isinstance(answer.json, dict) and "id" in answer.json:
-            keeper.delete(rules / answer.json["id"])
         return {}
     settings = of_project(keeper, place.fixture("project"))
     forbidden = False
     with suppress(Unmet):
         forbidden = not settings.values()[OVERRIDES]
-    around = essences(keeper, project_path(place.fixture("project")) / "approval_rules").values()
-    most = max((rule["approvals_required"] or 0 for rule in around), default=0)
-    given(most <= MANY, f"a rule of the project requires {most} approvals, and one of a merge request may have to, too")
     if forbidden:
         given(OVERRIDES in settings.free(), "the settings of the project let no merge request have rules of its own")
         settings.change(**{OVERRIDES: True}).given_served()
         _made_overridable.setdefault(run, set()).add(rules)
+        if _takes_a_rule(keeper, place):
+            return {}
+    around = essences(keeper, project_path(place.fixture("project")) / "approval_rules").values()
+    most = max((rule["approvals_required"] or 0 for rule in around), default=0)
+    given(most <= MANY, f"a rule of the project requires {most} approvals, and one of a merge request may have to, too")
     shown: Any = None
     with suppress(Unmet):
         shown = keeper.read(project_path(place.fixture("project")) / "approvals")
@@ -97,6 +95,15 @@ def _overriding(keeper: Caller, place: Place) -> Values:
     forbids = isinstance(shown, dict) and shown.get(OVERRIDING) is True
     given(not forbids, f"the project has {OVERRIDING} on")
     return {}
+
+
+def _takes_a_rule(keeper: Caller, place: Place) -> bool:
+    """Tell whether the merge request takes a rule, which is deleted at once."""
+    rules, users = _rules(place), [user_id(caller) for caller in _approvers(place)]
+    answer = keeper.post(rules, {"name": fresh_name(), "approvals_required": MANY, "user_ids": users})
+    if answer.is_served and isinstance(answer.json, dict) and "id" in answer.json:
+        keeper.delete(rules / answer.json["id"])
+    return answer.is_served
 
 
 def _own_rule(keeper: Caller, place: Place) -> Values:
