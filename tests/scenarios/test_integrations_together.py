@@ -98,8 +98,8 @@ def test_two_who_set_up_at_the_same_time_both_have_set_up(
             for one in pair:
                 maintainer.whole_list(path).must_not_contain(slug=slug_of(one), after=listed)
             # Two who set up the same one have set up one.
-            for answer in at_once(*(partial(set_up, who, path, first) for who in (maintainer, owner))):
-                answer.given_served()
+            same = at_once(*(partial(set_up, who, path, first) for who in (maintainer, owner)))
+            given(any(answer.is_served for answer in same), "neither of two who set up the same one at once is served")
             maintainer.whole_list(path).must_contain_once(slug=slug_of(first))
             given_disabled(maintainer, path, first)
             # One is set up while the other one is disabled.
