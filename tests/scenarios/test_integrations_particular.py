@@ -92,6 +92,17 @@ def test_an_installed_chat_app_integration_can_be_changed(
         with verifies("integrations.chat-app.updated"):
             set_up(maintainer, path, installed, push_events=not before).must_be_served()
             maintainer.whole_list(path).must_contain(slug=slug, push_events=not before)
+        elsewhere = integrations_path(maintainer, project)
+        control = maintainer.whole_list(elsewhere)
+        if number == project.id or control.having(slug=slug):
+            left_to_others("integrations.chat-app.not-created")
+            return
+        # That it is there does not make it one that calls create.
+        created = set_up(maintainer, elsewhere, installed)
+        if created.is_served:
+            maintainer.delete(elsewhere / slug)
+        with verifies("integrations.chat-app.not-created"):
+            created.must_be_refused(beside=maintainer.get(elsewhere))
     finally:
         set_up(maintainer, path, installed, push_events=before)
 

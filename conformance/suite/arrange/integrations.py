@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 
 _UNUSUAL = "R&D's Prüfung"
+#: More than a usual column of a table takes.
+_LONG = "conformance-" * 25
 #: What becomes of it where it is written for a page, or is read in another encoding than it was written in.
 _GARBLED = frozenset(
     {
@@ -328,16 +330,23 @@ def must_not_show_another(
 
 def must_not_garble(caller: Caller, path: Path, integration: Fixture, names: Sequence[str]) -> None:
     """
-    Expect of an unusual text that is taken for parameters that it is not shown as what bad handling makes of it.
+    Expect of an unusual text, and of a long one, that they are not shown as what bad handling makes of them.
 
-    A service may take fewer characters than there are, and need not show what it took.
+    A service may refuse either, and need not show what it took.
     """
-    if not set_up(caller, path, integration, **dict.fromkeys(names, _UNUSUAL)).is_served:
-        return
-    settings = caller.get(path / slug_of(integration))
-    for name in names if settings.is_served else ():
-        garbled = _GARBLED & {value for value in values_under(name, settings.json) if isinstance(value, str)}
-        must(not garbled, f"{name} = {_UNUSUAL}, if it is shown", f"{name} = {', '.join(garbled)}")
+    for text in (_UNUSUAL, _LONG):
+        if not set_up(caller, path, integration, **dict.fromkeys(names, text)).is_served:
+            continue
+        settings = caller.get(path / slug_of(integration))
+        for name in names if settings.is_served else ():
+            shown = {value for value in values_under(name, settings.json) if isinstance(value, str)}
+            spoiled = _GARBLED & shown if text is _UNUSUAL else {value for value in shown if _is_cut(value, text)}
+            must(not spoiled, f"{name} = {text}, if it is shown", f"{name} = {', '.join(spoiled)}", settings.exchange)
+
+
+def _is_cut(shown: str, text: str) -> bool:
+    """Tell whether a text ends too soon; a few characters may stand for a secret."""
+    return len(text) > len(shown) > len(text) // 2 and text.startswith(shown)
 
 
 def shows_text(answer: Answer, text: str) -> bool:
