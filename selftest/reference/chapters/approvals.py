@@ -12,6 +12,7 @@ from selftest.reference.chapters.places import (
     at,
     at_path,
     cleared_merge_request,
+    during,
     id_of,
     ids_of,
     made_rule,
@@ -432,5 +433,6 @@ def _a_reset_beside_an_approval(story: Story) -> None:
 
 def _two_readers_at_once(story: Story) -> None:
     places = [merge_request_at(story, name) for name in ("merge_request", "second_merge_request")]
-    shown = story.at_once(*(("owner", "GET", f"{place}/approvals", None) for place in places))
+    first, second = (("GET", f"{place}/approvals", None) for place in places)
+    shown = during(story, first, second)
     story.remember(f"read at once: {[one.json()['iid'] for one in shown]}")
