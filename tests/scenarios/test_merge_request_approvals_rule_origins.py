@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,6 +43,7 @@ from conformance.suite.expectations import (
     verifies,
     whole_number,
 )
+from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -190,6 +192,30 @@ def test_how_a_copy_without_a_name_is_answered(
         "merge-request-approvals.rules.copy.without-name",
         f"creating a copy of a project rule without a name answers {answer.status}",
     )
+
+
+def test_a_copy_of_a_rule_that_goes_meanwhile_names_whom_it_named(
+    merge_request_rules: Path,
+    project_rule: Rule,
+    maintainer: Caller,
+    owner: Caller,
+    approver: Caller,
+    project: Fixture,
+) -> None:
+    """A copy that is too late may be refused; one that is served is answered with the approvers of its source."""
+    rules = project_path(project) / "approval_rules"
+    given(bool(project_rule), "the project has no rule")  # which puts the rules of the project back
+    left_to_others()  # where each copy is refused
+    for _ in range(ROUNDS):
+        source = created(maintainer, rules, user_ids=[user_id(approver)])
+        sent = {"approval_project_rule_id": source["id"], "name": fresh_name(), "approvals_required": 1}
+        copy, _ = at_once(
+            partial(maintainer.post, merge_request_rules, sent), partial(owner.delete, rules / source["id"])
+        )
+        if copy.is_served:
+            with verifies("merge-request-approvals.rules.copy.users"):
+                shown = essence(rule_in(copy))["users"]
+                must(shown == [user_id(approver)], f"users = {[user_id(approver)]}", str(shown), copy.exchange)
 
 
 def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(

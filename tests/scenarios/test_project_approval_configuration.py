@@ -35,8 +35,10 @@ from conformance.suite.arrange.reviews import (
     UNUSED_ID,
     approvers_in,
     approvers_of,
+    created,
     merge_request_path,
     must_be_approved_by,
+    rules_put_back,
     status_of,
     under_review,
     user_id,
@@ -219,11 +221,18 @@ def test_the_answer_to_a_change_names_no_approvers(configuration: Configuration)
         must(is_a_number(body.get(NUMBER, 0)), f"{NUMBER} as an integer, or none", repr(body.get(NUMBER)))
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_the_deprecated_number_is_taken_alone(configuration: Configuration, maintainer: Caller) -> None:
     before = maintainer.read(configuration.path).get(NUMBER)
     wanted = 2 if before != 2 else 1
-    with verifies("project-approval-configuration.change.needs-no-parameter"):
-        answer = configuration.change(**{NUMBER: wanted}).must_be_served()
+    path = project_path(configuration.project) / "approval_rules"
+    with rules_put_back(maintainer, path):
+        rule = created(maintainer, path, approvals_required=3 - wanted)
+        with verifies("project-approval-configuration.change.needs-no-parameter"):
+            answer = configuration.change(**{NUMBER: wanted}).must_be_served()
+        # It may be the number of the rule for any approver, and of no rule that names somebody.
+        with verifies("project-approval-configuration.change.leaves-unsent", go_on=True):
+            maintainer.get(path / rule["id"]).must_hold(approvals_required=3 - wanted)
     stored = maintainer.read(configuration.path).get(NUMBER) == wanted
     observe(
         "project-approval-configuration.change.approvals-before-merge-stored",
