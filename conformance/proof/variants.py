@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.proof import (
     alterations,
     approval_alterations,
+    further_variants,
     odd_variants,
     service_variants,
     silent_variants,
@@ -426,6 +427,7 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     *silent_variants.VARIANTS,
     *odd_variants.VARIANTS,
+    *further_variants.VARIANTS,
     *service_variants.VARIANTS,
     *traffic_variants.VARIANTS,
 )

@@ -56,6 +56,8 @@ CHOICES: Mapping[str, str] = {
     "no-lower": "a merge request may not ask for fewer approvals than the rule of its project",
     "no-version": "the version is not told",
     "replace-integrations": "what is not sent of an integration is forgotten",
+    "overrides-later": "a merge request takes rules of its own only once the settings of its project were changed so",
+    "passwords-first": "whoever approves has to send a password, until the settings of the project are changed",
     "rules-wipe-approvals": "a changed rule takes away the approvals that were given",
     "sha-last": "the commit that is approved is looked at last",
     "slow-export": "an export takes three seconds",

@@ -205,7 +205,7 @@ class Store:
             created=now(),
             active=now(),
             rules=[],
-            settings={},
+            settings=self.first_settings(),
             config={},
             inbound=True,
             allowed=[],
@@ -229,6 +229,14 @@ class Store:
         if creator and (not creator.admin or is_personal(space)):
             project.members[creator.id] = OWNER if is_personal(space) else MAINTAINER
         return project
+
+    def first_settings(self) -> dict[str, bool]:
+        found = {}
+        if "overrides-later" in self.choices:
+            found["allow_overrides_to_approver_list_per_merge_request"] = False
+        if "passwords-first" in self.choices:
+            found["require_reauthentication_to_approve"] = True
+        return found
 
     def full_path(self, group: Record) -> str:
         return f"{self.full_path(group.parent)}/{group.path}" if group.parent else str(group.path)

@@ -103,9 +103,11 @@ def test_the_limits_of_two_projects_are_switched_at_once(
             if not all(answer.is_served for answer in at_once(*acts)):
                 left_to_others()
                 return
-            with verifies("job-token-scope.allowlists.belong-to-their-project"):
-                for each, value in zip(both, values, strict=True):
-                    maintainer.get(scope_path(each)).must_hold(inbound_enabled=value)
+            on, off = both if values[0] else both[::-1]
+            with verifies("job-token-scope.switch.on", go_on=True):
+                maintainer.get(scope_path(on)).must_hold(inbound_enabled=True)
+            with verifies("job-token-scope.switch.off"):
+                maintainer.get(scope_path(off)).must_hold(inbound_enabled=False)
 
 
 def test_a_read_of_what_does_not_exist_says_so_beside_one_that_is_served(maintainer: Caller, project: Fixture) -> None:
