@@ -12,7 +12,7 @@ from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from conformance.suite.expectations import Caller
 
@@ -60,6 +60,18 @@ def at_once(*acts: Callable[[], T]) -> list[T]:
         return one()
 
     return _in_threads(*(partial(act, one) for one in acts))
+
+
+def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:
+    """
+    Do several things at the same moment, again and again, each time another one in front; yield what came of each.
+
+    Which of them reaches the target first decides what is mixed up there. Raise NotTested as `at_once` does.
+    """
+    for turn in range(2 * ROUNDS):
+        places = [(place + turn) % len(acts) for place in range(len(acts))]
+        found = dict(zip(places, at_once(*(acts[place] for place in places)), strict=True))
+        yield [found[place] for place in range(len(acts))]
 
 
 def over_and_over(again: Callable[[], T], *, during: Callable[[], list[T]]) -> list[T]:

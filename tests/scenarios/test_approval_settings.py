@@ -23,10 +23,12 @@ from conformance.suite.arrange.approval_settings import (
     each_alone,
 )
 from conformance.suite.expectations import Path, given, left_to_others, must, observe, unchanged, verifies
-from conformance.suite.load import ROUNDS, at_once
+from conformance.suite.load import ROUNDS, at_once, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from conformance.suite.expectations import Answer
 
 
 @dataclass(frozen=True)
@@ -311,14 +313,16 @@ def test_two_updates_at_once_of_different_settings_both_hold(both_hold: str, set
             for name in names:
                 settings.must_show(name, value=not before[name])
         # One that is refused takes nothing back that was served meanwhile.
-        for _ in range(ROUNDS):
-            value = not settings.values()[names[0]]
-            served, _ = at_once(
-                partial(settings.change, **{names[0]: value}),
-                partial(settings.change, **{names[1]: {"conformance": "no truth value"}}),
-            )
+        wrong = partial(settings.change, **{names[1]: {"conformance": "no truth value"}})
+        value = settings.values()[names[0]]
+
+        def turned_over() -> Answer:
+            return settings.change(**{names[0]: not value})
+
+        for served, _ in in_turns(turned_over, wrong):
             served.given_served()
-            settings.must_show(names[0], value=value)
+            settings.must_show(names[0], value=not value)
+            value = not value
 
 
 def test_updates_of_a_group_and_of_a_project_at_once_both_hold(

@@ -13,7 +13,7 @@ from conformance.suite.arrange.job_token_scope import limit_kept, scope_path
 from conformance.suite.arrange.reviews import created, merge_request_path
 from conformance.suite.derived import reads_of_a_project
 from conformance.suite.expectations import Caller, Path, left_to_others, must, project_path, verifies
-from conformance.suite.load import ROUNDS, at_once
+from conformance.suite.load import at_once, in_turns
 from conformance.suite.steady import identity, of_the_contract
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_reads_of_two_projects_at_once_show_each_project_its_own(
             alone = [maintainer.get(path) for path in paths]
             if not all(answer.is_served for answer in alone):
                 continue
-            for answers in [at_once(*(partial(maintainer.get, path) for path in paths)) for _ in range(ROUNDS)]:
+            for answers in in_turns(*(partial(maintainer.get, path) for path in paths)):
                 for before, answer in zip(alone, answers, strict=True):
                     if answer.is_served:
                         with verifies("conventions.project-id.number", go_on=True):
@@ -68,8 +68,7 @@ def test_who_calls_beside_a_maintainer_is_no_maintainer(
         left_to_others()
         return
     with verifies(refused):
-        for _ in range(ROUNDS):
-            by_developer, by_maintainer = at_once(partial(developer.get, path), partial(maintainer.get, path))
+        for by_developer, by_maintainer in in_turns(partial(developer.get, path), partial(maintainer.get, path)):
             by_developer.must_be_refused(beside=by_maintainer if by_maintainer.is_served else maintainer.get(path))
 
 
@@ -82,7 +81,7 @@ def test_the_status_of_two_merge_requests_read_at_once_is_that_of_each(
     both = (merge_request, second_merge_request)
     paths = [merge_request_path(project, each) / "approvals" for each in both]
     with verifies("merge-request-approvals.status.describes-its-merge-request"):
-        for answers in [at_once(*(partial(maintainer.get, path) for path in paths)) for _ in range(ROUNDS)]:
+        for answers in in_turns(*(partial(maintainer.get, path) for path in paths)):
             for fixture, answer in zip(both, answers, strict=True):
                 answer.given_served().must_hold(iid=fixture["iid"])
 
@@ -114,6 +113,5 @@ def test_a_read_of_what_does_not_exist_says_so_beside_one_that_is_served(maintai
     known, unknown = (Path(f"/projects/{number}/approval_rules") for number in (project.id, UNUSED_ID))
     control = maintainer.get(known)
     with verifies("project-approval-rules.unknown-project"):
-        for _ in range(ROUNDS):
-            answer, _ = at_once(partial(maintainer.get, unknown), partial(maintainer.get, known))
+        for answer, _ in in_turns(partial(maintainer.get, unknown), partial(maintainer.get, known)):
             answer.must_be_refused(beside=control)

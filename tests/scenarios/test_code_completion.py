@@ -22,7 +22,7 @@ from conformance.suite.expectations import (
     verifies,
     whole_number,
 )
-from conformance.suite.load import ROUNDS, at_once
+from conformance.suite.load import at_once, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -289,8 +289,7 @@ def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixt
     with verifies("code-completion.enabled.unknown-project"):
         for unknown in paths_of_no_project(path):
             check(maintainer, unknown).must_be(404)
-        for _ in range(ROUNDS):
-            beside, _ = at_once(partial(check, maintainer, UNKNOWN_PATH), partial(check, maintainer, path))
+        for beside, _ in in_turns(partial(check, maintainer, UNKNOWN_PATH), partial(check, maintainer, path)):
             beside.must_be(404)
 
 

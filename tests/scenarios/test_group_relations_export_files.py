@@ -42,7 +42,7 @@ from conformance.suite.expectations import (
     verifies,
     whole_number,
 )
-from conformance.suite.load import ROUNDS, at_once
+from conformance.suite.load import at_once, in_turns
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -218,8 +218,7 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
             same = set(lines_of(one)) == set(lines)
             must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
         for other, _ in filled[:1]:
-            for _ in range(ROUNDS):
-                beside = at_once(export.download, partial(export.download, relation=other))
+            for beside in in_turns(export.download, partial(export.download, relation=other)):
                 held = [set(lines_of(one)) for one in beside if one.is_served]
                 must(len(held) < len(beside) or held[0] != held[1], "two files at once", "the same lines twice")
 
