@@ -10,7 +10,7 @@ import pytest
 from conformance.contract import Contract
 from conformance.http.exchange import Call, Exchange
 from conformance.schema.response_validator import ResponseValidator
-from conformance.suite.shown_records import ShownRecords
+from conformance.suite.shown_records import ShownRecords, values_under
 from conformance.target import Actor, Fixture, Profile
 
 if TYPE_CHECKING:
@@ -94,3 +94,18 @@ def test_a_list_in_the_place_of_the_only_record_is_not_compared(send: Callable[.
     assert send("GET", "/projects/1/job_token_scope", scope) == []
     assert send("GET", "/projects/1/job_token_scope", scope[0]) == []
     assert send("GET", "/projects/1/job_token_scope", scope[1])
+
+
+@pytest.mark.parametrize(
+    ("shown", "values"),
+    [
+        ({"name": "a"}, ["a"]),
+        ({"properties": {"name": None}}, [None]),
+        ([{"name": "name", "value": "a"}], ["name", "a"]),
+        ({"name": {"value": "true", "locked": False}}, [True]),
+        ({"name": {"type": "text"}}, [{"type": "text"}]),
+        ({"other": "name"}, []),
+    ],
+)
+def test_a_setting_is_found_in_whatever_form_it_is_shown(shown: Any, values: list[Any]) -> None:
+    assert values_under("name", shown) == values
