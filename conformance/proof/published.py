@@ -170,11 +170,13 @@ def _foreign(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
     unseen = [row["fault"] for row in found["results"] if not row["seen"]]
+    untried = found["known"] - found["tried"]
+    not_tried = f"{untried} of {found['known']} faults, which were not tried; " if untried else ""
     kept = {name: found[name] for name in ("contract", "seen", "tried", "known", "by_dimension", "how")}
     return {
         **kept,
         "unseen": unseen,
-        "left_out": "that a failure is of the fault's area is held; the rest a reader judges",
+        "left_out": f"{not_tried}that a failure is of the fault's area is held; the rest a reader judges",
     }
 
 

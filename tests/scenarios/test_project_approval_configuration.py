@@ -56,7 +56,7 @@ from conformance.suite.expectations import (
     unchanged,
     verifies,
 )
-from conformance.suite.load import at_once
+from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,7 +199,7 @@ def test_several_settings_change_together(configuration: Configuration) -> None:
             configuration.change(**wanted).given_served()
             configuration.must_hold(**wanted)
         # Two who change different settings at once lose nothing to each other.
-        for value in (True, False):
+        for value in (True, False) * ROUNDS:
             wanted = dict.fromkeys(names[:2], value)
             for answer in at_once(*(partial(configuration.change, **{name: value}) for name in names[:2])):
                 answer.given_served()
