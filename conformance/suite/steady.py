@@ -11,6 +11,8 @@ from conformance.suite.context import current_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from conformance.suite.expectations import Answer
+
 #: What tells a thing from all others. Everything else of a record may move between two answers.
 _IDENTITY = ("id", "iid", "slug", "relation", "path", "name", "username")
 #: How often is read what does not seem to move: which of two machines answered is the same again half of the time.
@@ -47,6 +49,15 @@ def identity(node: Any) -> Any:
         return node
     kept = {name: node[name] for name in _IDENTITY if name in node}
     return kept or {name: identity(value) for name, value in node.items() if not name.endswith("_at")}
+
+
+def shows_the_same(seen: Answer, wanted: Answer, again: Callable[[], Answer]) -> bool:
+    """Tell whether two answers show the same things, as far as the contract names them; `again` reads `wanted` anew."""
+
+    def shown(answer: Answer) -> Any:
+        return identity(of_the_contract(answer.json))
+
+    return says_the_same(shown(seen), shown(wanted), lambda: shown(again()))
 
 
 def of_the_contract(body: Any) -> Any:

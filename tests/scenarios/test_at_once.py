@@ -14,7 +14,7 @@ from conformance.suite.arrange.reviews import created, merge_request_path
 from conformance.suite.derived import reads_of_a_project
 from conformance.suite.expectations import Caller, Path, left_to_others, must, project_path, verifies
 from conformance.suite.load import at_once, in_turns
-from conformance.suite.steady import identity, of_the_contract
+from conformance.suite.steady import shows_the_same
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -39,11 +39,11 @@ def test_reads_of_two_projects_at_once_show_each_project_its_own(
             if not all(answer.is_served for answer in alone):
                 continue
             for answers in in_turns(*(partial(maintainer.get, path) for path in paths)):
-                for before, answer in zip(alone, answers, strict=True):
+                for path, before, answer in zip(paths, alone, answers, strict=True):
                     if answer.is_served:
                         with verifies("conventions.project-id.number", go_on=True):
-                            wanted, found = (identity(of_the_contract(each.json)) for each in (before, answer))
-                            must(found == wanted, "what it shows alone", "another thing", answer.exchange)
+                            is_same = shows_the_same(answer, before, partial(maintainer.get, path))
+                            must(is_same, "what it shows alone", "another thing", answer.exchange)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,7 @@ from conformance.suite.arrange.integrations import (
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import reads_of_a_project
 from conformance.suite.expectations import Path, eventually, given, must, project_path, verifies
-from conformance.suite.steady import identity, of_the_contract
+from conformance.suite.steady import shows_the_same
 
 if TYPE_CHECKING:
     from conformance.suite import Fixture
@@ -53,9 +54,8 @@ def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, s
     for below in found:
         with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
             by_path = maintainer.get(Path(f"/projects/{subgroup_project.encoded_path}{below}")).must_be_served()
-            by_number = maintainer.get(Path(f"{number}{below}"))
-            shown, wanted = (identity(of_the_contract(each.json)) for each in (by_path, by_number))
-            must(shown == wanted, "what its number shows", "another thing", by_path.exchange)
+            read = partial(maintainer.get, Path(f"{number}{below}"))
+            must(shows_the_same(by_path, read(), read), "what its number shows", "another thing", by_path.exchange)
     last = subgroup_project.encoded_path.rpartition("%2F")[2]
     if not last[:1].isalpha():
         return  # it may be read as the number of another project
