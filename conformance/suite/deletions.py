@@ -96,4 +96,4 @@ class Deletions:
             name = next((str(entry[name]) for name in _NAMES if str(entry.get(name)) in known), None)
             if name is not None and started >= known[name].shows_from and entry.get("rule_type") != _COMES_BACK:
                 del self._known[path, name]
-                yield known[name], name
+                yield known.pop(name), name  # once, also where a list shows it twice

@@ -42,6 +42,11 @@ def test_a_deleted_entry_that_is_listed_violates_what_its_deletion_says(send: Ca
     assert send("GET", RULES, shown=[{"id": 7}]) == []
 
 
+def test_a_deleted_entry_that_is_listed_twice_is_told_once(send: Callable[..., list[str]]) -> None:
+    send("DELETE", f"{RULES}/7", 204)
+    assert send("GET", RULES, shown=[{"id": 7}, {"id": 7}]) == ["project-approval-rules.delete.gone 7"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
