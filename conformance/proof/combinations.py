@@ -185,6 +185,8 @@ EXCLUSIVE = (
     # Two ways to number rules: together two rules of one place would have the same number.
     ("counts-rules-in-each-place", "gives-numbers-again"),
     ("counts-the-rules-there-are", "gives-numbers-again"),
+    # What takes the place of a deleted copy would have its number, as if the copy were there still.
+    ("gives-numbers-again", "lets-copies-take-places"),
     # Where one list shows the rules of two places, numbers that are counted in each of them would stand there twice.
     ("counts-the-rules-there-are", "counts-rules-in-each-place", "hands-rules-down"),
     ("counts-the-rules-there-are", "counts-rules-in-each-place", "lets-copies-take-places"),
