@@ -29,6 +29,7 @@ def test_reads_of_two_projects_at_once_show_each_project_its_own(
     integration: Fixture,
 ) -> None:
     """One of them has a rule and an integration that the other one has not, so that their lists are told apart."""
+    left_to_others()  # unless something is read of both
     created(maintainer, project_rules)
     integrations = integrations_path(maintainer, project)
     with borrowed(maintainer, integrations, integration):

@@ -306,8 +306,8 @@ def paths_of_no_project(path: str) -> list[str]:
     ]
     groups = [one.get("path") for one in fixtures.get("subgroup", ())[:1]]
     known = {one.get("path") for entries in fixtures.values() for one in entries}
-    deep = [str(one.get("path") or "").split("/") for name in DEEP for one in fixtures.get(name, ())[:1]]
-    short = [f"{names[0]}/{names[-1]}" for names in deep if len(names) > len(("group", "project"))]
+    deep = [str(one.get("path") or "") for name in DEEP for one in fixtures.get(name, ())[:1]]
+    short = [f"{one.partition('/')[0]}/{one.rpartition('/')[2]}" for one in deep if one.count("/") > 1]
     enabled = [
         one.get("path") for name in ("enabled_project", "group_enabled_project") for one in fixtures.get(name, ())
     ]

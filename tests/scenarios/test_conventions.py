@@ -20,7 +20,7 @@ from conformance.suite.arrange.integrations import (
 )
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import reads_of_a_project
-from conformance.suite.expectations import Path, eventually, given, must, project_path, verifies
+from conformance.suite.expectations import Path, eventually, given, left_to_others, must, project_path, verifies
 from conformance.suite.steady import shows_the_same
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def test_a_project_in_a_subgroup_is_found_by_its_full_path(maintainer: Caller, s
 
 def test_a_project_that_lies_in_no_group_is_found_like_any_other(maintainer: Caller) -> None:
     """What is licensed for groups may be refused for a project of a user; what is served is found by its path, too."""
+    left_to_others()  # unless the profile names such a project
     for personal in current_run().profile.fixtures.get("personal_project", ())[:1]:
         by_number, by_path = project_path(personal), f"/projects/{personal.encoded_path}"
         for below in reads_of_a_project():

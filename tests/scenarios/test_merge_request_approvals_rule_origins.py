@@ -129,20 +129,16 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
 
 def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_more(
     merge_request_rules: Path,
-    project_rule: Rule,
+    project_rules: Path,
     maintainer: Caller,
     approver: Caller,
     second_approver: Caller,
-    project: Fixture,
 ) -> None:
     """A service may refuse a copy that asks for fewer; what it serves has the number that was sent."""
-    given(bool(project_rule), "the project has no rule")  # which puts the rules of the project back
-    more = created(
-        maintainer, project_path(project) / "approval_rules", approvals_required=3, user_ids=[user_id(approver)]
-    )
+    more = created(maintainer, project_rules, approvals_required=3, user_ids=[user_id(approver)])
     users = [user_id(second_approver)]
     change = {"name": fresh_name(), "approvals_required": 3, "user_ids": users, "group_ids": []}
-    maintainer.put(project_path(project) / "approval_rules" / more["id"], change).given_served()
+    maintainer.put(project_rules / more["id"], change).given_served()
     sent = {"approval_project_rule_id": more["id"], "name": fresh_name(), "approvals_required": 2}
     answer = maintainer.post(merge_request_rules, sent)
     if answer.exchange.is_refusal:
@@ -196,26 +192,23 @@ def test_how_a_copy_without_a_name_is_answered(
 
 def test_a_copy_of_a_rule_that_goes_meanwhile_names_whom_it_named(
     merge_request_rules: Path,
-    project_rule: Rule,
+    project_rules: Path,
     maintainer: Caller,
     owner: Caller,
     approver: Caller,
-    project: Fixture,
 ) -> None:
     """A copy that is too late may be refused; one that is served is answered with the approvers of its source."""
-    rules = project_path(project) / "approval_rules"
-    given(bool(project_rule), "the project has no rule")  # which puts the rules of the project back
     left_to_others()  # where each copy is refused
     for _ in range(ROUNDS):
-        source = created(maintainer, rules, user_ids=[user_id(approver)])
+        source = created(maintainer, project_rules, user_ids=[user_id(approver)])
         sent = {"approval_project_rule_id": source["id"], "name": fresh_name(), "approvals_required": 1}
         copy, _ = at_once(
-            partial(maintainer.post, merge_request_rules, sent), partial(owner.delete, rules / source["id"])
+            partial(maintainer.post, merge_request_rules, sent), partial(owner.delete, project_rules / source["id"])
         )
         if copy.is_served:
             with verifies("merge-request-approvals.rules.copy.users"):
-                shown = essence(rule_in(copy))["users"]
-                must(shown == [user_id(approver)], f"users = {[user_id(approver)]}", str(shown), copy.exchange)
+                shown, wanted = (essence(rule)["users"] for rule in (rule_in(copy), source))
+                must(shown == wanted, f"users = {wanted}", str(shown), copy.exchange)
 
 
 def test_copying_a_project_rule_that_does_not_exist_breaks_nothing(
