@@ -201,7 +201,7 @@ class Choices:
     author_approval_is_one_setting: bool = True  # here, and allow_author_approval of the approval settings
 
     # Group relations export.
-    export_delay_seconds: float = 0.02
+    export_delay_seconds: float = 0.01
     export_batch_size: int = 2  # objects in a batch
     export_status_filtered_as_list: bool = True  # else one object, when one relation is asked for
     unknown_export_relation: Repeat = Repeat.REFUSE  # in the status; ACCEPT answers an empty list

@@ -13,6 +13,7 @@ from conformance.reports.causes import Cause, Gap, causes, gap_groups
 from conformance.results.record import Check, Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
+from conformance.target.names import SHOWING_MORE
 from conformance.versions.timeline import TimelineItem, timeline
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ class Facts:
         found = {"scope": ", ".join(header.scope) or "all areas"}
         if header.undeclared:
             found["not declared"] = f"{', '.join(header.undeclared)}: what belongs to these was not judged"
+        if self.not_named:
+            found["not named"] = f"{', '.join(self.not_named)}: nothing is open for that, but less was looked at"
         if header.selection:
             found["selected"] = header.selected_in_brief
         if self.merged:
@@ -158,6 +161,17 @@ class Facts:
         if self.was_cut_short:
             found["to go on"] = "conformance run --resume FOLDER, the folder of this report"
         return found
+
+    @property
+    def not_named(self) -> tuple[str, ...]:
+        """The fixtures that the profile lacks and that would have let the run look at more, in the claimed areas."""
+        header = self.record.header
+        named = header.profile.get("fixtures", {})
+        return tuple(
+            name
+            for name, areas in SHOWING_MORE.items()
+            if name not in named and (not header.scope or set(areas) & set(header.scope))
+        )
 
     @property
     def was_cut_short(self) -> bool:

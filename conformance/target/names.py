@@ -51,6 +51,8 @@ class Named:
     """Of a fixture: the least and the highest level that each actor may have in it."""
     presumed_in: str = ""
     """Of a feature that a target has unless its profile says false: the area of what needs it."""
+    shows_more_in: Sequence[str] = ()
+    """Of a fixture without which nothing stays open: the areas in which more is looked at where a profile has it."""
     dispensable_from: str = str(OLDEST)
     """Of such a feature: the version before which every target has it."""
     fields: tuple[Field, ...] = field(default=())
@@ -106,6 +108,11 @@ PLURALS: Mapping[str, str] = MappingProxyType({row.name: row.each for row in TAB
 
 #: Fixtures by name, with the values that they have.
 FIXTURE_ROWS: Mapping[str, Named] = MappingProxyType({row.name: row for row in TABLE["fixtures"]})
+
+#: Fixtures without which nothing stays open, by the areas in which more is looked at where a profile has them.
+SHOWING_MORE: Mapping[str, Sequence[str]] = MappingProxyType(
+    {row.name: row.shows_more_in for row in TABLE["fixtures"] if row.shows_more_in}
+)
 
 #: What is set aside for random calls, by what it is like.
 SET_ASIDE: Mapping[str, str] = MappingProxyType(

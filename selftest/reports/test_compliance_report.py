@@ -22,6 +22,7 @@ from conformance.results.record import (
     TestOutcome,
 )
 from conformance.results.verdicts import add_up
+from conformance.target.names import SHOWING_MORE
 from selftest.reports.browser import needs_browser, printed_pages
 from selftest.reports.report_samples import (
     CONFORMANT,
@@ -164,6 +165,16 @@ def test_who_is_not_in_the_profile_keeps_nobody_elses_cell_open() -> None:
     run = replace(run, access=(replace(RULES[0], served={}, refused=refused),))
     cells = compliance.grid(run, add_up(run).rows).rows[0].cells
     assert {actor: cell.sign for actor, cell in cells.items()} == {"guest": "R", "reporter": "R ?"}
+
+
+def test_a_fixture_that_only_lets_the_run_look_at_more_is_told_where_it_lacks() -> None:
+    run = record(planned("scope.read"), checks=(passed("scope.read"),))
+    known: dict[str, object] = dict.fromkeys(SHOWING_MORE, {"id": 1})
+    del known["inner_group"]
+    for scope, told in (((), True), (("job-token-scope",), True), (("integrations",), False)):
+        facts = Facts.of(replace(run, header=replace(run.header, scope=scope, profile={"fixtures": known})))
+        assert facts.headline.get("not named", "").startswith("inner_group:") is told
+        assert ("<dt>not named</dt><dd>inner_group:" in compliance.render(facts)) is told
 
 
 def test_gaps_of_the_same_reason_stand_together_the_most_urgent_first() -> None:
