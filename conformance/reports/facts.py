@@ -136,10 +136,7 @@ class Facts:
         """What every format says above all else: scope, features left out, what did not run and why, how to repeat."""
         header = self.record.header
         found = {"scope": ", ".join(header.scope) or "all areas"}
-        if header.undeclared:
-            found["not declared"] = f"{', '.join(header.undeclared)}: what belongs to these was not judged"
-        if self.not_named:
-            found["not named"] = f"{', '.join(self.not_named)}: nothing is open for that, but less was looked at"
+        found |= self._left_out_of_profile
         if header.selection:
             found["selected"] = header.selected_in_brief
         if self.merged:
@@ -161,6 +158,14 @@ class Facts:
         if self.was_cut_short:
             found["to go on"] = "conformance run --resume FOLDER, the folder of this report"
         return found
+
+    @property
+    def _left_out_of_profile(self) -> Mapping[str, str]:
+        told = {
+            "not declared": (self.record.header.undeclared, "what belongs to these was not judged"),
+            "not named": (self.not_named, "nothing is open for that, but less was looked at"),
+        }
+        return {what: f"{', '.join(names)}: {so}" for what, (names, so) in told.items() if names}
 
     @property
     def not_named(self) -> tuple[str, ...]:

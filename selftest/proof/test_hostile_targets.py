@@ -484,7 +484,7 @@ def test_a_run_among_all_hostilities_in_turn_breaks_nothing_of_the_suite(
         return answer
 
     options = ("--force", "--seed", "1", "--max-examples", "3", *ONE_AREA, "not coverage")
-    found, _ = run_through(make, *options, timeout=0.3)
+    found, _ = run_through(make, *options, timeout=0.15)
     assert found.code in (ExitCode.NON_CONFORMANT, ExitCode.INCOMPLETE), found.text
     assert [problem for problem in found.report["problems"] if problem["kind"] == "broken test"] == []
     assert found.megabytes < 800

@@ -169,7 +169,7 @@ def test_who_is_not_in_the_profile_keeps_nobody_elses_cell_open() -> None:
 
 def test_a_fixture_that_only_lets_the_run_look_at_more_is_told_where_it_lacks() -> None:
     run = record(planned("scope.read"), checks=(passed("scope.read"),))
-    known: dict[str, object] = dict.fromkeys(SHOWING_MORE, {"id": 1})
+    known: dict[str, object] = {name: {"id": 1} for name in SHOWING_MORE}
     del known["inner_group"]
     for scope, told in (((), True), (("job-token-scope",), True), (("integrations",), False)):
         facts = Facts.of(replace(run, header=replace(run.header, scope=scope, profile={"fixtures": known})))

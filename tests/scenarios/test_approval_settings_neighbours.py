@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from conformance.suite.arrange.approval_settings import AUTHOR, Settings, of_group, of_project, side_by_side
 from conformance.suite.context import Unmet
-from conformance.suite.expectations import Caller, given, left_to_others, observe, unchanged, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    given,
+    left_to_others,
+    observe,
+    project_path,
+    unchanged,
+    verifies,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +67,25 @@ def test_an_update_of_a_project_leaves_other_projects(
             settings = of_project(maintainer, one)
             with suppress(Unmet), put_back_after(settings):
                 change_everything(settings, leaving=of_project(maintainer, other))
+
+
+def test_settings_read_by_the_path_are_those_of_that_very_project(
+    maintainer: Caller,
+    project: Fixture,
+    sibling_project: Fixture,
+    project_settings: Settings,
+) -> None:
+    """The paths of both may end alike; what is different in them then tells one from the other."""
+    other = of_project(maintainer, sibling_project)
+    if not project_settings.is_free(AUTHOR) or not (project.get("path") and sibling_project.get("path")):
+        left_to_others()
+        return
+    value = other.values()[AUTHOR]
+    project_settings.change(**{AUTHOR: not value}).given_served()
+    with verifies("conventions.project-id.encoded-path"):
+        for settings, one, shown in ((project_settings, project, not value), (other, sibling_project, value)):
+            by_path = Path(settings.path.replace(project_path(one), f"/projects/{one.encoded_path}"))
+            replace(settings, path=by_path).must_show(AUTHOR, value=shown)
 
 
 def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: tuple[Settings, Settings]) -> None:

@@ -15,6 +15,7 @@ from conformance.suite.arrange.integrations import (
     given_disabled,
     given_set_up,
     integrations_path,
+    older_path,
     set_up,
     slug_of,
 )
@@ -99,9 +100,14 @@ def test_what_is_set_up_by_the_full_path_is_set_up_in_that_project(
     with borrowed(maintainer, path, integration):
         given_set_up(maintainer, path, integration)
         given_disabled(maintainer, path, integration)
-        with verifies("conventions.project-id.encoded-subgroup-path"):
+        with verifies("conventions.project-id.encoded-subgroup-path", go_on=True):
             set_up(maintainer, by_path, integration).must_be_served()
             maintainer.whole_list(path).must_contain(slug=slug_of(integration))
+        older = older_path(maintainer, subgroup_project)
+        if older and maintainer.follow(set_up(maintainer, older, integration)).is_served:
+            by_older = Path(older.replace(project_path(subgroup_project), f"/projects/{subgroup_project.encoded_path}"))
+            with verifies("conventions.project-id.encoded-subgroup-path"):
+                maintainer.follow(set_up(maintainer, by_older, integration)).must_be_served()
 
 
 def moments(status: object) -> set[tuple[str, str]]:

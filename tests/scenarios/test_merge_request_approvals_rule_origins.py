@@ -59,12 +59,7 @@ OVERWRITTEN = "approval_rules_overwritten"
 
 
 @pytest.fixture
-def project_rule(
-    maintainer: Caller,
-    project: Fixture,
-    approver: Caller,
-    approver_group: Fixture,
-) -> Iterator[Rule]:
+def project_rule(maintainer: Caller, project: Fixture, approver: Caller, approver_group: Fixture) -> Iterator[Rule]:
     """A rule of the project, for all branches, with the approvers and the groups that the profile has for that."""
     path, profile = project_path(project) / "approval_rules", current_run().profile
     more = profile.actors.get("second_approver")

@@ -45,6 +45,10 @@ _SOONER_SECONDS = 0.02
 #: As in `12:30:15.250`, `12:30:15,25` and `T123015.250`.
 _PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
 
+#: What is waited for after an export was accepted.
+_ENTRY, _END = "an entry of the export", "the end of the scheduled export"
+_NEVER_SHOWN = {_ENTRY, _END}
+
 Entry = dict[str, Any]
 #: By relation, its `updated_at` and `batched`.
 Marks = dict[str, tuple[Any, Any]]
@@ -205,9 +209,7 @@ class Export:
         That older entries have gone is nothing of it yet.
         """
         with suppress(Unmet):
-            self._entries_when(
-                lambda shown: marks_in(shown) not in ({}, before), "an entry of the export", after_scheduling=True
-            )
+            self._entries_when(lambda shown: marks_in(shown) not in ({}, before), _ENTRY, after_scheduling=True)
             return True
         return False
 
@@ -222,7 +224,7 @@ class Export:
 
         shown = self._entries_when(
             is_settled,
-            "the end of the scheduled export",
+            _END,
             not_before=begun + (seen.shortest_export or 0.0),
             after_scheduling=True,
         )
@@ -272,6 +274,8 @@ class Export:
 
         if is_anew():
             return max(seen.longest_delay, min(time.monotonic() - accepted, _SOON_SECONDS))
+        if seen.in_vain & _NEVER_SHOWN:
+            return seen.longest_delay  # what is accepted shows nowhere: to wait for each anew would be in vain
         if settles(is_anew, max(_SOON_SECONDS, 2 * seen.longest_delay)):
             seen.longest_delay = max(seen.longest_delay, time.monotonic() - accepted)
         return seen.longest_delay
