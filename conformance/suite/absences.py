@@ -17,6 +17,7 @@ from urllib.parse import quote
 from conformance.http.exchange import NOT_THERE
 from conformance.results.record import Outcome, Reason
 from conformance.suite.exceptions import Unmet
+from conformance.suite.shown_records import values_under
 from conformance.target.ownership import UNUSED_ID
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ _ALIKE: Mapping[str, tuple[str, ...]] = {
 }
 #: Reads that may be refused as long as nothing was made that they could show.
 _SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport", "getIntegration"})
+#: Writes that a project may forbid by a setting: then they may be refused by any 4xx, and with it 404.
+_FORBIDDEN_WHILE_FALSE: Mapping[str, str] = {
+    "createMergeRequestApprovalRule": "allow_overrides_to_approver_list_per_merge_request",
+    "updateMergeRequestApprovalRule": "allow_overrides_to_approver_list_per_merge_request",
+    "deleteMergeRequestApprovalRule": "allow_overrides_to_approver_list_per_merge_request",
+}
 #: Where the whole API may lie by mistake.
 OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
 #: Names that nothing has.
@@ -234,12 +241,25 @@ class Absences:
 
     def _conclude(self, operation: Operation, exchange: Exchange) -> None:
         """Make a call in every other way in which it must be served; absent is what none of them finds."""
+        if self._may_be_forbidden(operation, exchange):
+            self._suspected.discard(operation.id)
+            return
         tried = [exchange]
         for other in self._other_ways(operation, exchange):
             tried.append(other)
             if other.status not in NOT_THERE:
                 return
         self._add(operation, tried)
+
+    def _may_be_forbidden(self, operation: Operation, exchange: Exchange) -> bool:
+        """Tell whether a setting of the project, if it can be read, allows to refuse the call."""
+        setting = _FORBIDDEN_WHILE_FALSE.get(operation.id)
+        if setting is None:
+            return False
+        project = "/".join(exchange.call.path.split("/")[:3])
+        path = f"{project}/merge_request_approval_setting"
+        read = self._client.send(exchange.call.actor, "GET", path).served_object
+        return False in values_under(setting, read)
 
     def _add(self, operation: Operation, tried: list[Exchange]) -> None:
         self.found[operation.id] = Absence(operation, tuple(tried))

@@ -429,5 +429,6 @@ def test_what_does_not_exist_has_no_settings(place: str, read: str, update: str,
         control = settings.caller.get(settings.path)
         unknown.caller.get(unknown.path).must_be_refused(beside=control)
     with verifies(update):
-        same = {AUTHOR: settings.values()[AUTHOR]}
+        name = next(iter(settings.free()), AUTHOR)
+        same = {name: settings.values()[name]}
         unknown.change(**same).must_be_refused(beside=settings.change(**same))

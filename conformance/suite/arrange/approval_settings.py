@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from conformance.suite.arrange.places import projects_side_by_side
-from conformance.suite.arrange.request_examples import Area, RequestExample, Values
+from conformance.suite.arrange.request_examples import WHOLE_BODY, Area, RequestExample, Values
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, Path, given, group_path, must, project_path
 
@@ -243,13 +243,20 @@ def put_back(settings: Settings, before: Mapping[str, bool] | None) -> None:
         settings.restore(before)
 
 
-def with_author_approval(settings: Settings) -> None:
-    """Let the setting of the example be on, so that switching it off changes something."""
+def with_a_free_setting_on(settings: Settings) -> dict[str, bool]:
+    """
+    Let a setting be on, so that switching it off changes something; return the update that does so.
+
+    It is the setting of the example, unless that is locked: each has a lock of its own.
+    """
     values = remembered(settings)
-    if values is not None:
-        given(AUTHOR in settings.free(), f"{AUTHOR} is locked in {settings.path}")
-        if not values[AUTHOR]:
-            settings.change(**{AUTHOR: True})
+    if values is None:
+        return {AUTHOR: False}
+    name = next((name for name in (AUTHOR, COMMITTER, OVERRIDES) if name in settings.free()), None)
+    given(name is not None, f"{AUTHOR}, {COMMITTER} and {OVERRIDES} are locked in {settings.path}")
+    if not values[str(name)]:
+        settings.change(**{str(name): True})
+    return {str(name): False}
 
 
 def an_unlocked_project_if_read(caller: Caller, project: Fixture) -> Fixture:
@@ -274,8 +281,8 @@ def _area(
 
     def made_right(caller: Caller, place: Place) -> Values:
         chosen = choose(caller, place.fixture(level))
-        with_author_approval(of(caller, chosen))
-        return {} if chosen == place.fixture(level) else {"id": chosen.id}
+        body = with_a_free_setting_on(of(caller, chosen))
+        return {WHOLE_BODY: body} | ({} if chosen == place.fixture(level) else {"id": chosen.id})
 
     return Area(
         keeper=keeper,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from conformance.contract.bundle import resolve
@@ -72,6 +72,10 @@ class ReadBack:
         }
 
 
+#: Among the values that a preparation returns, the body of the call; no parameter has such a name.
+WHOLE_BODY: Final = "the whole body"
+
+
 @dataclass(frozen=True)
 class RequestExample:
     """
@@ -83,7 +87,7 @@ class RequestExample:
 
     before: Callable[[Caller, Place], Values] = _no_values
     """Makes the call right and able to change something; returns path values that only now are known, such as the
-    number of what it created."""
+    number of what it created, and as WHOLE_BODY the body to send where the target does not take that of the example."""
     body: Callable[[Place], Any] | None = None
     """The body to send, where example and fixtures do not make it."""
     instead: Values = field(default_factory=dict)
@@ -176,14 +180,17 @@ def prepare(operation: Operation, request_example: RequestExample, place: Place,
     """
     Make the call of an operation from contract, request example and fixtures.
 
-    `known` are path values from its preparation. Raise NotTested when the profile lacks a fixture that the call needs.
+    `known` is what its preparation returned. Raise NotTested when the profile lacks a fixture that the call needs.
     """
     path_values = {
         parameter.name: known[parameter.name] if parameter.name in known else _value(parameter, place)
         for parameter in operation.path_parameters
     }
     query = request_example.query(place) if request_example.query else _required_query(operation, place)
-    body = request_example.body(place) if request_example.body else _body(operation, place)
+    if WHOLE_BODY in known:
+        body = known[WHOLE_BODY]
+    else:
+        body = request_example.body(place) if request_example.body else _body(operation, place)
     if request_example.instead:
         body = {**body, **request_example.instead}
     return Prepared(operation, path_values, query, body)
