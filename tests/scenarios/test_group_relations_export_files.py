@@ -28,7 +28,7 @@ from conformance.suite.arrange.exports import (
     marks_of,
     named_by_path,
 )
-from conformance.suite.context import Unmet
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -42,6 +42,7 @@ from conformance.suite.expectations import (
     verifies,
     whole_number,
 )
+from conformance.suite.expectations.words import settles
 from conformance.suite.load import at_once, in_turns
 
 if TYPE_CHECKING:
@@ -263,6 +264,23 @@ def test_a_file_holds_the_objects_of_its_group(
             if around.entries() and other.schedule().is_served:
                 shown = "the entries of a group around the one that is exported"
                 must_settle(lambda: bool(around.entries()), shown, lambda: "none of them", within=DONE_WITHIN_SECONDS)
+
+
+def test_what_was_exported_of_a_group_is_not_the_export_of_one_inside_it(owner: Caller, group: Fixture) -> None:
+    """Whether groups inside are exported along is open; what was not exported has no file, not even that of another."""
+    left_to_others()  # unless the profile names such a group, and it has not been exported
+    inner = current_run().profile.first("inner_group")
+    relation = current_run().profile.value("export_group.relation")
+    if inner is None or relation is None:
+        return
+    around, inside = (export_of(owner, one, relation) for one in (group, inner))
+    around.schedule()  # which may be refused while one that another test scheduled is running
+    if settles(lambda: around.download().is_served, DONE_WITHIN_SECONDS) and not inside.entries():
+        with verifies("group-relations-export.download.before-finished"):
+            file = inside.download().must_not_break()
+            # One that was exported along is shown by now.
+            from_nothing = file.is_served and not settles(lambda: bool(inside.entries()), DONE_WITHIN_SECONDS)
+            must(not from_nothing, "a refusal, for the status shows no export", "a file", file.exchange)
 
 
 def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
