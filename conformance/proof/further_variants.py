@@ -10,16 +10,20 @@ from conformance.contract import Contract
 from conformance.proof.personality import Variant
 from conformance.proof.wire_alterations import transform
 from conformance.reference.areas.approval_rule_records import RuleType
-from conformance.reference.choices import Choices
+from conformance.reference.areas.approval_settings import Setting
+from conformance.reference.areas.group_relations_export import Status
+from conformance.reference.choices import Choices, Unfit
+from conformance.reference.errors import not_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.reference import Service
     from conformance.reference.areas.approval_rule_records import ApprovalRule
+    from conformance.reference.areas.group_relations_export import RelationExport
     from conformance.reference.areas.integrations import Integration
     from conformance.reference.http import Request, Response
-    from conformance.reference.identity import Group
+    from conformance.reference.identity import Group, Project
     from conformance.reference.presenters import Json
     from conformance.reference.repositories import MergeRequest
     from conformance.reference.routing import Route
@@ -100,12 +104,57 @@ def counts_each_approval_once(service: Service) -> None:
     approvals.approvers = approvers  # type: ignore[method-assign] # a service is altered so
 
 
+def locks_author_approval(service: Service) -> None:
+    """Let the installation decide, for every project and group, that authors do not approve."""
+    _lock(service, Setting.ALLOW_AUTHOR_APPROVAL)
+
+
+def hides_rules_that_are_forbidden(service: Service) -> None:
+    """Let the installation decide that merge requests have no rules of their own: to make one finds no such address."""
+    _lock(service, Setting.ALLOW_OVERRIDES)
+    rules = service.merge_request_approval_rules
+
+    def require_overriding(project: Project) -> None:
+        del project
+        raise not_found("Approval rules")
+
+    rules.require_overriding = require_overriding  # type: ignore[method-assign] # the same
+
+
+def _lock(service: Service, locked: Setting) -> None:
+    """Lock a setting in its state off."""
+    settings = service.approval_settings
+    inherited = settings.inherited
+
+    def prescribed(subject: Any, setting: Setting) -> bool | None:
+        return False if setting is locked else inherited(subject, setting)
+
+    settings.inherited = prescribed  # type: ignore[method-assign] # the same
+
+
 # -- exports -----------------------------------------------------------------------------------------------------------
 
 
 def exports_many_relations(service: Service) -> None:
     """Export more relations than a page has entries; those that hold something are listed last."""
     _change_relations(service, lambda own: {f"a_relation_{n:02}": () for n in range(_MORE_RELATIONS)} | own)
+
+
+def fails_in_batches(service: Service) -> None:
+    """Let no relation be exported in batches: each of them fails, and has none."""
+    exports = service.group_relations_export
+    status_of = exports.status_of
+
+    def status(export: RelationExport) -> Status:
+        found = status_of(export)
+        return Status.FAILED if export.batched and found is Status.FINISHED else found
+
+    def no_batches(export: RelationExport) -> list[tuple[bytes, ...]]:
+        del export
+        return []
+
+    exports.status_of = status  # type: ignore[method-assign] # the same
+    exports.batches = no_batches  # type: ignore[method-assign] # the same
 
 
 def names_relations_oddly(service: Service) -> None:
@@ -177,6 +226,28 @@ VARIANTS = (
         "An approval counts for one rule alone.",
         alterations=(counts_each_approval_once,),
         basis="G4, G11",
+    ),
+    Variant(
+        "author-approval-locked",
+        "The installation keeps authors from approving, and refuses whoever would change that; the rest is free.",
+        replace(Choices(), locked_setting_written=Unfit.REFUSE),
+        alterations=(locks_author_approval,),
+        alone="a setting that is locked everywhere",
+        basis="L8",
+    ),
+    Variant(
+        "forbidden-rules-hidden",
+        "No merge request may have rules of its own, and whoever would make one is answered 404.",
+        alterations=(hides_rules_that_are_forbidden,),
+        alone="most of what is said of such rules cannot be seen",
+        basis="A4, G9",
+    ),
+    Variant(
+        "batches-fail",
+        "Every relation fails where it is exported in batches.",
+        alterations=(fails_in_batches,),
+        alone="what is said of batches cannot be seen",
+        basis="I2, I3",
     ),
     Variant(
         "many-relations-in-pages",

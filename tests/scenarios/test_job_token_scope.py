@@ -32,9 +32,10 @@ from conformance.suite.expectations import (
 from conformance.suite.load import ROUNDS, at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from conformance.suite import Fixture
+    from conformance.suite.arrange.job_token_scope import Allowlist
 
 #: May follow from whom other projects let in.
 DERIVED = "outbound_enabled"
@@ -153,6 +154,32 @@ def test_a_change_of_one_list_leaves_the_other(
             # Of one table for both lists, a number that is on the other one alone may be all that is looked for.
             if kept not in changed.ids(maintainer, project):
                 maintainer.delete(changed.of(project) / kept).must_not_break()
+
+
+def test_a_project_and_the_group_that_it_lies_in_are_let_in_each_by_itself(
+    maintainer: Caller,
+    project: Fixture,
+    sibling_project: Fixture,
+    sibling_group: Fixture,
+) -> None:
+    both = (PROJECTS, sibling_project), (GROUPS, sibling_group)
+    with (
+        PROJECTS.left_as_found(maintainer, project, (sibling_project,)),
+        GROUPS.left_as_found(maintainer, project, (sibling_group,)),
+    ):
+        for (lists, goes), (others, stays) in (both, both[::-1]):
+            added = [maintainer.post(kind.of(project), kind.body(one.id)) for kind, one in both]
+            if any(answer.exchange.is_refusal for answer in added) and not are_listed(maintainer, project, both):
+                left_to_others()  # a maintainer may not see the group
+                return
+            with verifies("job-token-scope.allowlists.are-separate", go_on=True):
+                maintainer.delete(lists.of(project) / goes.id).given_served()
+                maintainer.list(others.of(project)).must_contain(id=stays.id)
+
+
+def are_listed(caller: Caller, project: Fixture, entries: Sequence[tuple[Allowlist, Fixture]]) -> bool:
+    """Tell whether each of these is on its list: an addition of what is there already may be refused."""
+    return all(one.id in lists.ids(caller, project) for lists, one in entries)
 
 
 def test_a_change_in_one_project_leaves_the_other_projects(
