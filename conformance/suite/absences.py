@@ -39,11 +39,14 @@ _ALIKE: Mapping[str, tuple[str, ...]] = {
 }
 #: Reads that may be refused as long as nothing was made that they could show.
 _SHOWS_WHAT_WAS_MADE = frozenset({"getGroupRelationsExportStatus", "downloadGroupRelationsExport", "getIntegration"})
-#: Writes that a project may forbid by a setting: then they may be refused by any 4xx, and with it 404.
-_FORBIDDEN_WHILE_FALSE: Mapping[str, str] = {
-    "createMergeRequestApprovalRule": "allow_overrides_to_approver_list_per_merge_request",
-    "updateMergeRequestApprovalRule": "allow_overrides_to_approver_list_per_merge_request",
-    "deleteMergeRequestApprovalRule": "allow_overrides_to_approver_list_per_merge_request",
+#: Writes that a project may forbid: then they may be refused by any 4xx, and with it 404.
+_MAY_BE_FORBIDDEN = frozenset(
+    {"createMergeRequestApprovalRule", "updateMergeRequestApprovalRule", "deleteMergeRequestApprovalRule"}
+)
+#: By what is read below the project, the setting that forbids them, and its value then.
+_FORBIDDING: Mapping[str, tuple[str, bool]] = {
+    "merge_request_approval_setting": ("allow_overrides_to_approver_list_per_merge_request", False),
+    "approvals": ("disable_overriding_approvers_per_merge_request", True),
 }
 #: Where the whole API may lie by mistake.
 OTHER_PREFIXES = ("", "/api", "/api/v3", "/api/v5")
@@ -253,13 +256,14 @@ class Absences:
 
     def _may_be_forbidden(self, operation: Operation, exchange: Exchange) -> bool:
         """Tell whether a setting of the project, if it can be read, allows to refuse the call."""
-        setting = _FORBIDDEN_WHILE_FALSE.get(operation.id)
-        if setting is None:
+        if operation.id not in _MAY_BE_FORBIDDEN:
             return False
         project = "/".join(exchange.call.path.split("/")[:3])
-        path = f"{project}/merge_request_approval_setting"
-        read = self._client.send(exchange.call.actor, "GET", path).served_object
-        return False in values_under(setting, read)
+        for below, (setting, value) in _FORBIDDING.items():
+            read = self._client.send(exchange.call.actor, "GET", f"{project}/{below}").served_object
+            if value in values_under(setting, read):
+                return True
+        return False
 
     def _add(self, operation: Operation, tried: list[Exchange]) -> None:
         self.found[operation.id] = Absence(operation, tuple(tried))

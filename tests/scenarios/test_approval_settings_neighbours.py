@@ -82,6 +82,7 @@ def test_settings_read_by_the_path_are_those_of_that_very_project(
         return
     value = other.values()[AUTHOR]
     project_settings.change(**{AUTHOR: not value}).given_served()
+    given(project_settings.values()[AUTHOR] is not value, f"{AUTHOR} was not changed")
     with verifies("conventions.project-id.encoded-path"):
         for settings, one, shown in ((project_settings, project, not value), (other, sibling_project, value)):
             by_path = Path(settings.path.replace(project_path(one), f"/projects/{one.encoded_path}"))
