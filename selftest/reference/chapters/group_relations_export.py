@@ -32,6 +32,7 @@ def tell(story: Story) -> None:
         _without_a_token,
         _names_in_another_case,
         _by_path_and_by_number,
+        _inside_what_was_exported,
         _twice_and_from_behind,
         _every_caller,
     ):
@@ -249,3 +250,11 @@ def _every_caller(story: Story) -> None:
         for place in (at(story, group), at_path(story, group)):
             for actor in NO_GUESTS:
                 story.call(actor, "GET", f"{place}/export_relations/status")
+
+
+def _inside_what_was_exported(story: Story) -> None:
+    outer, inner = (f"{at(story, name)}/export_relations" for name in ("group", "inner_group"))
+    story.call("owner", "POST", outer, {})
+    story.until_finished(f"{outer}/status")
+    story.call("owner", "GET", f"{inner}/download?relation=labels")
+    story.call("owner", "GET", f"{inner}/status")

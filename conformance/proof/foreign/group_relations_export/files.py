@@ -63,6 +63,18 @@ def downloads_by_path_are_of_another_group(service: Service) -> None:
         return answer
 
 
+# What was not exported has no file.
+@foreign(EXPORTED, "Group relations export: GET download; groups in groups")
+def a_group_that_was_never_exported_has_the_files_of_the_one_around_it(service: Service) -> None:
+    """A download of a group without an export is answered with that of the next group around it that has one."""
+    exports, identities = service.group_relations_export, service.identities
+
+    @instead(exports, "find")
+    def _(find: Any, group: Any, relation: str) -> Any:
+        exported = [one for one in identities.lineage(group) if exports.all_of(one)]
+        return find(exported[0] if exported else group, relation)
+
+
 # A new export holds what there is now.
 @foreign(EXPORTED, "Group relations export: POST")
 def a_second_export_holds_what_the_first_one_held(service: Service) -> None:

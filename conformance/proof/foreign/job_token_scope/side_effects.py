@@ -28,6 +28,20 @@ def switching_off_deletes_a_rule(service: Service) -> None:
         limit(project, enabled=enabled)
 
 
+# Each list is changed by itself.
+@foreign(SIDE_EFFECT, "Job token scope: DELETE allowlist")
+def a_removed_project_takes_its_group_along(service: Service) -> None:
+    """With a project, the group that it lies in is taken off the groups that are let in."""
+    scopes, identities = service.job_token_scope, service.identities
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        around = {group.id for group in identities.lineage(target)[:1]}
+        left = tuple(number for number in scopes.of(project).groups if number not in around)
+        scopes.scopes[project.id] = replace(scopes.of(project), groups=left)
+
+
 # The limit is that of the project in the path.
 @foreign(SIDE_EFFECT, "Job token scope: PATCH")
 def the_limit_is_that_of_all_in_the_group(service: Service) -> None:

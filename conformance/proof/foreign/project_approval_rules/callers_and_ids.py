@@ -146,6 +146,16 @@ def nobody_names_themselves(service: Service) -> None:
 # -- updating ----------------------------------------------------------------------------------------------------------
 
 
+@foreign(CALLER_AND_VALUE, "Project approval rules: PUT, group_ids; none")
+def hidden_groups_go_where_no_group_is_named(service: Service) -> None:
+    """An empty list of groups removes the hidden ones too; a list with groups keeps them."""
+
+    @instead(service.approval_rules, "groups_after")
+    def _(after: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+        named = service.approval_rules.groups_named(wanted, caller)
+        return () if named is not None and not named else after(rule, wanted, caller)
+
+
 # Mentioning a switch is not switching it on.
 @foreign(CALLER_AND_VALUE, "Project approval rules: remove_hidden_groups")
 def hidden_groups_go_as_soon_as_they_are_mentioned(service: Service) -> None:
