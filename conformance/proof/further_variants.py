@@ -140,6 +140,17 @@ def exports_many_relations(service: Service) -> None:
     _change_relations(service, lambda own: {f"a_relation_{n:02}": () for n in range(_MORE_RELATIONS)} | own)
 
 
+def writes_lines_as_arrays(service: Service) -> None:
+    """Write each object of a file as an array of its version and itself, which is JSON on a line as well."""
+    exports = service.group_relations_export
+    file = exports.file
+
+    def with_versions(lines: tuple[bytes, ...]) -> bytes:
+        return file(tuple(b"[1, " + line + b"]" for line in lines))
+
+    exports.file = with_versions  # type: ignore[method-assign] # the same
+
+
 def fails_in_batches(service: Service) -> None:
     """Let no relation be exported in batches: each of them fails, and has none."""
     exports = service.group_relations_export
@@ -258,8 +269,8 @@ VARIANTS = (
     ),
     Variant(
         "relations-with-odd-names",
-        "Relations have names that no file can have.",
-        alterations=(names_relations_oddly,),
+        "Relations have names that no file can have; each line of a file is an array.",
+        alterations=(names_relations_oddly, writes_lines_as_arrays),
         basis="I6",
     ),
     Variant(

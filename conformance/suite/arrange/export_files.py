@@ -56,14 +56,15 @@ def _unpacked(packed: bytes) -> tuple[bytes, str | None]:
 
 
 def must_be_json(lines: list[bytes], file: Answer) -> None:
-    """Expect one JSON value on every line; a whole array in a line is a list of objects, and not lines of them."""
+    """Expect one JSON value on every line; a file that is one array of objects is a list, and not lines of them."""
     for number, line in enumerate(lines, start=1):
         shown = line[:100].decode("utf-8", "replace")
         try:
             value = json.loads(line)
         except ValueError:
             must(False, f"JSON on line {number}", shown, file.exchange)
-        must(not isinstance(value, list), f"one object on line {number}", f"an array: {shown}", file.exchange)
+        is_list = len(lines) == 1 and isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+        must(not is_list, f"one object on line {number}", f"an array: {shown}", file.exchange)
     must(True, "JSON on every line", "")
 
 
