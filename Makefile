@@ -35,11 +35,8 @@ setup: $(READY) ## make the environment with pinned versions
 conformance: $(READY) ## hold the embedded reference against the specification
 	@$(BIN)/conformance run $(if $(SEED),--seed $(SEED))
 
-# One more than there are processors, for some tests mostly wait.
-TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-
 test: $(READY) ## run all tests of the engine, the reference and the suite
-	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder selftest
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder selftest
 
 check: $(READY) ## lint, format, types, layers, private names, and the contract's own consistency
 	@$(BIN)/ruff check .
