@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.proof.personality import Variant
+from conformance.proof.rule_alterations import lock_everywhere
 from conformance.proof.wire_alterations import transform
 from conformance.reference.areas.approval_rule_records import RuleType
 from conformance.reference.areas.approval_settings import Setting
@@ -106,12 +107,12 @@ def counts_each_approval_once(service: Service) -> None:
 
 def locks_author_approval(service: Service) -> None:
     """Let the installation decide, for every project and group, that authors do not approve."""
-    _lock(service, Setting.ALLOW_AUTHOR_APPROVAL)
+    lock_everywhere(service, Setting.ALLOW_AUTHOR_APPROVAL, value=False)
 
 
 def hides_rules_that_are_forbidden(service: Service) -> None:
     """Let the installation decide that merge requests have no rules of their own: to make one finds no such address."""
-    _lock(service, Setting.ALLOW_OVERRIDES)
+    lock_everywhere(service, Setting.ALLOW_OVERRIDES, value=False)
     rules = service.merge_request_approval_rules
 
     def require_overriding(project: Project) -> None:
@@ -119,17 +120,6 @@ def hides_rules_that_are_forbidden(service: Service) -> None:
         raise not_found("Approval rules")
 
     rules.require_overriding = require_overriding  # type: ignore[method-assign] # the same
-
-
-def _lock(service: Service, locked: Setting) -> None:
-    """Lock a setting in its state off."""
-    settings = service.approval_settings
-    inherited = settings.inherited
-
-    def prescribed(subject: Any, setting: Setting) -> bool | None:
-        return False if setting is locked else inherited(subject, setting)
-
-    settings.inherited = prescribed  # type: ignore[method-assign] # the same
 
 
 # -- exports -----------------------------------------------------------------------------------------------------------

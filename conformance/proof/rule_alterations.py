@@ -402,16 +402,21 @@ def binds_configurations_by_settings(service: Service) -> None:
 
 
 def locks_one_setting_everywhere(service: Service) -> None:
-    """Have the installation decide one setting for every group and project, from nowhere that is named."""
+    """Let the installation decide for every group and project that committers may approve."""
+    lock_everywhere(service, Setting.ALLOW_COMMITTER_APPROVAL, value=True)
+
+
+def lock_everywhere(service: Service, locked: Setting, *, value: bool) -> None:
+    """Give a setting one value in every group and project, prescribed from nowhere that is named."""
     settings = service.approval_settings
     present, inherited = settings.present, settings.inherited
 
     def decided(subject: Any, setting: Setting) -> Any:
-        return True if setting is Setting.ALLOW_COMMITTER_APPROVAL else inherited(subject, setting)
+        return value if setting is locked else inherited(subject, setting)
 
     def shown(subject: Any, setting: Setting) -> dict[str, Any]:
         entry = present(subject, setting)
-        return {**entry, "inherited_from": None} if setting is Setting.ALLOW_COMMITTER_APPROVAL else entry
+        return {**entry, "inherited_from": None} if setting is locked else entry
 
     settings.inherited = decided  # type: ignore[method-assign] # see above
     settings.present = shown  # type: ignore[method-assign] # see above

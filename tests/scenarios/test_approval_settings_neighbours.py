@@ -6,6 +6,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.suite.arrange.approval_settings import AUTHOR, Settings, of_group, of_project, side_by_side
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import (
@@ -69,24 +71,26 @@ def test_an_update_of_a_project_leaves_other_projects(
                 change_everything(settings, leaving=of_project(maintainer, other))
 
 
+@pytest.mark.calls_area("approval-settings")
 def test_settings_read_by_the_path_are_those_of_that_very_project(
     maintainer: Caller,
     project: Fixture,
     sibling_project: Fixture,
-    project_settings: Settings,
 ) -> None:
     """The paths of both may end alike; what is different in them then tells one from the other."""
-    other = of_project(maintainer, sibling_project)
-    if not project_settings.is_free(AUTHOR) or not (project.get("path") and sibling_project.get("path")):
-        left_to_others()
+    left_to_others()  # where the paths are not known, or this setting cannot be read or changed
+    if not (project.get("path") and sibling_project.get("path")):
         return
-    value = other.values()[AUTHOR]
-    project_settings.change(**{AUTHOR: not value}).given_served()
-    given(project_settings.values()[AUTHOR] is not value, f"{AUTHOR} was not changed")
-    with verifies("conventions.project-id.encoded-path"):
-        for settings, one, shown in ((project_settings, project, not value), (other, sibling_project, value)):
-            by_path = Path(settings.path.replace(project_path(one), f"/projects/{one.encoded_path}"))
-            replace(settings, path=by_path).must_show(AUTHOR, value=shown)
+    own, other = of_project(maintainer, project), of_project(maintainer, sibling_project)
+    with suppress(Unmet), put_back_after(own):
+        value = other.values()[AUTHOR]
+        given(own.is_free(AUTHOR), f"{AUTHOR} is locked")
+        own.change(**{AUTHOR: not value}).given_served()
+        given(own.values()[AUTHOR] is not value, f"{AUTHOR} was not changed")
+        with verifies("conventions.project-id.encoded-path"):
+            for settings, one, shown in ((own, project, not value), (other, sibling_project, value)):
+                by_path = Path(settings.path.replace(project_path(one), f"/projects/{one.encoded_path}"))
+                replace(settings, path=by_path).must_show(AUTHOR, value=shown)
 
 
 def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: tuple[Settings, Settings]) -> None:

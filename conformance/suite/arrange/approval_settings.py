@@ -252,11 +252,12 @@ def with_a_free_setting_on(settings: Settings) -> dict[str, bool]:
     values = remembered(settings)
     if values is None:
         return {AUTHOR: False}
-    name = next((name for name in (AUTHOR, COMMITTER, OVERRIDES) if name in settings.free()), None)
-    given(name is not None, f"{AUTHOR}, {COMMITTER} and {OVERRIDES} are locked in {settings.path}")
-    if not values[str(name)]:
-        settings.change(**{str(name): True})
-    return {str(name): False}
+    free = [name for name in (AUTHOR, COMMITTER, OVERRIDES) if name in settings.free()]
+    given(bool(free), f"{AUTHOR}, {COMMITTER} and {OVERRIDES} are locked in {settings.path}")
+    name = free[0]
+    if not values[name]:
+        settings.change(**{name: True})
+    return {name: False}
 
 
 def an_unlocked_project_if_read(caller: Caller, project: Fixture) -> Fixture:
