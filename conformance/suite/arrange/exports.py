@@ -61,6 +61,8 @@ class _Idle:
     entries: tuple[Entry, ...] = ()
     read_at: float = 0.0
     """In seconds of the monotonic clock."""
+    new_at: float = 0.0
+    """When it was first seen to be so."""
     age: int | None = None
     """That of the reads which the run knew then: as long as it stays, nothing was sent but reads."""
 
@@ -106,6 +108,7 @@ class Export:
 
     def schedule(self, *, bare: bool = False, **body: Any) -> Answer:
         """Schedule an export with these parameters; `bare` says nothing of any, in a body without any."""
+        self._let_the_second_pass()
         return self.caller.post(self.path) if bare else self.caller.post(self.path, body)
 
     def accepted(self, **body: Any) -> Answer:
@@ -168,7 +171,15 @@ class Export:
 
     def marks(self) -> Marks:
         """Wait until no export is running or yet to begin; return by relation what a new one will make different."""
-        return marks_in(self.quiet())
+        shown = self.quiet()
+        self._let_the_second_pass()
+        return marks_in(shown)
+
+    def _let_the_second_pass(self) -> None:
+        """Wait where times are told in seconds: what ends within the same one as the last export looks as that did."""
+        idle = self._seen.idle
+        if idle.entries and is_told_in_seconds(idle.entries):
+            time.sleep(max(0.0, idle.new_at + _SOON_SECONDS - time.monotonic()))
 
     def quiet(self) -> list[Entry]:
         """
@@ -187,9 +198,9 @@ class Export:
         if seen.times_move is None and shown:
             seen.times_move = self._times_move(shown)
             shown = self.entries() if seen.times_move else shown
-        if is_told_in_seconds(shown) and marks_in(shown) != marks_in(seen.idle.entries):
-            time.sleep(_SOON_SECONDS)  # another one that ends within the same second would look the same
-        seen.idle = _Idle(tuple(shown), time.monotonic(), run.known_reads.age)
+        now = time.monotonic()
+        is_as_before = marks_in(shown) == marks_in(seen.idle.entries)
+        seen.idle = _Idle(tuple(shown), now, seen.idle.new_at if is_as_before else now, run.known_reads.age)
         return shown
 
     def _times_move(self, shown: list[Entry]) -> bool:
