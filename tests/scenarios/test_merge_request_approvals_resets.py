@@ -101,6 +101,27 @@ def test_a_project_bot_clears_all_approvals(
             approver.put(path / "reset_approvals").must_be(401)  # that there is nothing to clear makes no difference
 
 
+def test_a_bot_clears_approvals_where_no_rule_names_who_approves(
+    maintainer: Caller,
+    approver: Caller,
+    second_approver: Caller,
+    project_bot: Caller,
+    project: Fixture,
+    reset_merge_request: Fixture,
+) -> None:
+    """A merge request without rules of its own may count the approval of anybody, or refuse it."""
+    path = merge_request_path(project, reset_merge_request)
+    with under_review(maintainer, path), approvals_put_back(maintainer, path, approver, second_approver):
+        for caller in (approver, second_approver):
+            caller.post(path / "approve")
+        if not approvers_of(maintainer, path):
+            left_to_others()
+            return
+        project_bot.put(path / "reset_approvals").given_served()
+        with verifies("merge-request-approvals.reset.clears-all"):
+            must_be_approved_by(maintainer, path, within=RESET_SECONDS)
+
+
 def test_nobody_else_resets_approvals(
     approved: Path,
     maintainer: Caller,

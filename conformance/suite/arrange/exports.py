@@ -47,7 +47,9 @@ _PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
 
 #: What is waited for after an export was accepted.
 _ENTRY, _END = "an entry of the export", "the end of the scheduled export"
-_NEVER_SHOWN = {_ENTRY, _END}
+#: By whether it is to be in batches: one form may never come where the other does.
+_END_IN_FORM = {batched: f"{_END} with batched = {str(batched).lower()}" for batched in (False, True)}
+_NEVER_SHOWN = {_ENTRY, _END, *_END_IN_FORM.values()}
 
 Entry = dict[str, Any]
 #: By relation, its `updated_at` and `batched`.
@@ -80,6 +82,8 @@ class _Seen:
     """The shortest that one took to end, in seconds; to look earlier is in vain."""
     in_vain: set[str] = field(default_factory=set)
     """What was waited for until the deadline, and never came."""
+    tells_seconds: bool = False
+    """Whether an entry ever told the second of its last change only; others may tell more."""
     times_move: bool | None = None
     """Whether each read tells other moments, so that these say nothing; None until that is known."""
 
@@ -108,7 +112,8 @@ class Export:
 
     def schedule(self, *, bare: bool = False, **body: Any) -> Answer:
         """Schedule an export with these parameters; `bare` says nothing of any, in a body without any."""
-        self._let_the_second_pass()
+        if self.own(list(self._seen.idle.entries)).get("batched") is body.get("batched", False):
+            self._let_the_second_pass()
         return self.caller.post(self.path) if bare else self.caller.post(self.path, body)
 
     def accepted(self, **body: Any) -> Answer:
@@ -148,6 +153,7 @@ class Export:
         if self.relation and len(body) >= SHORTEST_PAGE and self.relation not in marks_in(filter(_is_object, body)):
             body = [*body, *self._asked_for_alone()]
         found = [entry for entry in body if _is_object(entry) and whole_number(entry.get("status")) is not None]
+        self._seen.tells_seconds |= is_told_in_seconds(found)
         if self._seen.times_move:
             found = [{name: value for name, value in entry.items() if name != "updated_at"} for entry in found]
         readable = len(found) in (0, len(body)) or not after_scheduling
@@ -171,15 +177,12 @@ class Export:
 
     def marks(self) -> Marks:
         """Wait until no export is running or yet to begin; return by relation what a new one will make different."""
-        shown = self.quiet()
-        self._let_the_second_pass()
-        return marks_in(shown)
+        return marks_in(self.quiet())
 
     def _let_the_second_pass(self) -> None:
         """Wait where times are told in seconds: what ends within the same one as the last export looks as that did."""
-        idle = self._seen.idle
-        if idle.entries and is_told_in_seconds(idle.entries):
-            time.sleep(max(0.0, idle.new_at + _SOON_SECONDS - time.monotonic()))
+        if self._seen.tells_seconds:
+            time.sleep(max(0.0, self._seen.idle.new_at + _SOON_SECONDS - time.monotonic()))
 
     def quiet(self) -> list[Entry]:
         """
@@ -224,8 +227,12 @@ class Export:
             return True
         return False
 
-    def settled(self, before: Marks, *, batched: bool) -> list[Entry]:
-        """Wait for the end of the export that was scheduled after `before`, and return all entries."""
+    def settled(self, before: Marks, *, batched: bool, sort: str = _END) -> list[Entry]:
+        """
+        Wait for the end of the export that was scheduled after `before`, and return all entries.
+
+        `sort` is a name for all such ends that are waited for in vain once only.
+        """
         seen, begun = self._seen, time.monotonic()
         under_way: list[bool] = []
 
@@ -236,6 +243,7 @@ class Export:
         shown = self._entries_when(
             is_settled,
             _END,
+            sort=sort,
             not_before=begun + (seen.shortest_export or 0.0),
             after_scheduling=True,
         )
@@ -249,6 +257,7 @@ class Export:
         are_wanted: Callable[[list[Entry]], bool],
         expected: str,
         *,
+        sort: str = "",
         not_before: float = 0.0,
         after_scheduling: bool = False,
     ) -> list[Entry]:
@@ -261,7 +270,7 @@ class Export:
             shown[:] = self.entries(after_scheduling=after_scheduling)
             return are_wanted(shown)
 
-        self._wait(holds, expected)
+        self._wait(holds, expected, sort=sort)
         return shown
 
     def _is_settled(self, entries: list[Entry], before: Marks, batched: bool) -> bool:  # noqa: FBT001 - data
@@ -322,6 +331,7 @@ class Export:
         if self.is_batched() is batched:
             self.finished(batched=not batched)
         before = self.marks()
+        self._let_the_second_pass()  # so that it shows as new even where it does not come in the form that is asked for
         answer = self.accepted(batched=batched)
         if answer.exchange.is_refusal:
             self.accepted(batched=not batched).given_served()
@@ -351,7 +361,7 @@ class Export:
             before = marks_in(shown)
             if before.get(self.relation, (None, None))[1] is not batched:
                 self.accepted(batched=batched).given_served()
-                shown = self.settled(before, batched=batched)
+                shown = self.settled(before, batched=batched, sort=_END_IN_FORM[batched])
             found = self.own(shown)
             if has_ended(found) and not self._goes_on(found):
                 break
@@ -439,8 +449,9 @@ def marks_in(entries: Iterable[Entry]) -> Marks:
 
 
 def is_told_in_seconds(entries: Iterable[Entry]) -> bool:
-    """Tell whether no entry says of its last change in which part of a second it came."""
-    return not any(_PART_OF_A_SECOND.search(str(entry.get("updated_at"))) for entry in entries)
+    """Tell whether an entry does not say in which part of a second its last change came; some may, and others not."""
+    told = [str(entry["updated_at"]) for entry in entries if entry.get("updated_at") is not None]
+    return not all(map(_PART_OF_A_SECOND.search, told))
 
 
 def _moment(entry: Entry) -> Any:

@@ -29,7 +29,7 @@ def _in_one_piece(caller: Caller, place: Place) -> Values:
     with suppress(Unmet):
         export = _export(caller, place)
         export.finished(batched=False)
-        export.marks()
+        export.quiet()
     return {}
 
 
