@@ -19,6 +19,7 @@ _INSIDE: Mapping[str, str] = {
     "subgroup_project": "subgroup",
     "inner_group": "group",
     "inner_project": "inner_group",
+    "inner_export_group": "export_group",
 }
 _PATHS = {"projects": "path_with_namespace", "groups": "full_path"}
 #: How open a fixture may be, where the target says so.

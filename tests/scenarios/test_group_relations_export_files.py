@@ -234,12 +234,7 @@ def test_a_file_holds_the_objects_of_its_group(
     """Two groups have labels and milestones of their own, and an export of one takes away none of another."""
     texts = given_field(export_group, "objects", list)
     other = export_of(owner, subgroup, export.relation)
-    own_lines = lines_of(export.in_one_piece())
-    if not all(lines_with(text, own_lines) for text in texts):
-        # The file may be that of a group which was exported later.
-        export.ended_anew(*export.begun_anew(batched=False), batched=False)
-        own_lines = lines_of(export.in_one_piece())
-    given(all(lines_with(text, own_lines) for text in texts), "the file lacks the objects of its group")
+    given_its_objects(export, texts)
     # One that failed may begin once more by itself.
     before = marks_in(entry for entry in export.quiet() if entry.get("status") == FINISHED)
     with verifies("group-relations-export.download.belongs-to-its-group"):
@@ -283,6 +278,26 @@ def test_what_was_exported_of_a_group_is_not_the_export_of_one_inside_it(owner: 
             must(not from_nothing, "a refusal, for the status shows no export", "a file", file.exchange)
 
 
+def test_the_export_of_a_group_inside_leaves_the_file_of_the_one_around_it(
+    owner: Caller, export: Export, export_group: Fixture
+) -> None:
+    """The file is fetched as soon as the other export has ended; what was not exported again is as it was."""
+    left_to_others()  # unless the profile names such a group, and what shows in the file
+    inner, texts = current_run().profile.first("inner_export_group"), export_group.get("objects")
+    if inner is None or not texts:
+        return
+    given_its_objects(export, texts)
+    inside = export_of(owner, inner, export.relation)
+    with suppress(Unmet):
+        inside.quiet()
+        inside.accepted(batched=False)
+        inside.quiet()
+    with verifies("group-relations-export.download.belongs-to-its-group"):
+        file = export.download()
+        lost = [text for text in texts if file.is_served and not lines_with(text, lines_of(file))]
+        must(not lost, "the objects of the group after the export of one inside", f"none of {lost}", file.exchange)
+
+
 def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
     owner: Caller,
     export: Export,
@@ -310,6 +325,16 @@ def test_two_groups_that_are_exported_at_once_have_files_of_their_own(
         beside = other.download()
         strange = [text for text in texts if beside.is_served and lines_with(text, lines_of(beside))]
         must(not strange, "the objects of this group", f"{strange} of another group", beside.exchange)
+
+
+def given_its_objects(export: Export, texts: list[str]) -> None:
+    """Export the relation in one piece, unless it is, as a step of a story; anew where the file lacks these texts."""
+    lines = lines_of(export.in_one_piece())
+    if not all(lines_with(text, lines) for text in texts):
+        # The file may be that of a group which was exported later.
+        export.ended_anew(*export.begun_anew(batched=False), batched=False)
+        lines = lines_of(export.in_one_piece())
+    given(all(lines_with(text, lines) for text in texts), "the file lacks the objects of its group")
 
 
 def file_of_what_there_is(export: Export) -> Answer:

@@ -124,6 +124,8 @@ class Discovery:
                 if listed:
                     objects = {"relation": relation, "objects": [entry[key] for entry in listed]}
                     self._draft.name("export_group", {**as_fixture("group", group), **objects})
+                    inside = (one for one in self._sight.groups if _lies_in(group["full_path"], one["full_path"]))
+                    self._draft.name_first("inner_export_group", "group", inside)
                     break
 
     def _choose_other_places(self) -> None:
