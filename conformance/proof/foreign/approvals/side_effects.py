@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.changes import changing_the_status, merge_requests_of_the_project
-from conformance.proof.foreign.dimensions import REFUSED, SIDE_EFFECT
+from conformance.proof.foreign.dimensions import NOTHING_DONE, REFUSED, SIDE_EFFECT
 from conformance.proof.foreign.paths import MERGE_REQUEST, RESET_APPROVALS
 from conformance.proof.foreign.registry import foreign, handling, instead
 from conformance.reference.areas.merge_request_approval_rules import merge_request_of
@@ -338,6 +338,19 @@ def resets_delete_rules(service: Service) -> None:
         clear(merge_request)
         for rule in service.merge_request_approval_rules.own_rules(merge_request):
             service.approval_rules.delete_rule(rule)
+
+
+@foreign(NOTHING_DONE, "Merge request approvals: reset_approvals, where anybody may approve")
+def resets_leave_approvals_that_no_rule_names(service: Service) -> None:
+    """A reset takes back the approvals of those whom a rule names; who approves without that stays."""
+    approvals, rules = service.merge_request_approvals, service.merge_request_approval_rules
+
+    @instead(approvals, "clear_approvals")
+    def _(clear: Any, merge_request: Any) -> None:
+        named = {number for rule in rules.own_rules(merge_request) for number in rule.users}
+        kept = tuple(one for one in approvals.approvals_of(merge_request) if one.user_id not in named)
+        clear(merge_request)
+        approvals.approvals[merge_request.id] = kept
 
 
 @foreign(REFUSED, "Merge request approvals: reset_approvals, 401")

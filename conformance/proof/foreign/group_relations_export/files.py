@@ -75,6 +75,25 @@ def a_group_that_was_never_exported_has_the_files_of_the_one_around_it(service: 
         return find(exported[0] if exported else group, relation)
 
 
+# What groups inside one another export are exports of their own.
+@foreign(EXPORTED, "Group relations export: GET download; groups in groups")
+def groups_inside_one_another_share_their_files(service: Service) -> None:
+    """A file lies by the top-level group and the relation: the export of a group inside overwrites that of the top."""
+    exports, identities = service.group_relations_export, service.identities
+    files: dict[tuple[int, str], Any] = {}
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        schedule(group, batched=batched)
+        top = identities.lineage(group)[-1]
+        files.update({(top.id, export.relation): export.lines for export in exports.all_of(group)})
+
+    @instead(exports, "find")
+    def _(find: Any, group: Any, relation: str) -> Any:
+        top = identities.lineage(group)[-1]
+        return replace(find(group, relation), lines=files[top.id, relation])
+
+
 # A new export holds what there is now.
 @foreign(EXPORTED, "Group relations export: POST")
 def a_second_export_holds_what_the_first_one_held(service: Service) -> None:
