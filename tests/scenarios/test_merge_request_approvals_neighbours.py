@@ -6,6 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.suite.arrange.approval_rules import standings
 from conformance.suite.arrange.reviews import (
     approvals_left,
@@ -63,16 +65,21 @@ def test_approving_and_taking_it_back_leave_the_rules(
         must_count_only_who_approved(maintainer, review)
 
 
+@pytest.mark.calls_area("project-approval-rules")
 def test_a_reset_of_approvals_leaves_the_rules(
     maintainer: Caller,
     approver: Caller,
     project_bot: Caller,
     project: Fixture,
+    project_rules: Path,
     reset_merge_request: Fixture,
 ) -> None:
-    """A reset that takes the rules as well lets the merge request through without any approval."""
+    """A reset that takes the rules as well, or what a copy has of its own, lets the merge request through."""
     path = merge_request_path(project, reset_merge_request)
     with under_review(maintainer, path, approver):
+        with suppress(Unmet):
+            source = created(maintainer, project_rules, approvals_required=1, user_ids=[user_id(approver)])["id"]
+            created(maintainer, path / "approval_rules", approvals_required=5, approval_project_rule_id=source)
         approver.post(path / "approve").given_served()
         with (
             verifies("merge-request-approvals.approvals-leave-rules"),

@@ -117,14 +117,27 @@ def test_the_bot_of_a_project_has_no_say_in_the_group_around_it(owner: Caller, g
 
 
 @pytest.mark.calls_area("approval-settings")
-def test_who_owns_an_inner_group_is_no_owner_of_the_one_around_it(
-    developer: Caller, owner: Caller, group: Fixture
+@pytest.mark.parametrize(
+    ("caller", "own", "refused"),
+    [
+        ("developer", "inner_group", "approval-settings.group.authorization.reading-below-maintainer"),
+        ("developer", "outsider_group", "approval-settings.group.authorization.reading-below-maintainer"),
+        ("outsider", "outsider_group", "approval-settings.group.authorization.without-role"),
+    ],
+    ids=["of-an-inner-group", "of-another-group", "of-another-group-alone"],
+)
+def test_who_owns_a_group_is_no_owner_of_another_one(
+    caller: str, own: str, refused: str, owner: Caller, group: Fixture
 ) -> None:
     """Reads alone, for a setting of a group that is written may be locked for all that lies in it."""
-    own, settings = current_run().profile.first("inner_group"), "merge_request_approval_setting"
+    place, settings = current_run().profile.first(own), "merge_request_approval_setting"
     control = owner.get(group_path(group) / settings)
-    if own is None or not developer.get(group_path(own) / settings).is_served or not control.is_served:
+    if place is None or caller not in current_run().profile.actors or not control.is_served:
         left_to_others()
         return
-    with verifies("approval-settings.group.authorization.reading-below-maintainer"):
-        developer.get(group_path(group) / settings).must_be_refused(beside=control)
+    stranger = caller_named(caller)
+    if not stranger.get(group_path(place) / settings).is_served:
+        left_to_others()
+        return
+    with verifies(refused):
+        stranger.get(group_path(group) / settings).must_be_refused(beside=control)

@@ -258,3 +258,8 @@ def _inside_what_was_exported(story: Story) -> None:
     story.until_finished(f"{outer}/status")
     story.call("owner", "GET", f"{inner}/download?relation=labels")
     story.call("owner", "GET", f"{inner}/status")
+    around, inside = (f"{at(story, name)}/export_relations" for name in ("export_group", "inner_export_group"))
+    for place in (around, inside):
+        story.call("owner", "POST", place, {})
+        story.until_finished(f"{place}/status")
+    story.call("owner", "GET", f"{around}/download?relation=labels")
