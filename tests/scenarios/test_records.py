@@ -196,7 +196,8 @@ def test_a_group_is_named_whole(
         for group in (approver_group, second_approver_group)
     }
     # Whether a group inside another is taken for an approver is open; where it is, it is named by its whole path.
-    inside = {one.id: one["path"] for one in current_run().profile.fixtures.get("subgroup", ())[:1] if one.get("path")}
+    deeper = filter(None, map(current_run().profile.first, ("subgroup", "between_group")))
+    inside = {one.id: one["path"] for one in deeper if one.get("path")}
     sent = {"name": fresh_name(), "approvals_required": 1, "group_ids": list(inside)}
     nested = maintainer.post(project_rules, sent) if inside else None
     rule = created(maintainer, project_rules, group_ids=list(paths))
@@ -208,6 +209,7 @@ def test_a_group_is_named_whole(
             one for one in rule_in(nested).get("groups") or () if isinstance(one, dict) and one.get("id") in inside
         ]
     paths |= inside
+    parents = {path: number for number, path in {**inside, group.id: group.get("path")}.items()}
     for one in in_rules_of_groups(owner, group, group_ids=[*{**paths, **inside}]):
         named += [found for found in one.get("groups") or () if isinstance(found, dict) and found.get("id") in paths]
     with verifies("records.group-reference.one-group"):
@@ -220,7 +222,8 @@ def test_a_group_is_named_whole(
             if "/" not in path:
                 must(parent is None, f"parent_id = null, as {path} is at the top level", f"parent_id = {parent}")
             elif found["id"] in inside:
-                must(parent is not None, f"the id of the parent of {path}", f"parent_id = {parent}")
+                around = parents.get(path.rpartition("/")[0], parent)
+                must(parent == around is not None, f"{around}, the id of the parent of {path}", f"parent_id = {parent}")
 
 
 @pytest.mark.calls_area("merge-request-approvals")

@@ -140,7 +140,9 @@ class Discovery:
         draft.name_first("subgroup_project", "project", deep)
         inner = [group for group in sight.groups if _lies_in(own, group["full_path"])]
         around = [group for group in inner if deep and _lies_in(group["full_path"], deep[0]["path_with_namespace"])]
-        draft.name_first("subgroup", "group", sorted(around, key=lambda group: _depth(group["full_path"])) or inner)
+        around.sort(key=lambda group: _depth(group["full_path"]))
+        draft.name_first("subgroup", "group", around or inner)
+        draft.name_first("between_group", "group", around[1:])
 
         personal = [project for project in projects if (project.get("namespace") or {}).get("kind") == "user"]
         own_ones = (one for one in personal if sight.has("project", one, "maintainer", _LEVELS["maintainer"]))
