@@ -100,6 +100,7 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
     "inbound_limit_enforced": _FLAG,
     "project_in_own_allowlist": _FLAG,
     "repeated_addition": tuple(Repeat),
+    "repeated_addition_code": (201, 200, 204),
     "absent_removal": tuple(Repeat),
     "target_must_be_visible": _FLAG,
     "allowlist_lost_when_limit_off": _FLAG,

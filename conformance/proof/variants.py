@@ -111,6 +111,8 @@ VARIANTS: tuple[Variant, ...] = (
             approvals_reset_code=204,
             integration_deleted_code=202,
             unshown_bodies=False,
+            repeated_addition=Repeat.ACCEPT,
+            repeated_addition_code=204,
         ),
     ),
     Variant(

@@ -155,6 +155,7 @@ class Choices:
     inbound_limit_enforced: bool = False  # from 18.0 the instance may forbid switching the limit off
     project_in_own_allowlist: bool = True
     repeated_addition: Repeat = Repeat.REFUSE
+    repeated_addition_code: int = 201  # of one that is accepted; 204 tells nothing, as nothing was done
     absent_removal: Repeat = Repeat.REFUSE
     target_must_be_visible: bool = True  # to be added; removing never asks
     allowlist_lost_when_limit_off: bool = False

@@ -112,6 +112,8 @@ class Run:
         """Says which values of the profile stand behind a failure."""
         self.tells_totals: dict[str, bool] = {}
         """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
+        self.described: set[str] = set()
+        """The operations, by their place in the contract, that were seen to answer with a body."""
         self.held_back = 0
         """How many drawn calls were not sent, for they may have reached what is not the run's own."""
         self.made_for_good: dict[tuple[str, str, str], Exchange] = {}
@@ -320,7 +322,11 @@ class TestContext:
             if is_unjudged or self.run.first_exports.may_be_yet_to_begin(exchange):
                 return
             seen = self.run.validator.seen(exchange)
-            if seen.unrecognisable:
+            place = self.run.validator.place(exchange.call)
+            if not seen.unrecognisable:
+                self.run.described.update([place] if exchange.is_success and exchange.body else [])
+            # Who has told what was done may have nothing to tell when it is done already.
+            elif exchange.body or place not in self.run.described:
                 self.results.distrust(f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}")
         self.note_findings(exchange, seen.findings)
         for deletion, name in undone:

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import orjson
@@ -96,21 +97,31 @@ class JobTokenScopes(Behaviour):
         known = self.service.identities.groups
         return [known[number] for number in self.of(project).groups if number in known]
 
-    def add_project(self, project: Project, target: Project) -> None:
-        """Let a project in. Raise RepeatedError when it already is and the choices refuse that."""
+    def add_project(self, project: Project, target: Project) -> bool:
+        """
+        Let a project in, and return whether it was not before.
+
+        Raise RepeatedError when it already is and the choices refuse that.
+        """
         scope = self.of(project)
         if target.id in scope.projects:
-            return self._repeated(self.service.choices.repeated_addition, "Target project is already listed")
+            self._repeated(self.service.choices.repeated_addition, "Target project is already listed")
+            return False
         self.scopes[project.id] = replace(scope, projects=(*scope.projects, target.id))
-        return None
+        return True
 
-    def add_group(self, project: Project, target: Group) -> None:
-        """Let a group in. Raise RepeatedError when it already is and the choices refuse that."""
+    def add_group(self, project: Project, target: Group) -> bool:
+        """
+        Let a group in, and return whether it was not before.
+
+        Raise RepeatedError when it already is and the choices refuse that.
+        """
         scope = self.of(project)
         if target.id in scope.groups:
-            return self._repeated(self.service.choices.repeated_addition, "Target group is already listed")
+            self._repeated(self.service.choices.repeated_addition, "Target group is already listed")
+            return False
         self.scopes[project.id] = replace(scope, groups=(*scope.groups, target.id))
-        return None
+        return True
 
     def remove_project(self, project: Project, target: Project) -> None:
         """Let a project in no longer. Raise RepeatedError when it was not and the choices refuse that."""
@@ -203,18 +214,26 @@ def _list_groups(request: Request) -> Response:
     return request.collection(scopes.groups(request.project), scopes.present_group)
 
 
+def _added(result: Json, request: Request, *, is_new: bool) -> Response:
+    """Answer an addition with its result; one that changed nothing as the choices say."""
+    code = request.choices.repeated_addition_code
+    if is_new or code == HTTPStatus.CREATED:
+        return created(result)
+    return no_content() if code == HTTPStatus.NO_CONTENT else ok(result, code)
+
+
 def _add_project(request: Request) -> Response:
     scopes = request.area(JobTokenScopes)
     target = scopes.target_project(request.parameters.integer("target_project_id"), request.caller)
-    scopes.add_project(request.project, target)
-    return created({"source_project_id": request.project.id, "target_project_id": target.id})
+    is_new = scopes.add_project(request.project, target)
+    return _added({"source_project_id": request.project.id, "target_project_id": target.id}, request, is_new=is_new)
 
 
 def _add_group(request: Request) -> Response:
     scopes = request.area(JobTokenScopes)
     target = scopes.target_group(request.parameters.integer("target_group_id"), request.caller)
-    scopes.add_group(request.project, target)
-    return created({"source_project_id": request.project.id, "target_group_id": target.id})
+    is_new = scopes.add_group(request.project, target)
+    return _added({"source_project_id": request.project.id, "target_group_id": target.id}, request, is_new=is_new)
 
 
 def _remove_project(request: Request) -> Response:
