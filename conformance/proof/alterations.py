@@ -142,7 +142,7 @@ def takes_paths_of_targets(service: Service) -> None:
     """Take the full path of a project or group where a target is to be named by its number."""
     scopes, identities = service.job_token_scope, service.identities
 
-    def by_path(path: str, name: str, find: Callable[[str], Any], add: Callable[[Any, Any], None]) -> None:
+    def by_path(path: str, name: str, find: Callable[[str], Any], add: Callable[[Any, Any], object]) -> None:
         by_number, removed = service.routes.get(f"POST {path}").handler, service.routes.get(f"DELETE {path}/:{name}")
 
         def added(request: Request) -> Response:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from conformance.http.settings import ClientSettings
     from conformance.results.record import Evidence
     from conformance.results.recorder import Line
+    from conformance.schema.response_schema import Seen
     from conformance.schema.response_validator import Finding
     from conformance.target import Profile
 
@@ -310,6 +311,15 @@ class TestContext:
                 self.failed(finding.requirement, violation, finding.place)
                 self.fail_softly(f"{finding.requirement}: {violation} at {finding.place or 'the answer'}")
 
+    def _recognise(self, exchange: Exchange, seen: Seen) -> None:
+        """Believe the target no more where an answer is not the one that is described at all."""
+        place = self.run.validator.place(exchange.call)
+        if not seen.unrecognisable:
+            self.run.described.update([place] if exchange.is_success and exchange.body else [])
+        # Who has told what was done may have nothing to tell when it is done already.
+        elif exchange.body or place not in self.run.described:
+            self.results.distrust(f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}")
+
     def see(self, exchange: Exchange) -> None:
         """Remember an exchange of this test, and hold its answer against the contract."""
         undone = self.run.deletions.contradicted_by(exchange)
@@ -322,12 +332,7 @@ class TestContext:
             if is_unjudged or self.run.first_exports.may_be_yet_to_begin(exchange):
                 return
             seen = self.run.validator.seen(exchange)
-            place = self.run.validator.place(exchange.call)
-            if not seen.unrecognisable:
-                self.run.described.update([place] if exchange.is_success and exchange.body else [])
-            # Who has told what was done may have nothing to tell when it is done already.
-            elif exchange.body or place not in self.run.described:
-                self.results.distrust(f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}")
+            self._recognise(exchange, seen)
         self.note_findings(exchange, seen.findings)
         for deletion, name in undone:
             violation = Violation("what was deleted to be gone", f"{name} is listed", deletion.exchange, exchange)
