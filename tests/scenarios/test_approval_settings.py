@@ -204,7 +204,6 @@ def test_selective_removals_beside_kept_approvals_are_noted(beside: str, setting
     project="approval-settings.project.update.each-is-optional",
 )
 def test_each_setting_can_be_sent_alone(optional: str, settings: Settings) -> None:
-    given(bool(settings.free()), f"every setting in {settings.path} is locked")
     with verifies(optional):
         for name, value in settings.moves():
             if (name, value) == (SELECTIVE, True):
@@ -253,7 +252,6 @@ def test_an_update_without_any_setting_changes_none(empty: str, answer: str, set
 )
 def test_an_update_of_some_settings_keeps_the_others(leaves_unsent: str, settings: Settings) -> None:
     """The others have the values that were found, then the opposite ones: what follows or falls back shows in one."""
-    given(bool(settings.free()), f"every setting in {settings.path} is locked")
     single = [name for name in settings.free() if name not in (RETAIN, SELECTIVE)]
     with verifies(leaves_unsent):
         change_one_by_one(settings, settings.moves())

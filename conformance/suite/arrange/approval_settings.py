@@ -107,8 +107,16 @@ class Settings:
         """
         Yield changes that can be sent one by one: each free setting to its other value, and back at once.
 
-        Selective removals are on only while no approvals are kept; what their update answers is open.
+        Selective removals are on only while no approvals are kept; what their update answers is open. Inconclusive
+        where there is nothing to change.
         """
+        are_some = False
+        for move in self._moves():
+            are_some = True
+            yield move
+        given(are_some, f"no setting in {self.path} can be changed")
+
+    def _moves(self) -> Iterator[tuple[str, bool]]:
         free, values = self.free(), self.values()
         if SELECTIVE in free and values[SELECTIVE]:
             yield SELECTIVE, False

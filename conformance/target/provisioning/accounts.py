@@ -77,8 +77,22 @@ class Accounts:
             user = self.calls.make(wanted)
             # Here, where nothing hangs on it yet: what is made next is read at once.
             self.calls.see_lag(wanted.look_up)
+        if name == "admin":
+            self._require_administrator(int(user["id"]))
         token = self._token(name, int(user["id"]))
         return Person(int(user["id"]), str(user["username"]), token, password)
+
+    def _require_administrator(self, user_id: int) -> None:
+        """Raise RefusedError where a user is told to be none, though that was asked for; untold, it may be one."""
+        path = f"/users/{user_id}"
+
+        def is_told_to_be_none() -> bool:
+            return (self.calls.find(self.administrator, path) or {}).get("is_admin") is False
+
+        if is_told_to_be_none():
+            self.calls.send(self.administrator, "PUT", path, {"admin": True})
+            if is_told_to_be_none():
+                raise RefusedError(f"POST /users: asked for with admin = true, and GET {path} shows is_admin = false")
 
     def bot(self, bot: BotToken, place: int, maker: Person) -> Person:
         """Return the bot of the project or group with this id, with a token; raise RefusedError when there is none."""
