@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _ACCIDENTS = 3
 #: How often a test was spoiled when it is likely to be spoiled each time, as it sends so many calls.
 _OFTEN = 2
+#: The first digit of the status of a call that was served.
+_SERVED = 2
 #: How a test may end that the network spoiled.
 _SPOILED = frozenset({TestOutcome.FAILED, TestOutcome.INCONCLUSIVE, TestOutcome.BROKEN})
 
@@ -222,10 +224,12 @@ def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
     Return what counts of a test that ran twice: its second attempt, but for what failed in one of both only.
 
     What failed both times stays failed. What failed once is unstable, with the evidence of the time when it failed; but
-    what failed at first, and could not be looked at again for the second attempt failed before it came so far, is no
-    less a failure.
+    what failed at first, and could not be looked at again, is no less a failure where the second attempt failed before
+    it came so far, or where a write was answered as none may be: it may have taken away for good what it was sent to.
     """
     lost = first.failed.keys() - second.looked_at if second.failed else set()
+    judged = {check.requirement for check in second.checks if check.outcome in (Outcome.PASSED, Outcome.FAILED)}
+    lost |= {one for one, check in first.failed.items() if one not in judged and _is_wrongly_served_write(check)}
     steady = (first.failed.keys() & second.failed.keys()) | lost
     unstable = [
         *_unstable(first, steady, "it failed at first, and not when the test ran once more"),
@@ -242,6 +246,14 @@ def _confirmed(first: _Attempt, second: _Attempt) -> _Attempt:
         lines += unstable
         lines.append(_ended(line, is_unstable=bool(unstable) and not steady, has_lost=bool(lost)))
     return _Attempt(lines).with_cost_of([first])
+
+
+def _is_wrongly_served_write(check: Check) -> bool:
+    """Tell whether a check failed by the status of a write that was served."""
+    if not check.evidence or check.evidence[-1].request.startswith(("GET ", "HEAD ")):
+        return False
+    status = check.evidence[-1].status
+    return status is not None and status // 100 == _SERVED and check.actual == f"status {status}"
 
 
 def _ended(line: TestEnd, *, is_unstable: bool, has_lost: bool) -> TestEnd:

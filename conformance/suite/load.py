@@ -21,6 +21,7 @@ T = TypeVar("T")
 #: How often two calls are made at once: the moments in which one could overwrite the other are short.
 ROUNDS = 3
 _AT_ONCE = 16
+_CONFLICT = 409
 _LONGEST_START = 10  # seconds until all threads are there
 
 #: How time passes. Whoever serves the target and owns its clock puts another way in its place.
@@ -51,6 +52,8 @@ def at_once(*acts: Callable[[], T]) -> list[T]:
     """
     Do several things at the same moment, each in a thread of its own, and return what came of each.
 
+    A service may answer 409 to one that is in the way of another. That one is done once more afterwards, alone: what
+    was refused for its moment shows nothing.
     Raise NotTested when the operator lets calls go only one after the other.
     """
     start = Barrier(len(acts))
@@ -59,7 +62,12 @@ def at_once(*acts: Callable[[], T]) -> list[T]:
         start.wait(_LONGEST_START)
         return one()
 
-    return _in_threads(*(partial(act, one) for one in acts))
+    results = _in_threads(*(partial(act, one) for one in acts))
+    return [one() if _is_conflict(result) else result for one, result in zip(acts, results, strict=True)]
+
+
+def _is_conflict(result: object) -> bool:
+    return isinstance(result, Answer) and result.status == _CONFLICT
 
 
 def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _CHAT_APP = "chat_app_integration"
 _NO_SUCH = "conformance-no-such-integration"
 _FEWEST, _MOST = 3, 9
-_UNPROCESSABLE = 422
+_CONFLICT, _UNPROCESSABLE = 409, 422
 _ACCEPTED = 202
 #: How long what is only accepted may take until it shows, and how long is waited between two looks.
 _DONE_WITHIN_SECONDS, _PAUSE_SECONDS = 3.0, 0.1
@@ -108,7 +109,13 @@ class Trial:
         return None
 
     def _put(self, kind: Kind, settings: Mapping[str, Any]) -> Answer:
-        return self.calls.put(self.token, f"{self.path}/{kind.slug}", {**kind.needs, **settings})
+        """Set an integration up; again while that is in the way of another one, of those that are tried beside it."""
+        give_up = time.monotonic() + _DONE_WITHIN_SECONDS
+        while True:
+            answer = self.calls.put(self.token, f"{self.path}/{kind.slug}", {**kind.needs, **settings})
+            if answer.status != _CONFLICT or time.monotonic() >= give_up:
+                return answer
+            time.sleep(_PAUSE_SECONDS)
 
     def _shown_after(self, kind: Kind, settings: Mapping[str, Any], *, active: bool) -> dict[str, str]:
         """
@@ -130,8 +137,13 @@ class Trial:
         return shown
 
     def _shown(self, kind: Kind) -> dict[str, str]:
-        body = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
-        return {name: _text(value) for name, value in flat(body).items()}
+        """Return what is shown by itself and, where that leaves something out, in the list of those that are active."""
+        alone = self.calls.get(self.token, f"{self.path}/{kind.slug}").entry
+        listed: Mapping[str, Any] = {}
+        with suppress(RefusedError):
+            entries = self.calls.walk(self.token, self.path)
+            listed = next((entry for entry in entries if entry.get("slug") == kind.slug), {})
+        return {name: _text(value) for name, value in (flat(listed) | flat(alone)).items()}
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,50 @@
+"""What counts of a test that failed and ran once more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from conformance.results.record import Check, Evidence, Outcome, Reason, TestEnd, TestOutcome
+from conformance.runner.reruns import Reruns
+from conformance.target.stand_ins import Elsewhere
+
+if TYPE_CHECKING:
+    from conformance.results.recorder import Line
+
+TEST, REQUIREMENT = "tests/test_it.py::test_it", "merge-request-approvals.rules.code-owner.cannot-be-deleted"
+HELD = Check(REQUIREMENT, Outcome.PASSED, TEST)
+GONE = Check(REQUIREMENT, Outcome.INCONCLUSIVE, TEST, Reason.VACUOUS, "there is no such rule")
+
+
+def failed_by(request: str, status: int) -> Check:
+    shown = Evidence("maintainer", request, None, status, None, 1.0, f"curl {request}")
+    return Check(REQUIREMENT, Outcome.FAILED, TEST, expected="a refusal", actual=f"status {status}", evidence=(shown,))
+
+
+DELETED, READ = failed_by("DELETE /api/v4/rules/1", 204), failed_by("GET /api/v4/rules/1", 200)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (DELETED, DELETED, Outcome.FAILED),
+        (DELETED, HELD, Outcome.UNSTABLE),
+        (DELETED, GONE, Outcome.FAILED),
+        (READ, GONE, Outcome.UNSTABLE),
+    ],
+    ids=["failed-twice", "held-then", "took-away-what-it-was-sent-to", "read-what-is-gone"],
+)
+def test_what_failed_counts_unless_it_can_be_looked_at_again_and_holds(
+    first: Check, second: Check, expected: Outcome
+) -> None:
+    reruns = Reruns(confirms=True, most=0, area="merge-request-approvals", elsewhere=Elsewhere())
+    test = cast("Any", SimpleNamespace(spoiled_by=None, results=SimpleNamespace(is_unmet=False, failures=1)))
+    assert reruns.lines_after([first, TestEnd(TEST, TestOutcome.FAILED)], test) is None
+    ended = TestOutcome.FAILED if second.outcome is Outcome.FAILED else TestOutcome.INCONCLUSIVE
+    lines: list[Line] = [second, TestEnd(TEST, ended)]
+    counted = reruns.lines_after(lines, test) or ()
+    assert expected in [line.outcome for line in counted if isinstance(line, Check)]
+    assert [line.outcome for line in counted if isinstance(line, TestEnd)] == [TestOutcome(expected.value)]
