@@ -19,7 +19,7 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from conformance.results.record import Reason
-from conformance.suite.context import Run, Unmet, current_run
+from conformance.suite.context import NotTested, Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
 from conformance.suite.expectations.listings import SHORTEST_PAGE
 from conformance.suite.expectations.words import settles
@@ -240,13 +240,17 @@ class Export:
             under_way.append(not all(map(has_ended, shown)))
             return self._is_settled(shown, before, batched)
 
-        shown = self._entries_when(
-            is_settled,
-            _END,
-            sort=sort,
-            not_before=begun + (seen.shortest_export or 0.0),
-            after_scheduling=True,
-        )
+        try:
+            shown = self._entries_when(
+                is_settled,
+                _END,
+                sort=sort,
+                not_before=begun + (seen.shortest_export or 0.0),
+                after_scheduling=True,
+            )
+        except Unmet:
+            self.require_known()
+            raise
         if not any(under_way):  # the entries of the older one may stay until the new one has ended
             seen.longest_delay = max(seen.longest_delay, min(time.monotonic() - begun, _LONGEST_HIDDEN_SECONDS))
         seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
@@ -318,6 +322,17 @@ class Export:
             if time.monotonic() - begun >= current_run().profile.limits.deadline_seconds:
                 in_vain.add(sort)
             raise
+
+    def require_known(self) -> None:
+        """Raise NotTested where an export has ended, and nothing in it is the relation that the profile gives."""
+        known: list[str] = []
+        with suppress(Unmet):
+            known = [str(entry.get("relation")) for entry in self.quiet() if has_ended(entry)]
+        if known and self.relation not in known:
+            detail = f"the profile gives '{self.relation}' as relation of export_group, and its export holds "
+            raise NotTested(
+                Reason.PREREQUISITE_MISSING, f"{detail}{', '.join(sorted(known)[:10])}: name one that has objects"
+            )
 
     # -- what tests are made of ----------------------------------------------------------------------------------------
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from conformance.results.record import Reason
 from conformance.suite.absences import OperationAbsent
-from conformance.suite.arrange.exports import FINISHED, Export, export_of, has_ended
+from conformance.suite.arrange.exports import FINISHED, Export, export_of
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
-from conformance.suite.context import NotTested, Unmet, current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import Caller
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def _downloadable(caller: Caller, place: Place) -> Values:
     except Unmet:
         if _is_unfinished(export, batched=batched):
             raise  # whatever is answered as long as it is shows nothing
-        _require_known(export)
+        export.require_known()
     return {}
 
 
@@ -72,18 +71,6 @@ def _is_unfinished(export: Export, *, batched: bool) -> bool:
         entry = export.own()
         return bool(entry) and not (entry.get("status") == FINISHED and entry.get("batched") is batched)
     return False
-
-
-def _require_known(export: Export) -> None:
-    """Raise NotTested where an export has ended, and none of what it holds is the relation that the profile gives."""
-    known = []
-    with suppress(Unmet):
-        known = [str(entry.get("relation")) for entry in export.quiet() if has_ended(entry)]
-    if known and export.relation not in known:
-        detail = f"the profile gives '{export.relation}' as relation of export_group, and its export holds "
-        raise NotTested(
-            Reason.PREREQUISITE_MISSING, f"{detail}{', '.join(sorted(known)[:10])}: name one that has objects"
-        )
 
 
 def _file(place: Place) -> Values:
