@@ -50,6 +50,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _MOST_SOFT_FAILURES = 25
+#: How many entries a page is asked for at first.
+_PAGE_LENGTH = 20
 
 
 class Run:
@@ -113,6 +115,8 @@ class Run:
         """Says which values of the profile stand behind a failure."""
         self.tells_totals: dict[str, bool] = {}
         """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
+        self.page_length = _PAGE_LENGTH
+        """How many entries a page is asked for: fewer where so many are refused."""
         self.described: set[str] = set()
         """The operations, by their place in the contract, that were seen to answer with a body."""
         self.held_back = 0

@@ -15,9 +15,9 @@ from conformance.results.record import Reason
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
 from conformance.suite.context import NotTested, Run, Unmet, current_run
 from conformance.suite.expectations import (
-    PAGE_LENGTH,
     Caller,
     Path,
+    first_page,
     given,
     group_path,
     must,
@@ -87,7 +87,7 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
         seen.add((owner.name, rules))
         return owner
     if "admin" not in run.profile.actors:
-        if owner.look(rules, page=1, per_page=PAGE_LENGTH).status not in _OF_ROLES:
+        if first_page(owner, rules).status not in _OF_ROLES:
             return owner
         detail = "the owner of the group is refused, and who else may be an administrator of it is not in the profile"
         raise NotTested(Reason.PREREQUISITE_MISSING, f"{detail}: name an administrator of the installation as admin")
@@ -123,7 +123,7 @@ def other_administrators(administrator: Caller, rules: Path) -> list[Caller]:
 
 def is_listed(caller: Caller, rules: Path) -> bool:
     """Tell whether a caller may read a list of rules."""
-    return not caller.look(rules, page=1, per_page=PAGE_LENGTH).exchange.is_refusal
+    return not first_page(caller, rules).exchange.is_refusal
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from conformance.suite.expectations.callers import (
     named_otherwise,
     project_path,
 )
-from conformance.suite.expectations.listings import PAGE_LENGTH, Listing, WholeListing
+from conformance.suite.expectations.listings import Listing, WholeListing, first_page
 from conformance.suite.expectations.words import (
     does_not_apply,
     eventually,
@@ -35,7 +35,6 @@ from conformance.suite.expectations.words import (
 )
 
 __all__ = [
-    "PAGE_LENGTH",
     "WITH_CHARSET",
     "Answer",
     "Caller",
@@ -44,6 +43,7 @@ __all__ = [
     "WholeListing",
     "does_not_apply",
     "eventually",
+    "first_page",
     "given",
     "given_done",
     "given_field",

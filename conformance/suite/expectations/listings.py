@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from conformance.suite.expectations.answers import Answer
 
-PAGE_LENGTH = 20
 _LONGEST_PAGE = 100
+#: What is tried where a page of that length is refused: how long one may be at most is not stated.
+_SHORTER_PAGES = (5, 2)
+_NOT_TAKEN = frozenset({400, 422})
 #: Of a list that is not stated to come in pages, so many entries may be the first page.
 SHORTEST_PAGE = 5
 _FEW_PAGES = 10
@@ -36,6 +38,17 @@ class Reader(Protocol):
         """Read what nobody can have changed since this test read it last only once."""
 
 
+def first_page(reader: Reader, path: str) -> Answer:
+    """Return the first page of a list, in a length that the target takes; the run keeps to that length from then on."""
+    run = current_run()
+    answer = reader.look(path, page=1, per_page=run.page_length)
+    for length in _SHORTER_PAGES if answer.status in _NOT_TAKEN else ():
+        if length < run.page_length and (shorter := reader.look(path, page=1, per_page=length)).is_served:
+            run.page_length = length
+            return shorter
+    return answer
+
+
 class Listing:
     """A paginated list, read by walking its pages from 1 until one is empty, refused, or brings nothing new."""
 
@@ -49,7 +62,8 @@ class Listing:
     def _walk(self) -> list[Any]:
         """Read all pages: short ones, or long ones where the list proves long, such as one that only grows."""
         most = self._run.profile.limits.page_walk
-        found = self._pages(PAGE_LENGTH, min(_FEW_PAGES, most))
+        first_page(self._caller, self._path)
+        found = self._pages(self._run.page_length, min(_FEW_PAGES, most))
         if found is None and most > _FEW_PAGES:
             found = self._pages(_LONGEST_PAGE, most)
         if found is None:
@@ -65,8 +79,8 @@ class Listing:
             if page > 1 and answer.exchange.is_refusal:
                 self._require_later_pages(min(length, len(entries)))
                 return entries
-            if answer.exchange.is_refusal and length > PAGE_LENGTH:
-                return self._pages(PAGE_LENGTH, most)
+            if answer.exchange.is_refusal and length > self._run.page_length:
+                return self._pages(self._run.page_length, most)
             if answer.exchange.is_refusal and self._is_empty():
                 return entries
             answer.given_served()
@@ -188,7 +202,7 @@ class WholeListing(Listing):
         entries = _array((self._caller.look(self._path) if takes_no_pages else answer).given_served())
         if len(entries) < SHORTEST_PAGE:
             return entries
-        if takes_no_pages and self._caller.look(self._path, page=1, per_page=PAGE_LENGTH).exchange.is_refusal:
+        if takes_no_pages and self._caller.look(self._path, page=1, per_page=self._run.page_length).exchange.is_refusal:
             return entries
         return super()._walk()
 

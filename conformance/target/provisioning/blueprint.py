@@ -23,6 +23,8 @@ class Place:
 
     name: str
     within: str = ""
+    or_on_top: bool = False
+    """Of a group: whether it lies in no other one where none may lie in another."""
     namesake: str = ""
     """Another place, after which it is called, and its path ends."""
     numbered: bool = False

@@ -178,7 +178,14 @@ class World:
 
     def _group(self, place: Place) -> None:
         more = {"parent_id": self.groups[place.within]["id"]} if place.within else {}
-        group = self._numbered(place, more) or self._place("group", replace(place, numbered=False), more, {})
+        try:
+            group = self._numbered(place, more) or self._place("group", replace(place, numbered=False), more, {})
+        except NotOursError:
+            raise
+        except RefusedError:
+            if not place.or_on_top:
+                raise
+            group = self._place("group", replace(place, within="", namesake=""), {}, {})
         self._members(f"/groups/{group['id']}/members", place)
         self.groups[place.name] = group
 
