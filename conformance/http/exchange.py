@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,6 +20,8 @@ TOO_MANY_REQUESTS = 429
 NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)
 _SERVER_ERROR = 500
+#: What a service says in a 503 that keeps to a rate, and a gateway says in none.
+_SPEAKS_OF_A_RATE = re.compile(rb"rate|limit|quota|too many|throttl", re.IGNORECASE)
 #: From here on the numbers are those of makers of gateways.
 _BEYOND_HTTP = 520
 
@@ -135,8 +138,12 @@ class Exchange:
         """
         Whether something in front of the service answered in its place: the service did not.
 
-        So do 502, 503, 504 and the numbers beyond HTTP's own, and any other 5xx that asks to come back later.
+        So do 502, 503, 504 and the numbers beyond HTTP's own, and any other 5xx that asks to come back later. Of calls
+        that try a rate, a 503 that speaks of one is an answer of the service.
         """
+        tells_a_rate = not self.call.patient and self.status == HTTPStatus.SERVICE_UNAVAILABLE
+        if tells_a_rate and _SPEAKS_OF_A_RATE.search(self.body):
+            return False
         return self.status is not None and (
             self.status in _GATEWAY_ERRORS
             or self.status >= _BEYOND_HTTP
