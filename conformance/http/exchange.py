@@ -21,7 +21,7 @@ NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)
 _SERVER_ERROR = 500
 #: What a service says in a 503 that keeps to a rate, and a gateway says in none.
-_SPEAKS_OF_A_RATE = re.compile(rb"rate|limit|quota|too many|throttl", re.IGNORECASE)
+_SPEAKS_OF_A_RATE = re.compile(rb"\brates?\b|\blimit|quota|too many|throttl", re.IGNORECASE)
 #: From here on the numbers are those of makers of gateways.
 _BEYOND_HTTP = 520
 

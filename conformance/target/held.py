@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _INSIDE: Mapping[str, str] = {
     "project": "group",
     "subgroup": "group",
-    "between_group": "subgroup",
+    "nested_subgroup": "subgroup",
     "subgroup_project": "subgroup",
     "inner_group": "group",
     "inner_project": "inner_group",

@@ -214,6 +214,29 @@ def inactive_ones_are_not_found(way: Way, token: str, method: str, path: str, qu
     return refused(404) if is_hidden else answer
 
 
+def flags_show_in_the_list(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """Of what the list of integrations shows, an integration by itself shows nothing but its slug."""
+    answer = way(token, method, path, query, body)
+    around, _, slug = path.rpartition("/")
+    if method != "GET" or not around.endswith("/integrations") or not isinstance(answer.body, dict):
+        return answer
+    listed = way(token, "GET", around, {"per_page": 100}, None).body or []
+    shown = next((entry for entry in listed if entry["slug"] == slug), {"active": None})
+    left = {name: value for name, value in answer.body.items() if name == "slug" or name not in shown}
+    return replace(answer, body=left)
+
+
+def in_each_others_way() -> Callable[..., Answer]:
+    """Every third integration that is set up is refused, as if another one were being set up."""
+    numbers = count(1)
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        is_meant = method == "PUT" and path.split("/")[-2] == "integrations"
+        return refused(409) if is_meant and next(numbers) % 3 == 0 else way(token, method, path, query, body)
+
+    return change
+
+
 def completion_is_on_where_the_group_says_so() -> Callable[..., Answer]:
     """Code completion is off only where project and group say so."""
     off: set[str] = set()
@@ -271,6 +294,8 @@ SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "settings stand elsewhere": lambda: settings_stand_elsewhere,
     "inactive integrations are not found": lambda: inactive_ones_are_not_found,
     "integrations are set up anew": lambda: set_up_anew,
+    "integrations show their flags in the list": lambda: flags_show_in_the_list,
+    "integrations are in each other's way": in_each_others_way,
     "completion is on where the group has it on": completion_is_on_where_the_group_says_so,
     "rules name somebody": lambda: rules_name_somebody,
     "answers get lost": lambda: answers_get_lost(5),

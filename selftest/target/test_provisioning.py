@@ -315,6 +315,30 @@ def test_what_a_service_refuses_is_named_and_all_else_is_made(whole: tuple[Bench
     assert missing == {"protected_branch", "second_protected_branch", "branch_rule_group"}
 
 
+def test_an_administrator_who_is_none_is_not_in_the_profile(whole: tuple[Bench, Provisioned]) -> None:
+    def no_administrators(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        asked = {name: value for name, value in (body or {}).items() if name != "admin"}
+        return way(token, method, path, query, asked if path.startswith("/users") and body else body)
+
+    bench = Bench(alter=changed(no_administrators))
+    done = bench.provision()
+    assert "shows is_admin = false" in done.refused["admin"]
+    assert whole[0].profile(whole[1])["actors"].keys() - bench.profile(done)["actors"].keys() == {"admin"}
+
+
+def test_groups_that_may_lie_anywhere_lie_on_top_where_no_groups_are_nested(whole: tuple[Bench, Provisioned]) -> None:
+    def not_nested(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        is_nested = (method, path) == ("POST", "/groups") and "parent_id" in (body or {})
+        return refused(403, "no groups in groups") if is_nested else way(token, method, path, query, body)
+
+    bench = Bench(alter=changed(not_nested))
+    found, wanted = bench.profile(bench.provision())["fixtures"], whole[0].profile(whole[1])["fixtures"]
+    inside = {"subgroup", "nested_subgroup", "inner_group", "inner_export_group"}
+    assert wanted.keys() - found.keys() == {*inside, "subgroup_project", "inner_project"}
+    assert "/" not in found["second_approver_group"]["path"]
+    assert len(found["allowlist_groups"]) == len(wanted["allowlist_groups"])
+
+
 @pytest.mark.parametrize("version", ["12.3", "15.0", "16.0", "17.0"])
 def test_what_no_call_of_a_version_makes_is_no_refusal(version: str) -> None:
     bench = Bench(service=create_service(version=version))

@@ -34,7 +34,16 @@ from conformance.suite.arrange.reviews import (
     user_id,
 )
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Caller, Path, given, must, project_path, unchanged, verifies
+from conformance.suite.expectations import (
+    Caller,
+    Path,
+    given,
+    left_to_others,
+    must,
+    project_path,
+    unchanged,
+    verifies,
+)
 from conformance.suite.load import at_once, over_and_over
 
 if TYPE_CHECKING:
@@ -65,8 +74,26 @@ def test_approving_and_taking_it_back_leave_the_rules(
         must_count_only_who_approved(maintainer, review)
 
 
-@pytest.mark.calls_area("project-approval-rules")
 def test_a_reset_of_approvals_leaves_the_rules(
+    maintainer: Caller,
+    approver: Caller,
+    project_bot: Caller,
+    project: Fixture,
+    reset_merge_request: Fixture,
+) -> None:
+    """A reset that takes the rules as well lets the merge request through without any approval."""
+    path = merge_request_path(project, reset_merge_request)
+    with under_review(maintainer, path, approver):
+        approver.post(path / "approve").given_served()
+        with (
+            verifies("merge-request-approvals.approvals-leave-rules"),
+            unchanged(lambda: essences(maintainer, path / "approval_rules"), "the rules of the merge request"),
+        ):
+            given_reset(project_bot, maintainer, path)
+
+
+@pytest.mark.calls_area("project-approval-rules")
+def test_a_reset_of_approvals_leaves_the_number_of_a_copied_rule(
     maintainer: Caller,
     approver: Caller,
     project_bot: Caller,
@@ -74,18 +101,20 @@ def test_a_reset_of_approvals_leaves_the_rules(
     project_rules: Path,
     reset_merge_request: Fixture,
 ) -> None:
-    """A reset that takes the rules as well, or what a copy has of its own, lets the merge request through."""
+    """A copy asks for a number of its own, which is not that of the project's rule."""
     path = merge_request_path(project, reset_merge_request)
     with under_review(maintainer, path, approver):
+        left_to_others()  # where no rule of the project is copied
         with suppress(Unmet):
             source = created(maintainer, project_rules, approvals_required=1, user_ids=[user_id(approver)])["id"]
-            created(maintainer, path / "approval_rules", approvals_required=5, approval_project_rule_id=source)
-        approver.post(path / "approve").given_served()
-        with (
-            verifies("merge-request-approvals.approvals-leave-rules"),
-            unchanged(lambda: essences(maintainer, path / "approval_rules"), "the rules of the merge request"),
-        ):
-            given_reset(project_bot, maintainer, path)
+            copied = {"approvals_required": 5, "approval_project_rule_id": source}
+            created(maintainer, path / "approval_rules", **copied)
+            approver.post(path / "approve").given_served()
+            with (
+                verifies("merge-request-approvals.approvals-leave-rules"),
+                unchanged(lambda: essences(maintainer, path / "approval_rules"), "the rules of the merge request"),
+            ):
+                given_reset(project_bot, maintainer, path)
 
 
 def test_rules_of_a_merge_request_leave_those_of_its_project(

@@ -196,7 +196,7 @@ def test_a_group_is_named_whole(
         for group in (approver_group, second_approver_group)
     }
     # Whether a group inside another is taken for an approver is open; where it is, it is named by its whole path.
-    deeper = filter(None, map(current_run().profile.first, ("subgroup", "between_group")))
+    deeper = filter(None, map(current_run().profile.first, ("subgroup", "nested_subgroup")))
     inside = {one.id: one["path"] for one in deeper if one.get("path")}
     sent = {"name": fresh_name(), "approvals_required": 1, "group_ids": list(inside)}
     nested = maintainer.post(project_rules, sent) if inside else None
@@ -222,8 +222,9 @@ def test_a_group_is_named_whole(
             if "/" not in path:
                 must(parent is None, f"parent_id = null, as {path} is at the top level", f"parent_id = {parent}")
             elif found["id"] in inside:
-                around = parents.get(path.rpartition("/")[0], parent)
-                must(parent == around is not None, f"{around}, the id of the parent of {path}", f"parent_id = {parent}")
+                around = path.rpartition("/")[0]
+                is_parent = parent is not None and parent == parents.get(around, parent)
+                must(is_parent, f"the id of {around}, in which {path} lies", f"parent_id = {parent}")
 
 
 @pytest.mark.calls_area("merge-request-approvals")

@@ -11,6 +11,7 @@ from conformance.fuzzing import must_be_stored
 from conformance.suite import Change, ChangeKind, ItemState, Reason
 from conformance.suite.arrange import arranged, has_request_example
 from conformance.suite.arrange.approval_settings import an_unlocked_project
+from conformance.suite.context import current_run
 from conformance.suite.derived import served_caller
 from conformance.suite.expectations import (
     Caller,
@@ -93,7 +94,8 @@ def pages_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
             continue
         with arranged(operation) as prepared:
             prepared.fill()
-            given(len(entries(item.read(operation, page=1, per_page=20).given_served())) > 1, "the list is too short")
+            whole = item.read(operation, page=1, per_page=current_run().page_length)
+            given(len(entries(whole.given_served())) > 1, "the list is too short")
             short = item.read(operation, page=1, per_page=1)
             yield f"pages of {operation.label}", 200 <= short.status < 300 and len(entries(short)) == 1
 

@@ -13,7 +13,7 @@ from conformance.http.bodies import json_in
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.arrange.reviews import Rule, created, essence, fresh_name, rule_in
-from conformance.suite.context import NotTested, Run, Unmet, current_run
+from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -37,6 +37,8 @@ FLAG = "applies_to_all_protected_branches"
 KNOWN_TYPES = ("any_approver", "regular", "report_approver", "code_owner")
 #: A text that no service knows as a value of anything.
 UNHEARD_OF = "unheard-of"
+#: How a caller is refused who is known and has too low a role.
+_OF_ROLES = frozenset({401, 403})
 
 _OURS = "conformance-"
 _MOST_PAGES = 100
@@ -65,16 +67,12 @@ def own_group(group: Fixture) -> Fixture:
     return group if name == group.name else profile.fixtures[name][0]
 
 
-#: How a caller is refused who is known and has too low a role.
-_OF_ROLES = frozenset({401, 403})
-
-
 def administrator_of(owner: Caller, group: Fixture) -> Caller:
     """
     Return who administrates a group: its owner, or where the owner is refused an administrator of the installation.
 
     An owner who may change the rules and may not list them, or the other way round, is one whom the service takes for
-    an administrator of the group, and is owed the rest. Where the profile names no administrator, raise NotTested.
+    an administrator of the group, and is owed the rest. Where the profile names no administrator, raise Unmet.
     Specification: Authentication (group approval rules are for group administrators).
     """
     run = current_run()
@@ -90,7 +88,7 @@ def administrator_of(owner: Caller, group: Fixture) -> Caller:
         if first_page(owner, rules).status not in _OF_ROLES:
             return owner
         detail = "the owner of the group is refused, and who else may be an administrator of it is not in the profile"
-        raise NotTested(Reason.PREREQUISITE_MISSING, f"{detail}: name an administrator of the installation as admin")
+        raise Unmet(Reason.PREREQUISITE_MISSING, f"{detail}: name an administrator of the installation as admin")
     admin = Caller(run, run.profile.actors["admin"])
     if not is_listed(admin, rules):
         return owner

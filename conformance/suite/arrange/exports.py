@@ -19,7 +19,7 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from conformance.results.record import Reason
-from conformance.suite.context import NotTested, Run, Unmet, current_run
+from conformance.suite.context import Run, Unmet, current_run
 from conformance.suite.expectations import Answer, Caller, Path, eventually, given, group_path, whole_number
 from conformance.suite.expectations.listings import SHORTEST_PAGE
 from conformance.suite.expectations.words import settles
@@ -112,7 +112,8 @@ class Export:
 
     def schedule(self, *, bare: bool = False, **body: Any) -> Answer:
         """Schedule an export with these parameters; `bare` says nothing of any, in a body without any."""
-        if self.own(list(self._seen.idle.entries)).get("batched") is body.get("batched", False):
+        last_form = self.own(list(self._seen.idle.entries)).get("batched")
+        if body.get("batched", last_form) is last_form:  # in which form it comes that is asked for none is open
             self._let_the_second_pass()
         return self.caller.post(self.path) if bare else self.caller.post(self.path, body)
 
@@ -248,9 +249,8 @@ class Export:
                 not_before=begun + (seen.shortest_export or 0.0),
                 after_scheduling=True,
             )
-        except Unmet:
-            self.require_known()
-            raise
+        except Unmet as unmet:
+            raise Unmet(unmet.reason, self.lack() or unmet.detail) from None
         if not any(under_way):  # the entries of the older one may stay until the new one has ended
             seen.longest_delay = max(seen.longest_delay, min(time.monotonic() - begun, _LONGEST_HIDDEN_SECONDS))
         seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
@@ -323,16 +323,15 @@ class Export:
                 in_vain.add(sort)
             raise
 
-    def require_known(self) -> None:
-        """Raise NotTested where an export has ended, and nothing in it is the relation that the profile gives."""
+    def lack(self) -> str | None:
+        """Say what an export holds that has ended without the relation; None where it has it, or has not ended."""
         known: list[str] = []
         with suppress(Unmet):
             known = [str(entry.get("relation")) for entry in self.quiet() if has_ended(entry)]
-        if known and self.relation not in known:
-            detail = f"the profile gives '{self.relation}' as relation of export_group, and its export holds "
-            raise NotTested(
-                Reason.PREREQUISITE_MISSING, f"{detail}{', '.join(sorted(known)[:10])}: name one that has objects"
-            )
+        if not known or self.relation in known:
+            return None
+        held = ", ".join(sorted(known)[:10])
+        return f"{self.path} holds {held}, and not '{self.relation}', the relation of export_group in the profile"
 
     # -- what tests are made of ----------------------------------------------------------------------------------------
 

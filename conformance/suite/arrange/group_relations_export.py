@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from conformance.results.record import Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.arrange.exports import FINISHED, Export, export_of
 from conformance.suite.arrange.request_examples import Area, RequestExample, Values
-from conformance.suite.context import Unmet, current_run
+from conformance.suite.context import NotTested, Unmet, current_run
 from conformance.suite.expectations import Caller
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def _downloadable(caller: Caller, place: Place) -> Values:
     except Unmet:
         if _is_unfinished(export, batched=batched):
             raise  # whatever is answered as long as it is shows nothing
-        export.require_known()
+        if lack := export.lack():
+            raise NotTested(Reason.PREREQUISITE_MISSING, f"{lack}: name one that has objects") from None
     return {}
 
 

@@ -24,7 +24,7 @@ class Place:
     name: str
     within: str = ""
     or_on_top: bool = False
-    """Of a group: whether it lies in no other one where none may lie in another."""
+    """Of a group within another one: whether it is made at the top level where the target nests no groups."""
     namesake: str = ""
     """Another place, after which it is called, and its path ends."""
     numbered: bool = False

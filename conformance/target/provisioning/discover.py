@@ -142,7 +142,7 @@ class Discovery:
         around = [group for group in inner if deep and _lies_in(group["full_path"], deep[0]["path_with_namespace"])]
         around.sort(key=lambda group: _depth(group["full_path"]))
         draft.name_first("subgroup", "group", around or inner)
-        draft.name_first("between_group", "group", around[1:])
+        draft.name_first("nested_subgroup", "group", around[1:])
 
         personal = [project for project in projects if (project.get("namespace") or {}).get("kind") == "user"]
         own_ones = (one for one in personal if sight.has("project", one, "maintainer", _LEVELS["maintainer"]))

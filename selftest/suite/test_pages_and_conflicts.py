@@ -1,0 +1,61 @@
+"""What a target may refuse for its moment or its length, and takes when it is asked in another way."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.proof.variant_runs import WITHOUT_DRAWN, VariantRun, run_each
+from conformance.reference.choices import Choices, OutOfRange, Repeat
+from conformance.suite.expectations import Caller, Path
+from conformance.suite.load import at_once
+from conformance.target import load_profile
+from selftest.conftest import in_a_test
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path as File
+
+    from conformance.reference import Service
+
+
+@pytest.mark.usefixtures("inside_this_process")
+@pytest.mark.parametrize(
+    "choices",
+    [
+        Choices(max_per_page=10, per_page_above_maximum=OutOfRange.REFUSE, default_per_page=10),
+        Choices(max_per_page=3, per_page_above_maximum=OutOfRange.REFUSE, default_per_page=3),
+        Choices(repeated_addition=Repeat.ACCEPT, repeated_addition_code=204),
+    ],
+    ids=["pages-of-ten", "pages-of-three", "nothing-to-tell-of-what-is-there"],
+)
+def test_all_of_an_area_is_verified_on_a_service_that_refuses_long_pages_or_tells_little(choices: Choices) -> None:
+    (found,) = run_each([VariantRun("terse", "17.7", choices)], *WITHOUT_DRAWN, "--area=job-token-scope")
+    assert (found.alarms, found.broken, found.gaps) == ((), (), ())
+    assert found.verified > 50
+
+
+def test_what_is_refused_as_in_the_way_of_another_is_sent_again(
+    reference: tuple[Service, str], write_profile: Callable[..., File]
+) -> None:
+    profile: Any = load_profile(write_profile(*reference))
+    with in_a_test(profile) as test:
+        owner, sent = Caller(test.run, profile.actors["owner"]), []
+        path = Path(f"/projects/{profile.fixtures['project'][0].id}/approvals")
+
+        def refused_once() -> Any:
+            sent.append(path)
+            # Of two writes at once, the service takes one: a wrong sha stands for the other here.
+            return owner.get(path) if len(sent) > 1 else conflicting(owner, profile)
+
+        first, second = at_once(partial(owner.get, path), refused_once)
+    assert (first.status, second.status, len(sent)) == (200, 200, 2)
+
+
+def conflicting(owner: Caller, profile: Any) -> Any:
+    """Return an answer with status 409: to an approval of another commit than the current one."""
+    merge_request = profile.fixtures["merge_request"][0]
+    place = f"/projects/{profile.fixtures['project'][0].id}/merge_requests/{merge_request['iid']}/approve"
+    return owner.post(Path(place), {"sha": "0123456789" * 4})
