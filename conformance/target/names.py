@@ -51,6 +51,8 @@ class Named:
     """Of a fixture: the least and the highest level that each actor may have in it."""
     presumed_in: str = ""
     """Of a feature that a target has unless its profile says false: the area of what needs it."""
+    part_of: str = ""
+    """Of such a feature: the feature without which a target cannot have it."""
     shows_more_in: Sequence[str] = ()
     """Of a fixture without which nothing stays open: the areas in which more is looked at where a profile has it."""
     dispensable_from: str = str(OLDEST)

@@ -245,7 +245,10 @@ class Profile:
         """
         implied = {"enterprise_edition": self.edition == "enterprise", "https": self.base_url.startswith("https://")}
         if feature in PRESUMED:
-            return self.features.get(feature, True) or not PRESUMED[feature].is_dispensable(self.version)
+            row = PRESUMED[feature]
+            if row.part_of and not self.declares(row.part_of):
+                return False
+            return self.features.get(feature, True) or not row.is_dispensable(self.version)
         return bool(self.features.get(feature, implied.get(feature, False)))
 
     def has_given_up(self, fixture: str) -> bool:

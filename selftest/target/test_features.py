@@ -75,7 +75,8 @@ NEEDS = {
     "report_approver_merge_request": "approval_policies",
     "hidden_group": "hidden_groups",
     "rules_group": "group_approval_rules",
-    "branch_rule_group": "group_approval_rules",
+    "branch_rule_group": "group_branch_rules",
+    "code_owner_merge_request": "code_owner_rules",
 }
 
 

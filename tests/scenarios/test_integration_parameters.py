@@ -53,6 +53,8 @@ NO_NUMBER = "abc"
 NO_CHOICE = "conformance-no-such-choice"
 
 FLAG = (False, True)
+#: The parameter that branches_to_be_notified replaces.
+DEPRECATED = "notify_only_default_branch"
 ISSUE_URLS = ("new_issue_url", "issues_url", "project_url")
 DEFAULT_CHANNEL = "channel"
 #: From the settings of the profile: a service may ask the other side whether these are good.
@@ -312,15 +314,14 @@ def test_the_deprecated_switch_to_the_default_branch_does_no_harm(
     path: Path,
     known: list[Fixture],
 ) -> None:
-    integration = offering(known, "notify_only_default_branch")
+    """Where no integration has it any more, it goes to one that has what replaces it."""
+    has_it = any(has(integration, DEPRECATED) for integration in known)
+    integration = offering(known, DEPRECATED if has_it else "branches_to_be_notified")
     with borrowed(maintainer, path, integration):
         given_set_up(maintainer, path, integration)
         with verifies("integrations.parameters.notify-only-default-branch.harmless"):
-            answers = [
-                set_up(maintainer, path, integration, notify_only_default_branch=value).must_not_break()
-                for value in FLAG
-            ]
-        found = shown(maintainer, path, slug_of(integration), "notify_only_default_branch")
+            answers = [set_up(maintainer, path, integration, **{DEPRECATED: value}).must_not_break() for value in FLAG]
+        found = shown(maintainer, path, slug_of(integration), DEPRECATED)
         taken = "is refused" if not answers[-1].is_served else "is taken and kept" if True in found else "is taken"
         observe("integrations.parameters.notify-only-default-branch.answer", f"notify_only_default_branch {taken}")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.suite import Reason
 from conformance.suite.arrange.approval_settings import AUTHOR as AUTHOR_SETTING
 from conformance.suite.arrange.approval_settings import COMMITTER as COMMITTER_SETTING
 from conformance.suite.arrange.approval_settings import (
@@ -47,6 +48,7 @@ from conformance.suite.expectations import (
     Answer,
     Caller,
     Path,
+    does_not_apply,
     given,
     left_to_others,
     must,
@@ -381,6 +383,9 @@ def test_a_project_that_does_not_exist_has_no_configuration(maintainer: Caller, 
 
 # -- authors -----------------------------------------------------------------------------------------------------------
 
+WHILE_ALLOWED = "project-approval-configuration.author-approval.allowed"
+WHILE_FORBIDDEN = "project-approval-configuration.author-approval.forbidden"
+
 
 @contextmanager
 def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> Iterator[None]:
@@ -388,7 +393,7 @@ def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> I
     Let authors approve, or not; committers may throughout.
 
     The configuration and the approval settings both speak of it, and no sentence links them: go on only where both
-    say the same.
+    say the same. Where the configuration shows otherwise and is not changed any more, the requirement does not apply.
     """
     configuration, settings = Configuration(maintainer, project), of_project(maintainer, project)
     before, settings_before = configuration.settings(), settings.values()
@@ -396,6 +401,10 @@ def author_approval(maintainer: Caller, project: Fixture, *, allowed: bool) -> I
         configuration.bring_to({AUTHOR: allowed, COMMITTERS: False})
         settings.restore({AUTHOR_SETTING: allowed, COMMITTER_SETTING: True})
         now, settings_now = configuration.settings(), settings.values()
+        is_fixed = now[AUTHOR] is not allowed and may_be_removed(maintainer)
+        if is_fixed and not configuration.change(**{AUTHOR: allowed}).is_served:
+            detail = f"the configuration shows {AUTHOR} = {now[AUTHOR]} and is not changed any more, as from 16.0 on"
+            does_not_apply(WHILE_ALLOWED if allowed else WHILE_FORBIDDEN, Reason.VERSION, detail)
         agreed = now[AUTHOR] is allowed and settings_now[AUTHOR_SETTING] is allowed
         given(agreed, f"configuration and settings cannot both be brought to author approval = {allowed}")
         given(

@@ -11,6 +11,7 @@ from conformance.fuzzing import must_be_stored
 from conformance.suite import Change, ChangeKind, ItemState, Reason
 from conformance.suite.arrange import arranged, has_request_example
 from conformance.suite.arrange.approval_settings import an_unlocked_project
+from conformance.suite.arrange.project_approval_configuration import AUTHOR, Configuration
 from conformance.suite.context import current_run
 from conformance.suite.derived import served_caller
 from conformance.suite.expectations import (
@@ -20,7 +21,6 @@ from conformance.suite.expectations import (
     eventually,
     given,
     must,
-    must_settle,
     observe,
     project_path,
     sees,
@@ -165,12 +165,12 @@ def test_what_replaces_a_deprecated_item_works(change: Change, replaced: Replace
 def test_a_removed_operation_is_refused_and_does_nothing(
     change: Change,
     item: ItemUnderTest,
-    configuration: tuple[Path, dict[str, Any]],
+    configuration: tuple[Configuration, dict[str, bool]],
 ) -> None:
     """Any 4xx will do. Who still serves it must do what it says: a change that is lost in silence helps nobody."""
-    path, before = configuration
-    wanted = not before.get("merge_requests_author_approval")
-    answer = item.caller.post(path, {"merge_requests_author_approval": wanted})
+    found, before = configuration
+    wanted = not before.get(AUTHOR)
+    answer = item.caller.post(found.path, {AUTHOR: wanted})
     state = ItemState.MADE if answer.exchange.is_refusal else ItemState.NOT_MADE
     sees(change.id, state, f"{change.item} answers {answer.status}")
     with item.seen_in_passing():
@@ -179,32 +179,22 @@ def test_a_removed_operation_is_refused_and_does_nothing(
         return
     with verifies(change.requirement):
         answer.must_not_break()
-        expected = wanted if answer.is_served else before["merge_requests_author_approval"]
-        must_settle(
-            lambda: item.caller.read(path)["merge_requests_author_approval"] is expected,
-            f"merge_requests_author_approval = {expected} after status {answer.status}",
-            lambda: str(item.caller.read(path)["merge_requests_author_approval"]),
-        )
+        if answer.is_served:
+            found.given_free(AUTHOR)
+        found.must_hold(**{AUTHOR: wanted if answer.is_served else before[AUTHOR]})
 
 
 @pytest.fixture
-def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Path, dict[str, Any]]]:
+def configuration(maintainer: Caller, project: Fixture) -> Iterator[tuple[Configuration, dict[str, bool]]]:
     """The approval configuration as it is read, put back afterwards where it can still be changed; empty where gone."""
     if not maintainer.target_declares("approval_configuration"):
-        yield project_path(project) / "approvals", {}
+        yield Configuration(maintainer, project), {}
         return
-    unlocked = an_unlocked_project(maintainer, project)
-    path = project_path(unlocked) / "approvals"
-    before = maintainer.read(path)
-    name = "merge_requests_author_approval"
-    given(isinstance(before, dict) and isinstance(before.get(name), bool), f"the configuration does not show {name}")
-    settings = maintainer.read(project_path(unlocked) / "merge_request_approval_setting")
-    lock = settings.get("allow_author_approval") if isinstance(settings, dict) else None
-    locked = isinstance(lock, dict) and bool(lock.get("locked"))
-    given(not locked, "a setting of the group may keep the project's configuration from changing")
-    yield path, before
-    if maintainer.read(path)[name] is not before[name]:
-        maintainer.post(path, {name: before[name]})
+    found = Configuration(maintainer, an_unlocked_project(maintainer, project))
+    before = found.settings()
+    yield found, before
+    if found.settings()[AUTHOR] is not before[AUTHOR]:
+        found.change(**{AUTHOR: before[AUTHOR]})
 
 
 @every(changes(ChangeKind.RENAMED))

@@ -124,14 +124,16 @@ class Contents:
         self._commit(path, project["default_branch"], owner, _OWNERS, content)
 
     def has_code_owners(self, opened: Entry) -> bool:
-        """Tell whether the rules of a merge request name the owners of its files."""
+        """Tell whether the rules of a merge request name the owners of its files; raise RefusedError if none show."""
         path = f"/projects/{opened['project_id']}/merge_requests/{opened['iid']}/approval_state"
         # An administrator who has no role there may be refused.
-        for token in (self.administrator, self.people["maintainer"].token):
-            rules = self.calls.get(token, path).entry.get("rules")
-            if "code_owner" in {rule.get("rule_type") for rule in rules or () if isinstance(rule, dict)}:
-                return True
-        return False
+        answers = [self.calls.get(token, path) for token in (self.administrator, self.people["maintainer"].token)]
+        shown = [rules for answer in answers if isinstance(rules := answer.entry.get("rules"), list)]
+        if not shown:
+            raise RefusedError(f"GET {path}: {answers[-1]}")
+        return any(
+            isinstance(rule, dict) and rule.get("rule_type") == "code_owner" for rules in shown for rule in rules
+        )
 
     def _with_head(self, path: str, head: str | None = None) -> Entry | None:
         found = self.calls.find(self.administrator, path)

@@ -207,6 +207,10 @@ def fixtures_from(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     return fixtures
 
 
+#: By feature, the flag of the events that a target need not have on any integration.
+_EVENTS_OF_SOME = {"group_mention_events": "group_mentions_events", "incident_events": "incidents_events"}
+
+
 def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] = ()) -> dict[str, bool]:
     """
     Return the features that show in the description of each kind by its slug, or in that there is none.
@@ -215,9 +219,10 @@ def features_from(found: Mapping[str, dict[str, Any]], refused: Container[str] =
     """
     there = {kind.nature for kind in catalogue() if kind.slug in found or kind.slug in refused}
     features = {kind.nature: False for kind in catalogue() if kind.nature and kind.nature not in there}
-    mentions = any("group_mentions_events" in entry["events"] for entry in found.values())
+    events = {event for entry in found.values() for event in entry["events"]}
+    features |= {feature: event in events for feature, event in _EVENTS_OF_SOME.items()} if found else {}
     # The chat app is there once somebody has installed it, which no call does.
-    return {**features, "group_mention_events": mentions, _CHAT_APP: False}
+    return {**features, _CHAT_APP: False}
 
 
 def unclear(found: Mapping[str, dict[str, Any]], refused: Mapping[str, str]) -> dict[str, str]:

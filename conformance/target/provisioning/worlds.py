@@ -258,8 +258,9 @@ class World:
 
     def _require_code_owners(self, name: str) -> None:
         """Leave a merge request out whose rules do not name the owners of its files."""
-        if not self.contents.has_code_owners(self.merge_requests[name]):
-            del self.merge_requests[name]
+        opened = self.merge_requests.pop(name)
+        if self.contents.has_code_owners(opened):
+            self.merge_requests[name] = opened
 
     def _protected_branch(self, wanted: Protection) -> None:
         found = self.contents.protected_branch(wanted, self.projects[wanted.project])
