@@ -113,6 +113,7 @@ class Client:
         self._lock = threading.Lock()
         self._refused_in_a_row = 0
         self._was_answered = False
+        self._answered_elsewhere: set[tuple[str, str]] = set()
         self._settled_at = 0.0
         self._quickest_seconds = 0.0
         self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, _method_and_path)
@@ -291,7 +292,10 @@ class Client:
 
     def _is_calm(self, exchange: Exchange) -> bool:
         """Tell whether calls were answered before, so that one without an answer may be an accident that passes."""
-        return self._was_answered if exchange.trouble is Trouble.REFUSED else self._circuit_breaker.is_calm
+        if exchange.trouble is not Trouble.REFUSED:
+            return self._circuit_breaker.is_calm
+        call = exchange.call
+        return _server(call) in self._answered_elsewhere if call.is_elsewhere else self._was_answered
 
     def worth_sending_at_once(self) -> int:
         """
@@ -351,6 +355,8 @@ class Client:
         headers, body = _headers_of(response), b"".join(response.iter_raw())
         seconds = time.perf_counter() - started
         self._quickest_seconds = min(seconds, self._quickest_seconds * _FORGETTING or seconds)
+        if call.is_elsewhere:
+            self._answered_elsewhere.add(_server(call))
         self._refused_in_a_row, self._was_answered = 0, True
         try:
             body = body if call.raw else unpacked(body, headers.get("content-encoding", ""), most)
@@ -460,3 +466,9 @@ def _text(value: bytes) -> str:
 
 def _method_and_path(call: Call) -> str:
     return f"{call.method} {call.path}"
+
+
+def _server(call: Call) -> tuple[str, str]:
+    """Return scheme and authority of a call that does not go to the target."""
+    parts = urlsplit(call.target)
+    return parts.scheme, parts.netloc

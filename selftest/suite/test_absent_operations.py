@@ -74,7 +74,8 @@ def judged(conformance: Callable[..., Any], write_profile: Callable[..., Path], 
 
     def run(service: Service, *arguments: str) -> tuple[int, str, Mapping[str, Any]]:
         with EmbeddedServer(service) as server:
-            write_profile(service, server.base_url)
+            # What is not there is waited for until the deadline, once.
+            write_profile(service, server.base_url, limits={"timeout_seconds": 5, "deadline_seconds": 2})
             options = ("--target", "target.yaml", "--out", "out", "--corpus", "none", "--seed", "1")
             outcome = conformance("run", *options, *arguments)
         report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))

@@ -49,6 +49,7 @@ _PART_OF_A_SECOND = re.compile(r"\d\d[.,]\d*[1-9]")
 _ENTRY, _END = "an entry of the export", "the end of the scheduled export"
 #: By whether it is to be in batches: one form may never come where the other does.
 _END_IN_FORM = {batched: f"{_END} with batched = {str(batched).lower()}" for batched in (False, True)}
+_REFUSED = "an answer of the status"
 _NEVER_SHOWN = {_ENTRY, _END, *_END_IN_FORM.values()}
 
 Entry = dict[str, Any]
@@ -82,6 +83,8 @@ class _Seen:
     """The shortest that one took to end, in seconds; to look earlier is in vain."""
     in_vain: set[str] = field(default_factory=set)
     """What was waited for until the deadline, and never came."""
+    is_refused: bool = False
+    """Whether the status was refused when it was read last, as it may be before the first export."""
     tells_seconds: bool = False
     """Whether an entry ever told the second of its last change only; others may tell more."""
     times_move: bool | None = None
@@ -147,7 +150,8 @@ class Export:
         refused.
         """
         answer = self.caller.get(self.path / "status")  # never from memory: an export goes on by itself
-        if answer.exchange.is_refusal:
+        self._seen.is_refused = answer.exchange.is_refusal
+        if self._seen.is_refused:
             return []
         body = parsed(answer)
         given(isinstance(body, list), f"GET {self.path}/status did not answer an array")
@@ -308,12 +312,15 @@ class Export:
         """
         Wait until something holds; where that was in vain once in this run, the deadline is not spent again.
 
-        `sort` is a name for all that is waited for alike; without one it is what is expected.
+        `sort` is a name for all that is waited for alike; without one it is what is expected. A status that was refused
+        until the deadline is not there.
         """
         in_vain, sort = self._seen.in_vain, sort or expected
-        if sort in in_vain:
-            given(holds(), f"{expected} in {self.path}, which was waited for in vain before")
-            return
+        if sort in in_vain or _REFUSED in in_vain:
+            if holds():
+                return
+            may_come = sort not in in_vain and not self._seen.is_refused
+            given(may_come, f"{expected} in {self.path}, which was waited for in vain before")
         begun = time.monotonic()
         try:
             eventually(holds, f"{expected} in {self.path}")
@@ -321,6 +328,8 @@ class Export:
             # A call without an answer ends one test only.
             if time.monotonic() - begun >= current_run().profile.limits.deadline_seconds:
                 in_vain.add(sort)
+                if self._seen.is_refused:
+                    in_vain.add(_REFUSED)
             raise
 
     def lack(self) -> str | None:
