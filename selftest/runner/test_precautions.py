@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 FEW = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
 LISTS = ("--area", "job-token-scope")
+#: How many reads wait at the same time for a service that takes its time.
+_AT_ONCE = 16
 #: Moves whatever is read; what no operation takes away again.
 _MOVING = ("created_at", "updated_at", "last_activity_at")
 
@@ -69,14 +72,14 @@ def noticed(folder: Path) -> str:
 def everything_read(profile: Profile) -> dict[str, Any]:
     """Return what every read of the contract answers, of all that the profile names."""
     reads = [operation for operation in Contract.load().operations(profile.version) if operation.is_read]
-    found: dict[str, Any] = {}
-    with Client(profile.client_settings()) as client:
-        for operation, spot in product(reads, Spots(profile).all):
-            path = path_of(operation.path, spot)
-            if path is not None and "export_relations" not in path:
-                exchange = client.send(profile.actors["admin"], "GET", path, query={"per_page": 100})
-                found[path] = (exchange.status, steady(json.loads(exchange.body or b"null")))
-    return found
+    paths = {path_of(operation.path, spot) for operation, spot in product(reads, Spots(profile).all)} - {None}
+    with Client(profile.client_settings(_AT_ONCE)) as client, ThreadPoolExecutor(_AT_ONCE) as pool:
+
+        def read(path: str) -> tuple[str, Any]:
+            exchange = client.send(profile.actors["admin"], "GET", path, query={"per_page": 100})
+            return path, (exchange.status, steady(json.loads(exchange.body or b"null")))
+
+        return dict(pool.map(read, [path for path in paths if path and "export_relations" not in path]))
 
 
 def steady(value: Any) -> Any:
