@@ -50,7 +50,8 @@ _ENTRY, _END = "an entry of the export", "the end of the scheduled export"
 #: By whether it is to be in batches: one form may never come where the other does.
 _END_IN_FORM = {batched: f"{_END} with batched = {str(batched).lower()}" for batched in (False, True)}
 _REFUSED = "an answer of the status"
-_NEVER_SHOWN = {_ENTRY, _END, *_END_IN_FORM.values()}
+_ENDS = {_END, *_END_IN_FORM.values()}
+_NEVER_SHOWN = {_ENTRY, *_ENDS}
 
 Entry = dict[str, Any]
 #: By relation, its `updated_at` and `batched`.
@@ -83,6 +84,8 @@ class _Seen:
     """The shortest that one took to end, in seconds; to look earlier is in vain."""
     in_vain: set[str] = field(default_factory=set)
     """What was waited for until the deadline, and never came."""
+    ended: set[str] = field(default_factory=set)
+    """The relations of which an export was ever seen to have ended."""
     is_refused: bool = False
     """Whether the status was refused when it was read last, as it may be before the first export."""
     tells_seconds: bool = False
@@ -159,6 +162,7 @@ class Export:
             body = [*body, *self._asked_for_alone()]
         found = [entry for entry in body if _is_object(entry) and whole_number(entry.get("status")) is not None]
         self._seen.tells_seconds |= is_told_in_seconds(found)
+        self._seen.ended |= {str(entry.get("relation")) for entry in found if has_ended(entry)}
         if self._seen.times_move:
             found = [{name: value for name, value in entry.items() if name != "updated_at"} for entry in found]
         readable = len(found) in (0, len(body)) or not after_scheduling
@@ -254,7 +258,10 @@ class Export:
                 after_scheduling=True,
             )
         except Unmet as unmet:
-            raise Unmet(unmet.reason, self.lack() or unmet.detail) from None
+            lack = self.lack()
+            if lack and sort in seen.in_vain:
+                seen.in_vain |= _ENDS  # what is exported in no form need not be waited for in each
+            raise Unmet(unmet.reason, lack or unmet.detail) from None
         if not any(under_way):  # the entries of the older one may stay until the new one has ended
             seen.longest_delay = max(seen.longest_delay, min(time.monotonic() - begun, _LONGEST_HIDDEN_SECONDS))
         seen.shortest_export = min(seen.shortest_export or _SOON_SECONDS, time.monotonic() - begun)
@@ -333,13 +340,12 @@ class Export:
             raise
 
     def lack(self) -> str | None:
-        """Say what an export holds that has ended without the relation; None where it has it, or has not ended."""
-        known: list[str] = []
+        """Say what exports held that ended without the relation; None where one had it, or none has ended."""
         with suppress(Unmet):
-            known = [str(entry.get("relation")) for entry in self.quiet() if has_ended(entry)]
-        if not known or self.relation in known:
+            self.quiet()
+        if not self._seen.ended or self.relation in self._seen.ended:
             return None
-        held = ", ".join(sorted(known)[:10])
+        held = ", ".join(sorted(self._seen.ended)[:10])
         return f"{self.path} holds {held}, and not '{self.relation}', the relation of export_group in the profile"
 
     # -- what tests are made of ----------------------------------------------------------------------------------------
