@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -223,11 +224,11 @@ def settings(base_url: str, rate: float | None, concurrency: int) -> ClientSetti
     )
 
 
-def progress() -> Tell:
-    """Return what shows how far the work is: a bar on a terminal, and nothing elsewhere."""
+def progress(seconds_between_lines: float = 15) -> Tell:
+    """Return what shows how far the work is: a bar on a terminal, and a line now and then elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        return lambda *_: None
+        return _in_lines(seconds_between_lines)
     bar = Progress(
         TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
     )
@@ -238,6 +239,18 @@ def progress() -> Tell:
         bar.update(task, description=stage, completed=done, total=steps)
         if done == steps:
             bar.stop()
+
+    return tell
+
+
+def _in_lines(seconds_between: float) -> Tell:
+    told = time.monotonic()
+
+    def tell(stage: str, done: int, steps: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= seconds_between:
+            told = time.monotonic()
+            click.echo(f"{stage}: {done} of {steps} steps", err=True)
 
     return tell
 

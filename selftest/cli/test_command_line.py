@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from conformance.cli.provision import progress
 from conformance.contract import Contract
 from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
@@ -19,6 +20,7 @@ from conformance.proof.variants import VARIANTS
 from conformance.reference.errors import NoRouteError
 from conformance.reports import WRITTEN
 from conformance.target.embedded import prepared_service
+from conformance.target.provisioning.calls import Answer
 from selftest.conftest import VERSION, lacking, serving
 
 if TYPE_CHECKING:
@@ -232,3 +234,18 @@ def test_a_port_that_is_taken_is_said_to_be(conformance: Callable[..., Any], ref
 
 def test_a_command_whose_streams_are_closed_does_its_work() -> None:
     assert subprocess.run(["/bin/sh", "-c", _CLOSED], check=False, timeout=60).returncode == ExitCode.CONFORMANT
+
+
+def test_a_long_preparation_tells_how_far_it_is_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    tell = progress(seconds_between_lines=0)
+    tell("groups", 3, 40)
+    assert capsys.readouterr().err == "groups: 3 of 40 steps\n"
+    progress()("groups", 4, 40)  # nothing is told of what took no time
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "body", [{"message": "no licence"}, {"error": "no licence"}, {"fault": {"text": "no licence"}}]
+)
+def test_a_refusal_is_told_in_the_words_of_the_service_whatever_their_form(body: Any) -> None:
+    assert "no licence" in str(Answer(403, body))

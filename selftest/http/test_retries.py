@@ -5,11 +5,18 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.http.client import Client
 from conformance.http.exchange import Call, Exchange, Trouble
 from conformance.http.retries import Persistence, Retries
+from conformance.http.settings import ClientSettings
+from selftest.cli.test_bad_input import unused_port
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
 
 DATE = "Sun, 22 Nov 2026 10:00:00 GMT"
 
@@ -85,3 +92,11 @@ def test_a_503_that_speaks_of_a_rate_is_the_services_where_the_rate_is_tried(
 ) -> None:
     call = Call(None, "POST", "/code_suggestions/completions", patient=patient)
     assert Exchange(call, 503, {}, body, 0).is_of_gateway is is_of_gateway
+
+
+def test_another_server_that_never_answered_is_not_waited_for(reference: tuple[Service, str]) -> None:
+    """The target's own address would be: it answered before."""
+    with Client(ClientSettings(base_url=reference[1])) as client:
+        assert client.send(None, "GET", "/version").status is not None
+        answer = client.send(None, "POST", f"http://127.0.0.1:{unused_port()}/oauth/token")
+        assert (answer.trouble, client.retries.waited) == (Trouble.REFUSED, 0.0)

@@ -28,10 +28,16 @@ NOBODYS = re.compile(rb"/2000000001(?![^/?])")
 NO_CHOICE = "code-completion.choice.fields"
 ONE_RULE = "PUT /projects/:id/approval_rules/:approval_rule_id"
 
+LACKING = ("issue_tracker_integration", "code_owner_merge_request", "branch_rule_group")
+#: What no integration of such a target takes.
+NOBODY_TAKES = ("notify_only_default_branch", "incidents_events")
 #: What the profile of such a target says of it, beside what that of the reference says.
 FEATURES = {
     "approval_configuration": False,
+    "code_owner_rules": False,
     "completions_without_choices": True,
+    "group_branch_rules": False,
+    "incident_events": False,
     "issue_tracker_integration": False,
     "partial_rule_updates": True,
 }
@@ -72,9 +78,12 @@ def _names_no_file(_: Route, __: Request, response: Response) -> Response:
 
 
 def profile_of(service: Service, base_url: str) -> dict[str, Any]:
-    """Describe the target, which has no issue tracker."""
+    """Describe the target, which lacks what no service need have."""
     data = profile_data(service.world, base_url, VERSION)
-    fixtures = {name: value for name, value in data["fixtures"].items() if name != "issue_tracker_integration"}
+    fixtures = {name: value for name, value in data["fixtures"].items() if name not in LACKING}
+    for integration in fixtures["integrations"]:
+        for kind in ("parameters", "events"):
+            integration[kind] = [name for name in integration[kind] if name not in NOBODY_TAKES]
     return {**data, "fixtures": fixtures, "features": {**data["features"], **FEATURES}}
 
 

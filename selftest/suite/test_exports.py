@@ -8,18 +8,22 @@ import pytest
 
 from conformance.proof import alterations, area_alterations
 from conformance.reference.choices import Choices
+from conformance.reference.errors import NoRouteError
 from conformance.suite.arrange.exports import export_of
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import Caller
 from conformance.suite.expectations.callers import NOBODY
 from conformance.target import load_profile
-from selftest.conftest import in_a_test
+from selftest.conftest import in_a_test, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from conformance.reference import Service
+
+#: Waits that are in vain end soon.
+SHORT = {"timeout_seconds": 5, "deadline_seconds": 1}
 
 
 def test_an_export_of_long_ago_says_nothing_of_how_long_the_next_one_takes(
@@ -58,6 +62,47 @@ def test_an_export_that_stays_failed_is_waited_for_once(
         for _ in range(3):
             with pytest.raises(Unmet, match="did not finish"):
                 export.finished(batched=False)
+
+
+def reads_in_vain(profile: Any, relation: str, *forms: bool) -> list[int]:
+    """Wait for exports in some forms that never show, one after the other; return how often the status was read."""
+    with in_a_test(profile) as test:
+        export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], relation)
+        read: list[int] = []
+        for batched in forms:
+            before = test.run.client.requests
+            with pytest.raises(Unmet):
+                export.finished(batched=batched)
+            read.append(test.run.client.requests - before)
+        return read
+
+
+def test_a_status_that_is_refused_until_the_deadline_is_waited_for_once(
+    reference: tuple[Service, str], write_profile: Callable[..., Path]
+) -> None:
+    lacking({"GET /groups/:id/export_relations/status"}, NoRouteError, reference[0])
+    profile: Any = load_profile(write_profile(*reference, limits=SHORT))
+    first, *others = reads_in_vain(profile, "labels", False, True, False)
+    assert 2 * max(others) < first
+
+
+def test_a_relation_that_is_exported_in_no_form_is_waited_for_in_one(
+    reference: tuple[Service, str], write_profile: Callable[..., Path]
+) -> None:
+    profile: Any = load_profile(write_profile(*reference, limits=SHORT))
+    first, *others = reads_in_vain(profile, "widgets", False, True, False)
+    assert 2 * max(others) < first
+
+
+def test_what_was_ever_exported_is_told_while_the_next_export_shows_nothing(
+    reference: tuple[Service, str], write_profile: Callable[..., Path]
+) -> None:
+    profile: Any = load_profile(write_profile(*reference, limits=SHORT))
+    with in_a_test(profile) as test:
+        owner, group = Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0]
+        export_of(owner, group, "labels").finished(batched=False)
+        lacking({"GET /groups/:id/export_relations/status"}, NoRouteError, reference[0])
+        assert "holds badges, boards, labels" in str(export_of(owner, group, "widgets").lack())
 
 
 def test_who_has_no_valid_token_is_not_led_to_where_one_is_asked_for(

@@ -90,6 +90,12 @@ def test_where_a_feature_is_missing_no_test_asks_for_what_nobody_can_have_withou
     assert {*NEEDS.values()} <= FEATURES.keys()
 
 
+def test_part_of_a_feature_is_not_there_without_it() -> None:
+    assert profile(group_approval_rules=True).declares("group_branch_rules")
+    assert not profile(group_approval_rules=True, group_branch_rules=False).declares("group_branch_rules")
+    assert not profile(group_approval_rules=False).declares("group_branch_rules")
+
+
 def test_a_kind_of_integrations_that_the_target_has_none_of_is_given_up() -> None:
     assert not profile().has_given_up("chat_app_integration")
     assert profile(chat_app_integration=False).has_given_up("installed_chat_app_integration")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from selftest.conftest import Outcome
 
 TRACKERS = frozenset({"redmine", "bugzilla", "custom-issue-tracker", "ewm"})
+_STATE = "GET /projects/:id/merge_requests/:merge_request_iid/approval_state"
+_GROUP_RULES = "GET /groups/:id/approval_rules"
 _SETS_UP = ("PUT /projects/:id/integrations/:slug", "PUT /projects/:id/services/:slug")
 
 
@@ -72,6 +75,27 @@ def leaves_groups_to_administrators(service: Service) -> None:
         return handler(request)
 
 
+def shows(service: Service, key: str, seen: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+    """Show of the rules that an operation lists what a function makes of each; None leaves one out."""
+
+    @handling(service, key)
+    def _(handler: Any, request: Request) -> Any:
+        response = handler(request)
+        body: Any = response.content
+        rules = [shown for rule in (body["rules"] if isinstance(body, dict) else body) if (shown := seen(rule))]
+        return replace(response, content={**body, "rules": rules} if isinstance(body, dict) else rules)
+
+
+def has_no_owners_of_files(service: Service) -> None:
+    """Have no rules that come of the owners of files."""
+    shows(service, _STATE, lambda rule: None if rule["rule_type"] == "code_owner" else rule)
+
+
+def lists_no_branches(service: Service) -> None:
+    """Have rules of groups that list no branches."""
+    shows(service, _GROUP_RULES, lambda rule: {**rule, "protected_branches": []})
+
+
 @pytest.fixture
 def prepare(
     conformance: Callable[..., Outcome], tmp_path: Path
@@ -84,7 +108,7 @@ def prepare(
             where = ("--base-url", base_url, "--admin-token-file", "admin.token", "--out", "mine.yaml")
             outcome = conformance("provision", *where)
             profile = yaml.safe_load((tmp_path / "mine.yaml").read_text(encoding="utf-8"))
-            if outcome.code:
+            if "say so in the profile" in outcome.out:
                 said = {**profile["features"], "switchable_integration": False, "issue_tracker_integration": False}
                 (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**profile, "features": said}), encoding="utf-8")
                 assert conformance("provision", *where).code == 0  # now that its operator has said so
@@ -112,6 +136,32 @@ def test_what_a_target_does_not_know_is_said_to_be_missing(
     outcome, profile = prepare(has_no_trackers)
     assert outcome.code == 0, outcome.text
     assert profile["features"]["issue_tracker_integration"] is False
+
+
+@pytest.mark.parametrize(
+    ("alter", "feature"),
+    [(has_no_owners_of_files, "code_owner_rules"), (lists_no_branches, "group_branch_rules")],
+)
+def test_rules_that_no_service_need_have_are_declared_where_they_show(
+    prepare: Callable[..., tuple[Outcome, dict[str, Any]]], alter: Callable[[Service], None], feature: str
+) -> None:
+    rules = {"code_owner_rules", "group_branch_rules"}
+    outcome, profile = prepare(alter)
+    assert outcome.code == 0, outcome.text
+    assert {name: profile["features"][name] for name in rules} == {name: name != feature for name in rules}
+    assert f"Feature: {feature}." in outcome.out  # and how it would come to be there
+
+
+def test_rules_that_nobody_shows_are_not_said_to_be_missing(
+    prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
+) -> None:
+    def refuses(service: Service) -> None:
+        @handling(service, _STATE, _GROUP_RULES)
+        def _(*_: Any) -> Any:
+            raise ForbiddenError
+
+    outcome, profile = prepare(refuses)
+    assert not {"code_owner_rules", "group_branch_rules"} & profile["features"].keys(), outcome.text
 
 
 def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_missing(

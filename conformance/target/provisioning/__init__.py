@@ -182,20 +182,6 @@ def _trying_integrations(
     return [partial(step, kind) for kind in catalogue()]
 
 
-#: By feature, the steps that make what it comes of, and what tells whether it is seen then. Of a target that refused
-#: such a step nothing is known.
-_COMES_OF: Mapping[str, tuple[tuple[str, ...], Callable[[World], bool]]] = {
-    "code_owner_rules": (
-        ("code_owner_merge_request", "project"),
-        lambda world: "code_owner_merge_request" in world.merge_requests,
-    ),
-    "group_branch_rules": (
-        ("branch_rule_group", "branch_rule_project", "branch_rule_project branch"),
-        lambda world: world.lists_branches,
-    ),
-}
-
-
 def _features(calls: Calls, world: World) -> dict[str, bool]:
     """Ask the target for the features that show themselves."""
     owner, maintainer = (world.people[name].token for name in ("owner", "maintainer"))
@@ -203,11 +189,7 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
     roles = ("/member_roles", f"/groups/{group}/member_roles")
     rules, keepers = f"/groups/{group}/approval_rules", (owner, world.administrator)
     return {
-        **{
-            rules: is_seen(world)
-            for rules, (made, is_seen) in _COMES_OF.items()
-            if world.refused.keys().isdisjoint(made)
-        },
+        **world.rules_shown,
         "approval_configuration": calls.get(maintainer, f"/projects/{project.get('id')}/approvals").is_served,
         "code_completion": "enabled_project" in world.completions and completes(calls, owner),
         "group_approval_rules": any(calls.get(keeper, rules).is_served for keeper in keepers),

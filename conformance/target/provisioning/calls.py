@@ -72,7 +72,7 @@ class Answer:
         """Say what came, with the words of a refusal."""
         if self.status is None:
             return f"no answer ({self.problem})"
-        said = next((self.entry[key] for key in ("message", "error") if key in self.entry), None)
+        said = next((self.entry[key] for key in ("message", "error") if key in self.entry), self.body)
         return f"status {self.status}" + (f", {json.dumps(said)[:200]}" if said else "")
 
 

@@ -123,8 +123,8 @@ class Contents:
         path, owner = f"/projects/{project['id']}", self.people["owner"].token
         self._commit(path, project["default_branch"], owner, _OWNERS, content)
 
-    def has_code_owners(self, opened: Entry) -> bool:
-        """Tell whether the rules of a merge request name the owners of its files; raise RefusedError if none show."""
+    def has_code_owners(self, opened: Entry) -> bool | None:
+        """Tell whether the rules of a merge request name the owners of its files; None if no rules are shown."""
         path = f"/projects/{opened['project_id']}/merge_requests/{opened['iid']}/approval_state"
         # An administrator who has no role there may be refused.
         answers = [self.calls.get(token, path) for token in (self.administrator, self.people["maintainer"].token)]

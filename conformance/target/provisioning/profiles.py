@@ -79,7 +79,7 @@ def fixtures_of(world: World, done: Provisioned, *, all_of_them: bool = False) -
     relation = next((name for name, titles in exported.items() if titles), None)
     if relation and "export_group" in found:
         found["export_group"] |= {"relation": relation, "objects": sorted(exported[relation])}
-    if not world.lists_branches:
+    if not world.rules_shown.get("group_branch_rules"):
         found.pop("branch_rule_group", None)
     if "enabled_project" in world.completions:
         found |= {name: {"path": path} for name, path in world.completions.items()}

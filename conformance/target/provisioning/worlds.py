@@ -53,8 +53,8 @@ class World:
     milestones: list[str] = field(default_factory=list)
     completions: dict[str, str] = field(default_factory=dict)
     """By fixture, the paths of projects whose code completion is as the fixture says."""
-    lists_branches: bool = False
-    """Whether a rule of the group branch_rule_group lists protected branches."""
+    rules_shown: dict[str, bool] = field(default_factory=dict)
+    """By feature, whether the rules that it is about show where they should; nothing of those that nobody can tell."""
     asks_for_password: bool = False
     refused: dict[str, str] = field(default_factory=dict)
     accounts: Accounts = field(init=False)
@@ -259,7 +259,10 @@ class World:
     def _require_code_owners(self, name: str) -> None:
         """Leave a merge request out whose rules do not name the owners of its files."""
         opened = self.merge_requests.pop(name)
-        if self.contents.has_code_owners(opened):
+        shown = self.contents.has_code_owners(opened)
+        if shown is not None:
+            self.rules_shown["code_owner_rules"] = shown
+        if shown:
             self.merge_requests[name] = opened
 
     def _protected_branch(self, wanted: Protection) -> None:
@@ -341,7 +344,8 @@ class World:
             return
         body = {"name": name, "approvals_required": 1, "user_ids": [self.people["approver"].id]}
         self.calls.ensure(Wanted(what=f"rule {name}", path=path, tokens=[owner], bodies=[body], look_up=find))
-        self.lists_branches = lists_branches() is not None
+        if "branch_rule_project branch" not in self.refused:
+            self.rules_shown["group_branch_rules"] = lists_branches() is not None
 
     def _completion(self, name: str, place: str) -> None:
         """Have code completion on or off for a project, and see whether the target says so."""
