@@ -98,7 +98,7 @@ class Options:
         metavar="DIR",
     ).field
     out: Path | None = Option("--out", "Folder for the reports. By default reports/TARGET/TIME.", Path).field
-    max_examples: int = Option("--max-examples", "Fresh drawn cases per operation.", int, least=1, default=24).field
+    max_examples: int = Option("--max-examples", "Fresh drawn cases per operation.", int, least=1, default=20).field
     fuzz_seconds: float = Option(
         "--fuzz-seconds", "Time for the cases of an operation.", float, least=0, default=10.0
     ).field
