@@ -34,6 +34,8 @@ DONE_WITHIN_SECONDS = 3.0
 _MOST_IN_VAIN = 10
 _MOST_IN_VAIN_OF_A_SETTING = 2
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
+#: After so many writes of an operation that showed, another one is not waited for much longer than any of them took.
+_ENOUGH_SHOWN, _TIMES_AS_LONG, _SOON_SECONDS = 5, 4, 0.5
 #: A setting that need not be as it was sent while another one is on.
 _CONDITIONAL, _CONDITION = "selective_code_owner_removals", "retain_approvals_on_push"
 
@@ -48,6 +50,8 @@ class Accepted:
         self._seconds = seconds
         self._in_vain: Counter[tuple[str, ...]] = Counter()
         """How often in a row an operation, or a setting of an integration, was waited for in vain."""
+        self._shown_after: dict[str, list[float]] = {}
+        """By operation, the seconds after which what was accepted did show."""
         self._done: Mapping[str, Callable[[Call, Any], bool]] = {
             "deleteProjectApprovalRule": self._is_refused,
             "deleteMergeRequestApprovalRule": self._is_refused,
@@ -70,13 +74,18 @@ class Accepted:
             self._await(name, call)
 
     def _await(self, name: str, call: Call) -> None:
-        deadline, pause = time.monotonic() + self._seconds, _FIRST_PAUSE
+        begun, pause = time.monotonic(), _FIRST_PAUSE
+        shown_after = self._shown_after.setdefault(name, [])
+        seconds = self._seconds
+        if len(shown_after) >= _ENOUGH_SHOWN:
+            seconds = min(seconds, max(_SOON_SECONDS, _TIMES_AS_LONG * max(shown_after)))
         while not self._done[name](call, object_in(call.body)):
-            if time.monotonic() > deadline:
+            if time.monotonic() > begun + seconds:
                 self._give_up(name, call)
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+        shown_after.append(time.monotonic() - begun)
         self._in_vain[(name,)] = 0
 
     def _give_up(self, name: str, call: Call) -> None:

@@ -127,3 +127,17 @@ def test_a_setting_that_never_shows_what_was_sent_is_waited_for_twice() -> None:
     accepted.see(exchange)
     assert asked > 4
     assert len(reads) == asked + 1
+
+
+def test_where_all_else_showed_at_once_what_does_not_show_is_not_waited_for_long() -> None:
+    reads, read = counting({"active": True, "properties": {"channel": "a"}})
+
+    def asked_in_vain(accepted: Accepted) -> int:
+        before = len(reads)
+        accepted.see(Exchange(Call(CALLER, "PUT", SLACK, body=b'{"channel": "b"}'), 202, {}, b"", 0))
+        return len(reads) - before
+
+    new, experienced = Accepted(VALIDATOR, read, seconds=2), Accepted(VALIDATOR, read, seconds=2)
+    for _ in range(5):
+        experienced.see(Exchange(Call(CALLER, "PUT", SLACK, body=b'{"channel": "a"}'), 202, {}, b"", 0))
+    assert asked_in_vain(experienced) < asked_in_vain(new)

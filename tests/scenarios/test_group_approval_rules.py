@@ -414,6 +414,9 @@ def test_a_rule_of_a_group_inside_another_one_is_its_own(owner: Caller, group: F
         left_to_others("group-approval-rules.update.rule-of-another-group")
         return
     control = admin.put(rules / rule["id"], {"name": rule["name"]})
+    if not control.is_served:  # what the list shows may be a rule of the group around it
+        left_to_others("group-approval-rules.update.rule-of-another-group")
+        return
     with verifies("group-approval-rules.update.rule-of-another-group"):
         administrator_of(owner, group).put(around / rule["id"], change).must_be_refused(beside=control)
         in_list(admin, rules, rule["id"]).must_hold(name=rule["name"])
