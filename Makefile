@@ -15,6 +15,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Many tests start the command anew, which would compile all of it each time.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Tests that wait for a slow or silent target leave their processor to another one.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+
 .DEFAULT_GOAL := help
 .PHONY: help setup conformance test check format contract coverage prove variants variants-sample foreign chaos chaos-sample mutate published docs site serve bench \
         wheel pins clean
@@ -36,7 +39,7 @@ conformance: $(READY) ## hold the embedded reference against the specification
 	@$(BIN)/conformance run $(if $(SEED),--seed $(SEED))
 
 test: $(READY) ## run all tests of the engine, the reference and the suite
-	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder selftest
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder selftest
 
 check: $(READY) ## lint, format, types, layers, private names, and the contract's own consistency
 	@$(BIN)/ruff check .
