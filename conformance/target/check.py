@@ -146,6 +146,9 @@ def _actor(target: Readings, who: str) -> Iterator[Finding]:
             yield Finding(f"{place}.{name}", State.CONTRADICTED, detail, shown[name])
     if who.endswith("_bot") and shown.get("bot") is False:
         yield Finding(f"{place}.token", State.CONTRADICTED, "it is of a person, and not of a bot (GET /user)")
+    if who == "admin" and shown.get("is_admin") is False:
+        detail = "it is of somebody who is no administrator (GET /user): name one, or leave admin out"
+        yield Finding(f"{place}.token", State.CONTRADICTED, detail)
 
 
 def _roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[Finding]:

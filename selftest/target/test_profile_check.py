@@ -124,6 +124,13 @@ def test_a_wrong_value_is_named_and_no_run_begins_with_it(
         assert contradictions(profile, client, Options(force=True))
 
 
+def test_an_administrator_who_is_none_is_named(right: dict[str, Any]) -> None:
+    """Else what administrators may do would seem to be refused to them."""
+    actors = {name: actor for name, actor in right["actors"].items() if name != "outsider"}
+    said = found({**right, "actors": {**actors, "admin": right["actors"]["outsider"]}})
+    assert said == {"actors.admin.token": State.CONTRADICTED}
+
+
 def test_what_is_missing_is_named_and_keeps_no_run_from_beginning(right: dict[str, Any]) -> None:
     data = copy.deepcopy(right)
     data["fixtures"]["allowlist_projects"] = data["fixtures"]["allowlist_projects"][:2]
