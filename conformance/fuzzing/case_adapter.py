@@ -24,9 +24,14 @@ if TYPE_CHECKING:
 class CaseAdapter:
     """Knows the parameters of one operation, and what a case of it does to them."""
 
-    def __init__(self, operation: Operation) -> None:
-        """Compile the schemas of the parameters."""
+    def __init__(self, operation: Operation, full_path: str | None = None) -> None:
+        """
+        Compile the schemas of the parameters.
+
+        `full_path` is that of the project or group that calls go to, by which some of them name it.
+        """
         self.operation = operation
+        self._full_path = full_path
         self._validators = {
             (parameter.place, parameter.name): validator(operation.document, parameter.schema)
             for parameter in operation.parameters
@@ -49,9 +54,15 @@ class CaseAdapter:
         """Return a case with the path values of the arranged call, but for those that are wrong on purpose."""
         wrong = {mutation.name for mutation in case.mutated if mutation.place == "path"}
         values = tuple(
-            (name, value if name in wrong else str(path_values.get(name, value))) for name, value in case.path_values
+            (name, value if name in wrong or value == self._full_path else str(path_values.get(name, value)))
+            for name, value in case.path_values
         )
         return replace(case, path_values=values)
+
+    def by_path(self, case: DrawnCase) -> DrawnCase:
+        """Return a case that names its project or group by the full path, if that is known."""
+        named = {"id": self._full_path} if self._full_path else {}
+        return replace(case, path_values=tuple((name, named.get(name, value)) for name, value in case.path_values))
 
     def diagnose(self, case: DrawnCase) -> DrawnCase:
         """Return a case that says what is wrong with it."""

@@ -12,6 +12,7 @@ from conformance.fuzzing.read_back import must_be_stored, shown_by
 from conformance.http.exchange import TOO_MANY_REQUESTS, Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
 from conformance.results.record import Outcome, Reason
+from conformance.suite.arrange.places import full_path_in
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.evidence import evidence_of
 from conformance.suite.expectations import Answer
@@ -179,7 +180,9 @@ class _Sending:
         if read_back is None or not case.is_positive or not exchange.is_success or not isinstance(case.body, dict):
             return []
         try:
-            must_be_stored(self.arranged, case.prepared(self.arranged.operation), Answer(exchange))
+            # Looked for by the number, whatever it was written by.
+            by_number = replace(case, path_values=tuple(map(self._by_number, case.path_values)))
+            must_be_stored(self.arranged, by_number.prepared(self.arranged.operation), Answer(exchange))
         except Violation as violation:
             shown = violation.exchanges or (exchange,)
             name = read_back.requirement(case.body)
@@ -189,6 +192,10 @@ class _Sending:
         if shown_by(read_back, case.body):
             current_test().results.passed(read_back.requirement(case.body))
         return []
+
+    def _by_number(self, pair: tuple[str, str]) -> tuple[str, str]:
+        name = pair[0]
+        return (name, str(self.arranged.call.path_values[name])) if name == "id" else pair
 
     @property
     def success(self) -> str:
@@ -204,12 +211,14 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
     error or an undocumented answer is held against the target; then correct calls, some of them one by one with the
     resource read back. Failures of the same kind are one, shown by the smallest call that still fails.
     """
-    adapter = CaseAdapter(arranged.operation)
+    adapter = CaseAdapter(arranged.operation, full_path_in(arranged.place.profile, arranged.call.path))
     sending = _Sending(arranged, caller, adapter)
     fitted = sending.own(adapter.fitted([_control(arranged), *cases], arranged.place, arranged.call.path_values))
     owed = [case for case in fitted if adapter.must_be_refused(case)]
     wrong = [case for case in fitted if not case.is_positive and not adapter.must_be_refused(case)]
     right = [case for case in fitted if case.is_positive]
+    # What holds by the number holds by the path. The arranged call, which is the first, shows whether it is served.
+    right = [adapter.by_path(case) if place % 2 else case for place, case in enumerate(right)]
     if arranged.request_example.stays:
         right, wrong = right[:_FOR_GOOD_AT_MOST], wrong[:_ODD_AT_MOST]
     answered = _send_what_must_be_refused(sending, owed)

@@ -1,4 +1,4 @@
-"""Lists that a rule is sent with: none, one and two of what they name, all of which the rule then shows."""
+"""Lists that a rule is sent with: none, one, two and three of what they name, all of which the rule then shows."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def somebody_beside(prepared: Arranged, name: str) -> dict[str, Any]:
 
 
 def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
-    """Yield none, one and two of what a list names, as far as the profile has them; who calls is named like others."""
+    """Yield none, one and two of what a list names, as far as the profile has them, and both with who calls."""
     values = []
     yield []
     for reference in (kind.one, kind.two):
@@ -110,7 +110,7 @@ def several(prepared: Arranged, kind: Kind) -> Iterator[list[Any]]:
         yield list(values)
     caller = served_caller(prepared.operation).actor
     if kind.shown == "users" and caller is not None and caller.name in MEMBERS and not may_be_author(prepared, caller):
-        yield [values[0], *(value for value in (getattr(caller, kind.by),) if value is not None)]
+        yield [*values, *(value for value in (getattr(caller, kind.by),) if value is not None)]
 
 
 def may_be_author(prepared: Arranged, caller: Actor) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pytest
@@ -284,12 +285,17 @@ def change_one_by_one(settings: Settings, moves: Iterable[tuple[str, bool]]) -> 
     project="approval-settings.project.update.several",
 )
 def test_several_settings_are_updated_together(several: str, settings: Settings) -> None:
-    """One of them on and the others off, in turns: what takes the value of another one shows in one of these."""
+    """
+    One of them on and the others off, in turns: what takes the value of another one shows in one of these.
+
+    By number and path, in turns.
+    """
     names = [name for name in settings.free() if name in (AUTHOR, COMMITTER, OVERRIDES)]
     given(len(names) > 1, f"there are no two settings in {settings.path} that could be changed")
+    forms = cycle((settings, settings.by_its_path()))
     with verifies(several):
-        for wanted in each_alone(names):
-            settings.change_with_charset(**wanted).given_served()
+        for wanted, written in zip(each_alone(names), forms, strict=False):
+            written.change_with_charset(**wanted).given_served()
             shown = settings.values()
             found = {name: shown[name] for name in names}
             must(found == wanted, f"{wanted}", f"{found}")

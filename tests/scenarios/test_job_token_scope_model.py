@@ -210,3 +210,5 @@ def test_the_limit_stays_whoever_comes_to_the_lists_or_goes_as_the_last_one(
             for allowlist, (target,) in lists.items():
                 with unchanged(limit, "the limit"):
                     maintainer.post(allowlist.of(project), allowlist.body(target.id)).must_not_break()
+                with unchanged(limit, "the limit"):
+                    maintainer.delete(allowlist.of(project) / target.id).must_not_break()

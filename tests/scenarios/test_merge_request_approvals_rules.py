@@ -132,6 +132,10 @@ def test_a_created_rule_is_found_wherever_rules_are_shown(
         again = approver.get(path / "approval_state")
         if again.is_served:
             again.must_hold(approval_rules_overwritten=True)
+        # With a second one they are no less.
+        second = {"name": fresh_name(), "approvals_required": 1, "user_ids": [user_id(approver)]}
+        if maintainer.post(merge_request_rules, second).is_served:
+            maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=True)
 
 
 def test_name_and_number_are_all_that_a_creation_needs(

@@ -25,6 +25,7 @@ from conformance.suite.arrange.reviews import (
     rule_in,
     user_id,
 )
+from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -308,6 +309,10 @@ def test_a_group_is_hidden_from_those_who_may_not_view_it(
         for reading in (seen, in_list(maintainer, project_rules, half_hidden)):
             reading.must_hold(contains_hidden_groups=True)
         by_id(owner, project_rules, half_hidden).must_hold(contains_hidden_groups=False)
+        for admin in (caller_named("admin"),) if is_known("admin") else ():
+            read = admin.get(project_rules / half_hidden)
+            if read.is_served and hidden_group.id in (numbers(rule_in(read), "groups") or ()):
+                read.must_hold(contains_hidden_groups=False)
 
 
 def test_a_hidden_group_goes_only_when_that_is_asked_for(

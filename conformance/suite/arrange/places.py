@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.results.record import Reason
 from conformance.suite.exceptions import NotTested, require_in
 from conformance.target import ACTORS, Fixture
-from conformance.target.names import SET_ASIDE, in_place_of
+from conformance.target.names import FIXTURE_ROWS, SET_ASIDE, in_place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -28,6 +28,14 @@ def projects_side_by_side(profile: Profile) -> Iterator[tuple[Fixture, Fixture]]
         namespaces = [str(project.get("path") or "").rpartition("/")[0] for project in (one, other)]
         if namespaces[0] and namespaces[0] == namespaces[1]:
             yield one, other
+
+
+def full_path_in(profile: Profile, path: str) -> str | None:
+    """Return the full path of the project or group that a path of a call names by its number; None if not given."""
+    kind, number = path.split("/")[1].removesuffix("s"), path.split("/")[2]
+    of_kind = (found for name, found in profile.fixtures.items() if FIXTURE_ROWS[name].kind == kind)
+    paths = (entry.get("path") for entries in of_kind for entry in entries if str(entry.id) == number)
+    return next((str(found) for found in paths if found), None)
 
 
 @dataclass(frozen=True)

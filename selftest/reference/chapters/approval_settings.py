@@ -151,6 +151,8 @@ def _written_by_path(story: Story) -> None:
     story.call("maintainer", "PUT", path, {"allow_committer_approval": True})
     story.call("owner", "PUT", f"/groups/{group.id}/{SETTING}", {"allow_author_approval": True})
     story.call("maintainer", "GET", number)
+    story.call("maintainer", "PUT", path, {"allow_author_approval": False, "allow_committer_approval": False})
+    story.call("maintainer", "GET", number)
 
 
 def _null(story: Story) -> None:

@@ -126,6 +126,10 @@ def _groups_beside_a_limit_that_is_off(story: Story) -> None:
     # Which of the two came first is another each time.
     for number in others:
         story.call("maintainer", "DELETE", f"{scope}/groups_allowlist/{number}")
+    beside = story.world.one("sibling_project").id
+    story.call("maintainer", "POST", f"{scope}/allowlist", {"target_project_id": beside})
+    story.call("maintainer", "DELETE", f"{scope}/allowlist/{beside}")
+    story.call("maintainer", "GET", scope)
 
 
 def _rules_beside_the_limit(story: Story) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VALUE, LEVEL
@@ -282,3 +284,17 @@ def the_bot_of_a_project_counts_as_owner_of_the_groups_around_it(service: Servic
         return group in identities.lineage(identities.projects[bot.subject_id])
 
     let_in(service, tuple(f"{method} {GROUP_SETTINGS}" for method in ("GET", "PUT")), fits)
+
+
+# What holds of one setting holds of several, by whatever a project is named.
+@foreign(CALLER_AND_FORM, "Approval settings: PUT for a project")
+def of_several_settings_written_by_path_the_first_is_kept(service: Service) -> None:
+    """An update of several settings of a project that is named by its path keeps the first of them."""
+
+    @handling(service, f"PUT {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Request) -> Any:
+        with suppress(ValueError):
+            sent = json.loads(request.body)
+            if by_path(request) and isinstance(sent, dict):
+                request.body = json.dumps(dict([*sent.items()][:1])).encode()
+        return handler(request)

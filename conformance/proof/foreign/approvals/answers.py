@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.changes import answering, changing_the_status, merge_requests_of_the_project
-from conformance.proof.foreign.dimensions import AGAIN, STORY
+from conformance.proof.foreign.dimensions import AGAIN, COUNT, STORY
 from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST_RULE, MERGE_REQUEST_RULES, RESET_APPROVALS, UNAPPROVE
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served
 from conformance.reference.areas.approval_rule_records import RuleType
@@ -324,6 +324,17 @@ def a_copied_rule_does_not_count_as_one_of_the_merge_request(service: Service) -
     @instead(rules, "overwritten")
     def _(_: Any, merge_request: Any) -> bool:
         return any(rule.source_id is None for rule in rules.own_rules(merge_request))
+
+
+# As many as there are.
+@foreign(COUNT, "Merge request approval state: approval_rules_overwritten")
+def two_rules_of_a_merge_request_overwrite_nothing(service: Service) -> None:
+    """A merge request that has more than one rule of its own has approval_rules_overwritten false."""
+    rules = service.merge_request_approval_rules
+
+    @instead(rules, "overwritten")
+    def _(_: Any, merge_request: Any) -> bool:
+        return len(rules.own_rules(merge_request)) == 1
 
 
 # An approval that was taken back is gone from the rules as well.

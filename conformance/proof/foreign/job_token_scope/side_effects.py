@@ -377,3 +377,15 @@ def who_is_taken_off_one_allowlist_is_off_all_of_them(service: Service) -> None:
         remove(project, target)
         for number, scope in list(scopes.scopes.items()):
             scopes.scopes[number] = replace(scope, projects=tuple(n for n in scope.projects if n != target.id))
+
+
+# The limit moves by its own operation alone.
+@foreign(SIDE_EFFECT, "Job token scope: DELETE allowlist")
+def the_limit_is_back_on_when_a_project_is_taken_off_the_list(service: Service) -> None:
+    """Removing a project while the limit is off switches it on."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        scopes.scopes[project.id] = replace(scopes.of(project), inbound_enabled=True)

@@ -249,3 +249,14 @@ def one_username_beside_numbers(service: Service) -> None:
         if wanted.user_ids and wanted.usernames:
             return named(replace(wanted, usernames=wanted.usernames[-1:]), subject)
         return named(wanted, subject)
+
+
+# A list names as many as were sent.
+@foreign(COUNT, "Project approval rules: user_ids")
+def of_three_users_two_are_kept(service: Service) -> None:
+    """A rule that is sent with more than two users names the first two of them."""
+
+    @instead(service.approval_rules, "users_named")
+    def _(named: Any, wanted: Any, subject: Any) -> Any:
+        found = named(wanted, subject)
+        return found and found[:2]
