@@ -120,6 +120,9 @@ def test_a_copy_takes_everything_but_the_number_from_the_project_rule(
         # Whether a copy changes or goes with its source is open; one that outlives it stays what it is.
         if maintainer.delete(source).is_served and copy["id"] in maintainer.list(merge_request_rules).ids():
             must_name_in_the_end(maintainer, merge_request_rules / copy["id"], users)
+            others = {"user_ids": [user_id(approver)], "group_ids": []}
+            maintainer.put(merge_request_rules / copy["id"], others).must_be_served()
+            must_name_in_the_end(maintainer, merge_request_rules / copy["id"], others["user_ids"])
 
 
 def test_a_copy_asks_for_the_number_that_was_sent_though_its_source_asks_for_more(
