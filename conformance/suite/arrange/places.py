@@ -33,8 +33,9 @@ def projects_side_by_side(profile: Profile) -> Iterator[tuple[Fixture, Fixture]]
 def full_path_in(profile: Profile, path: str) -> str | None:
     """Return the full path of the project or group that a path of a call names by its number; None if not given."""
     kind, number = path.split("/")[1].removesuffix("s"), path.split("/")[2]
-    of_kind = (found for name, found in profile.fixtures.items() if FIXTURE_ROWS[name].kind == kind)
-    paths = (entry.get("path") for entries in of_kind for entry in entries if str(entry.id) == number)
+    named = {name for name, row in FIXTURE_ROWS.items() if row.kind == kind}  # a run makes others for itself
+    of_kind = (entry for name, entries in profile.fixtures.items() if name in named for entry in entries)
+    paths = (entry.get("path") for entry in of_kind if str(entry.id) == number)
     return next((str(found) for found in paths if found), None)
 
 
