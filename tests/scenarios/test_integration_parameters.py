@@ -29,6 +29,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without,
 )
+from conformance.suite.arrange.places import by_full_path
 from conformance.suite.context import Unmet, Violation, current_run
 from conformance.suite.expectations import (
     Caller,
@@ -205,15 +206,19 @@ def take(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...
 
 
 def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...], kind: Kind) -> bool:
-    """Expect it of these together; tell whether that shows it, which of several only refusals of wrong values do."""
-    slug, settings = slug_of(integration), settings_of(integration)
+    """
+    Expect it of these together; tell whether that shows it, which of several only refusals of wrong values do.
+
+    They are sent by the number and by the path of the project, in turns.
+    """
+    slug, settings, forms = slug_of(integration), settings_of(integration), (path, by_full_path(path, caller))
     earlier: dict[str, list[Any]] = {name: [] for name in names}
     for number in range(max(len(kind.right), 1)):
         sent = {name: value_of(kind, name, number, settings) for name in names}
         # The destination of all events that have none of their own is sent beside those of single events.
         has_default = kind.names == CHANNELS and has(integration, DEFAULT_CHANNEL)
         beside = {DEFAULT_CHANNEL: "Conformance-Default"} if has_default else {}
-        set_up(caller, path, integration, **beside, **sent).must_be_served()
+        set_up(caller, forms[number % 2], integration, **beside, **sent).must_be_served()
         for name in names:
             of_others = [value for other, value in (beside | sent).items() if other != name and isinstance(value, str)]
             must_not_show_another(caller, path, integration, (name, sent[name]), [*earlier[name], *of_others])

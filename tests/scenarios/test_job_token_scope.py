@@ -20,7 +20,7 @@ from conformance.suite.arrange.job_token_scope import (
 )
 from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.context import current_run
-from conformance.suite.derived import caller_named
+from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -74,16 +74,21 @@ def switch(maintainer: Caller, project: Fixture) -> Iterator[Path]:
 
 
 def test_switching_the_limit_on_and_off_shows_in_the_settings(maintainer: Caller, switch: Path) -> None:
-    """Start from off wherever that can be reached: a limit that is always on says nothing about switching it on."""
+    """
+    Start from off wherever that can be reached: a limit that is always on says nothing about switching it on.
+
+    First by a maintainer, and then by an owner, if the profile names one.
+    """
+    other = caller_named("owner") if is_known("owner") else maintainer
     with verifies("job-token-scope.switch.off", go_on=True):
         off_must_be_shown_or_refused(maintainer, switch)
     with verifies("job-token-scope.switch.on", go_on=True):
         maintainer.patch(switch, {"enabled": True}).must_be_served()
         maintainer.get(switch).must_hold(inbound_enabled=True)
     with verifies("job-token-scope.switch.off"):
-        off_must_be_shown_or_refused(maintainer, switch)
+        off_must_be_shown_or_refused(other, switch)
     with verifies("job-token-scope.switch.on"):
-        maintainer.patch(switch, {"enabled": True}).must_be_served()
+        other.patch(switch, {"enabled": True}).must_be_served()
         maintainer.get(switch).must_hold(inbound_enabled=True)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
 
 import pytest
 
-from conformance.suite.arrange.places import full_path_in, projects_side_by_side
+from conformance.suite.arrange.places import by_full_path, projects_side_by_side
 from conformance.suite.arrange.request_examples import WHOLE_BODY, Area, RequestExample, Values
 from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import WITH_CHARSET, Answer, Caller, Path, given, group_path, must, project_path
@@ -100,10 +99,7 @@ class Settings:
 
     def by_its_path(self) -> Settings:
         """Return the same with the group or project named by its full path, if that is known and read as well."""
-        named = full_path_in(current_run().profile, self.path)
-        start = "/".join(self.path.split("/")[:2])
-        path = Path(f"{start}/{quote(named, safe='')}/{self.path.split('/', 3)[3]}") if named else self.path
-        return replace(self, path=path) if path == self.path or self.caller.get(path).is_served else self
+        return replace(self, path=by_full_path(self.path, self.caller))
 
     def read_by_others(self) -> list[Settings]:
         """Return the settings as an administrator of the installation has just read them; nothing where that fails."""

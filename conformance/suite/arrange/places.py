@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from conformance.results.record import Reason
+from conformance.suite.context import current_run
 from conformance.suite.exceptions import NotTested, require_in
+from conformance.suite.expectations import Caller, Path
 from conformance.target import ACTORS, Fixture
 from conformance.target.names import FIXTURE_ROWS, SET_ASIDE, in_place_of
 
@@ -37,6 +40,14 @@ def full_path_in(profile: Profile, path: str) -> str | None:
     of_kind = (entry for name, entries in profile.fixtures.items() if name in named for entry in entries)
     paths = (entry.get("path") for entry in of_kind if str(entry.id) == number)
     return next((str(found) for found in paths if found), None)
+
+
+def by_full_path(path: Path, reader: Caller) -> Path:
+    """Return a path with its project or group named by its full path, if that is known and read as well."""
+    found = full_path_in(current_run().profile, path)
+    _, kind, _, below = path.split("/", 3)
+    named = Path(f"/{kind}/{quote(found, safe='')}/{below}") if found else path
+    return named if named == path or reader.get(named).is_served else path
 
 
 @dataclass(frozen=True)

@@ -284,6 +284,7 @@ def _chats_and_trackers(story: Story) -> None:
     older = f"/projects/{quote(known.path or '', safe='')}/services"
     story.call("maintainer", "PUT", f"{older}/slack", {"username": "older"})
     story.call("maintainer", "GET", older)
+    story.call("maintainer", "GET", f"{place}/slack")
     story.call("maintainer", "DELETE", f"{older}/slack")
     story.call("maintainer", "GET", f"{place}/slack")
     jira = {"url": "https://jira.example.com", "password": "conformance-password"}

@@ -257,6 +257,22 @@ def the_older_name_disables_by_path_and_resets_nothing(service: Service) -> None
         return answer
 
 
+# What is changed by the number is changed by the path.
+@foreign(CALLER_AND_FORM, "Integrations: PUT")
+def settings_that_are_changed_by_path_stay(service: Service) -> None:
+    """An update of an integration that is set up, with the project named by its path, leaves its settings as they were."""
+    known = service.integrations.known
+
+    @handling(service, *PUT_INTEGRATION)
+    def _(handler: Any, request: Any) -> Any:
+        key = request.project.id, request.path["slug"]
+        before = known.get(key)
+        answer = handler(request)
+        if before is not None and before.active and by_path(request) and is_served(answer):
+            known[key] = replace(known[key], values=before.values)
+        return answer
+
+
 @foreign(CALLER_AND_FORM, "Integrations: DELETE by the older name")
 def developers_disable_by_the_older_name(service: Service) -> None:
     """By the older name a developer disables integrations."""

@@ -307,3 +307,18 @@ def maintainers_of_a_sibling_are_maintainers(service: Service) -> None:
         return max(roles) >= Role.MAINTAINER
 
     let_in(service, (f"GET {SCOPE}", f"PATCH {SCOPE}", f"GET {ALLOWLIST}", f"POST {ALLOWLIST}"), fits)
+
+
+# A maintainer is the least, and an owner is more.
+@foreign(CALLER_AND_VALUE, "Job token scope: PATCH")
+def owners_cannot_switch_the_limit_off(service: Service) -> None:
+    """What an owner sends as false is answered as done and changes nothing."""
+
+    @handling(service, f"PATCH {SCOPE}")
+    def _(handler: Any, request: Request) -> Any:
+        scopes, before = service.job_token_scope, service.job_token_scope.of(request.project)
+        answer = handler(request)
+        is_off = not scopes.of(request.project).inbound_enabled
+        if is_off and service.identities.role_in(request.caller, request.project) >= Role.OWNER:
+            scopes.scopes[request.project.id] = before
+        return answer
