@@ -21,6 +21,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without,
 )
+from conformance.suite.arrange.places import by_full_path
 from conformance.suite.context import Unmet
 from conformance.suite.expectations import (
     Caller,
@@ -147,12 +148,16 @@ def path(maintainer: Caller, project: Fixture, integration: Fixture) -> Iterator
 
 
 def test_disabling_an_integration_forgets_its_settings(maintainer: Caller, path: Path, integration: Fixture) -> None:
-    """An address that survives its integration may come back with the next one who sets it up."""
+    """
+    An address that survives its integration may come back with the next one who sets it up.
+
+    It is disabled by the path of its project; the switches and numbers above are by the number.
+    """
     slug, (name, value) = slug_of(integration), distinctive(integration)
     given_set_up(maintainer, path, integration, **{name: value})
     before = maintainer.get(path / slug).given_served()
     given(shows_text(before, value), f"{slug} does not show the {name} that it was given")
-    given_disabled(maintainer, path, integration)
+    given_disabled(maintainer, by_full_path(path, maintainer), integration)
     left = maintainer.get(path / slug)
     with verifies("integrations.disable.settings-reset", go_on=True):
         left.must_not_break()
