@@ -169,7 +169,7 @@ def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_mis
 ) -> None:
     outcome, profile = prepare(leaves_groups_to_administrators)
     assert outcome.code == 0, outcome.text
-    assert profile["features"]["group_approval_rules"] is True
+    assert (profile["features"]["group_approval_rules"], profile["features"]["group_branch_rules"]) == (True, True)
 
 
 def test_completions_that_are_all_refused_are_not_declared_and_asked_for_nowhere_else(
