@@ -5,11 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conformance.suite.derived import reads_of_a_merge_request, reads_of_a_project, token_in, with_token
+import pytest
+
+from conformance.suite.context import current_run, current_test
+from conformance.suite.derived import (
+    caller_named,
+    claims_of,
+    held_against,
+    is_known,
+    reads_of_a_merge_request,
+    reads_of_a_project,
+    served_caller,
+    takes_part,
+    token_in,
+    with_token,
+)
 from conformance.suite.expectations import Caller, Path, given, observe, project_path, verifies
 
 if TYPE_CHECKING:
-    from conformance.suite import Fixture, SuiteSession
+    from conformance.suite import Fixture, Operation, SuiteSession
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------------
@@ -96,6 +110,34 @@ def test_without_a_token_even_a_public_project_is_closed(
         if control.is_served:
             with verifies("authentication.anonymous-on-public-project", go_on=True):
                 anonymous.get(path).must_be_refused(beside=control)
+
+
+#: Who is asked in a public project: somebody who may have a role there that is too low, and somebody who has none.
+TOO_LOW = ("developer", "outsider")
+
+
+def closed_to(operation: Operation) -> dict[str, str]:
+    """Return the requirements that a read of a project is refused to them; none where it names anything else."""
+    is_read = operation.is_read and operation.path.startswith("/projects/{id}/") and operation.path.count("{") == 1
+    return {name: operation.refused[name] for name in TOO_LOW if is_read and name in operation.refused}
+
+
+@pytest.mark.every_operation(
+    where=lambda operation: takes_part(operation) and bool(closed_to(operation)),
+    requirements=lambda operation: claims_of(*closed_to(operation).values()),
+)
+def test_what_takes_a_role_takes_one_in_a_public_project_too(operation: Operation) -> None:
+    """To be seen by everybody is no role."""
+    project = current_run().profile.first("public_project")
+    current_test().results.settle(closed_to(operation).values())  # other tests ask in a private project
+    if project is None:
+        return
+    path = Path(operation.path.format(id=project.id))
+    control = served_caller(operation).get(path)
+    for name, requirement in closed_to(operation).items() if control.is_served else ():
+        if is_known(name):
+            with held_against([requirement], go_on=True):
+                caller_named(name).get(path).must_be_refused(beside=control)
 
 
 def test_whether_bearer_tokens_open_other_operations_is_noted(maintainer: Caller, project: Fixture) -> None:

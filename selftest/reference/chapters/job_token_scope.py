@@ -140,7 +140,8 @@ def _rules_beside_the_limit(story: Story) -> None:
 
 
 def _strangers_in_public(story: Story) -> None:
-    story.call("outsider", "GET", f"{at(story, 'public_project')}/job_token_scope")
+    for caller in ("outsider", "developer"):
+        story.call(caller, "GET", f"{at(story, 'public_project')}/job_token_scope")
 
 
 def _scope(story: Story) -> str:

@@ -322,3 +322,15 @@ def owners_cannot_switch_the_limit_off(service: Service) -> None:
         if is_off and service.identities.role_in(request.caller, request.project) >= Role.OWNER:
             scopes.scopes[request.project.id] = before
         return answer
+
+
+# To be seen by everybody changes nothing about who may read this.
+@foreign(CALLER_AND_FORM, "Authentication: role requirements")
+def developers_read_the_scope_of_public_projects(service: Service) -> None:
+    """A developer of a project that everybody may see reads its scope and lists; that takes a maintainer."""
+
+    def is_open(request: Any, _: Any, role: Role) -> bool:
+        project = service.identities.find_project(request.path["id"])
+        return role >= Role.DEVELOPER and project is not None and project.visibility is Visibility.PUBLIC
+
+    let_in(service, (f"GET {SCOPE}", f"GET {ALLOWLIST}", f"GET {GROUPS_ALLOWLIST}"), is_open)
