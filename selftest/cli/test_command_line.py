@@ -249,3 +249,4 @@ def test_a_long_preparation_tells_how_far_it_is_where_nobody_watches(capsys: pyt
 )
 def test_a_refusal_is_told_in_the_words_of_the_service_whatever_their_form(body: Any) -> None:
     assert "no licence" in str(Answer(403, body))
+    assert "secret" not in str(Answer(422, {"detail": [{"loc": ["password"], "input": "secret"}], **body}))

@@ -161,7 +161,8 @@ def test_rules_that_nobody_shows_are_not_said_to_be_missing(
             raise ForbiddenError
 
     outcome, profile = prepare(refuses)
-    assert not {"code_owner_rules", "group_branch_rules"} & profile["features"].keys(), outcome.text
+    assert outcome.code == 0, outcome.text
+    assert not {"code_owner_rules", "group_branch_rules"} & profile["features"].keys()
 
 
 def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_missing(

@@ -72,8 +72,19 @@ class Answer:
         """Say what came, with the words of a refusal."""
         if self.status is None:
             return f"no answer ({self.problem})"
-        said = next((self.entry[key] for key in ("message", "error") if key in self.entry), self.body)
+        said = _words_of(self.body)
         return f"status {self.status}" + (f", {json.dumps(said)[:200]}" if said else "")
+
+
+def _words_of(body: Any) -> Any:
+    """Return what a refusal says, wherever its body has that; not all of it, which may repeat what was sent."""
+    if not isinstance(body, dict):
+        return None
+    for key in ("message", "error"):
+        if key in body:
+            return body[key]
+    text = next((body[key] for key in ("detail", "title", "text", "reason") if isinstance(body.get(key), str)), None)
+    return text or next((words for value in body.values() if (words := _words_of(value))), None)
 
 
 class Way(Protocol):
