@@ -24,7 +24,7 @@ from conformance.results.trust import record_in, trusted_record
 from conformance.runner.precautions import when_terminated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from types import FrameType
 
 _FORMS = {"json": comparison_as_json, "markdown": comparison_as_markdown, "html": comparison_as_html}
@@ -38,6 +38,7 @@ _WORST_FIRST = (
     ExitCode.COULD_NOT_RUN,
     ExitCode.NON_CONFORMANT,
     ExitCode.INTERRUPTED,
+    ExitCode.TERMINATED,
     ExitCode.INCOMPLETE,
     ExitCode.NOTHING_RAN,
     ExitCode.CONFORMANT,
@@ -80,7 +81,14 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
     finally:
         end_again()
     _write(out, {name: out / name for name in names})
-    return next((int(code) for code in _WORST_FIRST if code in codes.values()), max(codes.values()))
+    return worst_of(codes.values())
+
+
+def worst_of(codes: Collection[int]) -> int:
+    """Return what several runs come to: what the worst of them came to, and 7 where one ended as no run does."""
+    if any(code not in _WORST_FIRST for code in codes):
+        return ExitCode.SUITE_BROKE  # such as one that was killed
+    return next(int(code) for code in _WORST_FIRST if code in codes)
 
 
 def _start(call: Sequence[str]) -> subprocess.Popen[str]:

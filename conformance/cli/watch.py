@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -82,7 +83,9 @@ def watch(arguments: Sequence[str], profile: Path | None) -> int:
     wanted = [*arguments]
     while True:
         command = [sys.executable, "-m", "conformance", "run", *wanted]
-        code = subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode  # noqa: S603 - our own command
+        code, is_over = _ended(command)
+        if is_over:
+            return code
         sight.remember()
         click.echo("\nWatching: Enter runs it again, the name of an area runs that area; Ctrl-C ends.")
         asked = _next(lines, sight)
@@ -90,6 +93,19 @@ def watch(arguments: Sequence[str], profile: Path | None) -> int:
             return code
         others = [argument for argument in arguments if not argument.startswith("--area=")]
         wanted = [f"--area={asked}", *others] if asked else [*arguments]
+
+
+def _ended(command: Sequence[str]) -> tuple[int, bool]:
+    """Run a command to its end, also after Ctrl-C, which it gets as well; return its code, and whether that came."""
+    is_over = False
+    # The variable for --watch is for this process: the run would watch again.
+    others = {name: value for name, value in os.environ.items() if name != "CONFORMANCE_RUN_WATCH"}
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=others)  # noqa: S603 - our own command
+    while True:
+        try:
+            return process.wait(), is_over
+        except KeyboardInterrupt:
+            is_over = True
 
 
 def _read(lines: SimpleQueue[str | None]) -> None:

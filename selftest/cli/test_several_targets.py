@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from conformance.cli.several import worst_of
+from conformance.errors import ExitCode
 from selftest.conftest import Outcome, serving
 
 if TYPE_CHECKING:
@@ -40,3 +44,19 @@ def test_profiles_of_one_name_are_refused(conformance: Callable[..., Outcome]) -
     outcome = conformance("run", "--target=a/target.yaml", "--target=b/target.yaml")
     assert outcome.code == 4
     assert "the same name" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"),
+    [
+        ((0, 0), ExitCode.CONFORMANT),
+        ((0, 6), ExitCode.INCOMPLETE),
+        ((6, 1), ExitCode.NON_CONFORMANT),
+        ((143, 0), ExitCode.TERMINATED),
+        ((-9, 0), ExitCode.SUITE_BROKE),
+        ((137, 1), ExitCode.SUITE_BROKE),
+    ],
+)
+def test_several_targets_come_to_what_the_worst_of_them_came_to(codes: tuple[int, ...], worst: ExitCode) -> None:
+    """Of one that was killed nothing is known, whatever the others came to."""
+    assert worst_of(codes) == worst

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -58,11 +59,12 @@ def test_a_watched_run_is_repeated_on_enter_and_ends_with_its_input(reference: A
     service, base_url = reference
     data = profile_data(service.world, base_url, VERSION)
     (tmp_path / "target.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-    command = [sys.executable, "-m", "conformance", "run", "-q", "--watch", "--target", "target.yaml", "--out", "out"]
+    command = [sys.executable, "-m", "conformance", "run", "-q", "--target", "target.yaml", "--out", "out"]
     ended = subprocess.run(
         [*command, "--requirement", "job-token-scope.settings.read"],
         input="no-such-area\n\n",
         cwd=tmp_path,
+        env={**os.environ, "CONFORMANCE_RUN_WATCH": "1"},  # as `--watch`, of this run and of none that it begins
         capture_output=True,
         text=True,
         timeout=120,
