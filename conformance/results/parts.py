@@ -121,8 +121,11 @@ def merge_into(recorder: Recorder, parts: Sequence[Part]) -> tuple[RunRecord, Ru
         elif row["kind"] in ("plan", "table", "access"):
             recorder.append(line_of(row))
     taken: set[str] = set()
-    for part in parts:
-        own = part.own - taken  # what the operator deselected is of every part
+    ended = [part.own & {end.test for end in part.record.tests} for part in parts]
+    for part, its in zip(parts, ended, strict=True):
+        # One that was cut off at its beginning does not say what is another's. What it saw itself is its own.
+        of_others = frozenset[str]().union(*ended) - its
+        own = part.own - of_others - taken  # what the operator deselected is of every part
         for line in part.lines_of(own):
             recorder.append(line)
         for test in sorted(own - {end.test for end in part.record.tests}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,19 @@ def test_merged_shards_have_the_verdicts_of_one_run(folder: Path) -> None:
     whole, merged = (read_record(folder / name / "results.jsonl") for name in ("whole", "merged"))
     assert {end.test: end.outcome for end in merged.tests} == {end.test: end.outcome for end in whole.tests}
     assert (folder / "merged" / "index.html").is_file()
+
+
+def test_a_shard_that_was_killed_at_once_hides_nothing_that_another_saw(folder: Path) -> None:
+    """In whatever order they are put together: it does not say yet which tests are not its own."""
+    seen = {name: {str(verdict) for verdict, _ in verdicts(folder / name).values()} for name in ("one", "two")}
+    one, other = sorted(seen, key=lambda name: "failed" not in seen[name])
+    lines = (folder / other / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    begun = [line for line in lines if json.loads(line)["kind"] in ("header", "plan", "table", "access")]
+    (folder / "killed-at-once").mkdir()
+    (folder / "killed-at-once" / "results.jsonl").write_text("".join(begun), encoding="utf-8")
+    for number, order in enumerate(((one, "killed-at-once"), ("killed-at-once", one))):
+        outcome = run_conformance("merge", *order, "--out", f"merged-{number}", cwd=folder)
+        assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
 
 
 def test_every_report_of_merged_shards_says_from_what_it_was_merged(folder: Path) -> None:
