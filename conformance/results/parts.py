@@ -222,7 +222,7 @@ def _footer(parts: Sequence[Part]) -> Footer:
     return Footer(
         verdict=RunVerdict.INCOMPLETE,
         exit_code=ExitCode.INCOMPLETE,
-        ended=max((footer.ended for footer in footers), default=""),
+        ended=max((footer.ended for footer in footers), default=parts[0].record.header.started),
         requests=sum(footer.requests for footer in footers),
         seconds=max((footer.seconds for footer in footers), default=0.0),
         detail="; ".join(details) or None,

@@ -65,10 +65,13 @@ def test_a_shard_that_was_killed_at_once_hides_nothing_that_another_saw(folder: 
     """In whatever order they are put together: it does not say yet which tests are not its own."""
     seen = {name: {str(verdict) for verdict, _ in verdicts(folder / name).values()} for name in ("one", "two")}
     one, other = sorted(seen, key=lambda name: "failed" not in seen[name])
-    lines = (folder / other / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    begun = [line for line in lines if json.loads(line)["kind"] in ("header", "plan", "table", "access")]
-    (folder / "killed-at-once").mkdir()
-    (folder / "killed-at-once" / "results.jsonl").write_text("".join(begun), encoding="utf-8")
+    for name, killed in ((other, "killed-at-once"), (one, "killed-too")):
+        lines = (folder / name / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        begun = [line for line in lines if json.loads(line)["kind"] in ("header", "plan", "table", "access")]
+        (folder / killed).mkdir()
+        (folder / killed / "results.jsonl").write_text("".join(begun), encoding="utf-8")
+    nothing = run_conformance("merge", "killed-at-once", "killed-too", "--out", "merged-nothing", cwd=folder)
+    assert (nothing.code, "was cut off" in nothing.text) == (ExitCode.INCOMPLETE, True), nothing.text
     for number, order in enumerate(((one, "killed-at-once"), ("killed-at-once", one))):
         outcome = run_conformance("merge", *order, "--out", f"merged-{number}", cwd=folder)
         assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
