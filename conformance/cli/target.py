@@ -6,7 +6,7 @@ import json
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import yaml
@@ -30,7 +30,7 @@ from conformance.target.profile import profile_from_yaml
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
 from conformance.target.provisioning.discover import Discovery
-from conformance.target.provisioning.files import Made, SecretsFile
+from conformance.target.provisioning.files import Made, Secrets, SecretsFile
 from conformance.target.provisioning.program import without_secrets
 from conformance.target.readings import Finding, State
 from conformance.target.trials import not_probed, try_writes
@@ -86,6 +86,8 @@ def _discover(file: Path) -> int:
         data.setdefault("fixtures", {})
     profile = profile_from_yaml(data, file)
     tokens = {name: actor.token for name, actor in profile.actors.items()}
+    secrets = Secrets()
+    data = without_secrets(data, PREFIX, secrets)  # before what is found out: that is no secret
     with Client(profile.client_settings()) as client:
         calls, may_write = Calls(by_http(client), Made()), is_confirmed(profile)
         claims = profile.claims("integrations")
@@ -94,10 +96,14 @@ def _discover(file: Path) -> int:
             found = discovery.fill()
         except RefusedError as error:
             raise TargetError(f"Nothing can be found out on {profile.base_url}: {error}.") from error
-    shown = _shareable(data, file)
-    click.echo(yaml.safe_dump(shown, sort_keys=False, width=110, allow_unicode=True), nl=False)
-    if "secrets" in shown and "secrets" not in data:
-        click.echo(f"The tokens went to {file.with_name(shown['secrets'])}: save the profile beside it.", err=True)
+    if secrets.known:
+        data.setdefault("secrets", f"{file.stem}.secrets.env")
+        place = file.with_name(data["secrets"])
+        with closing(SecretsFile(place)) as kept:
+            for name, value in secrets.known.items():
+                kept.keep(name, value)
+        click.echo(f"The tokens went to {place}: save the profile beside it.", err=True)
+    click.echo(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True), nl=False)
     if discovery.perhaps:
         click.echo("# These show no rules. Move below `fixtures:` what nobody has ever given a rule or changed:")
         click.echo("\n".join(f"# {line}" for name, value in discovery.perhaps.items() for line in as_yaml(name, value)))
@@ -118,15 +124,6 @@ def _discover(file: Path) -> int:
         err=True,
     )
     return ExitCode.CONFORMANT if found else ExitCode.INCOMPLETE
-
-
-def _shareable(data: dict[str, Any], file: Path) -> dict[str, Any]:
-    """Return a profile without its tokens, which go to a file beside it: nothing that is printed holds a secret."""
-    if all(str(actor["token"]).startswith("${") for actor in data["actors"].values()):
-        return data
-    name = data.get("secrets", f"{file.stem}.secrets.env")
-    with closing(SecretsFile(file.with_name(name))) as secrets:
-        return without_secrets({**data, "secrets": name}, PREFIX, secrets)
 
 
 def _check(file: Path, *, fix: bool, as_json: bool) -> int:

@@ -276,9 +276,9 @@ class Client:
         return exchange
 
     def _persistently(self, call: Call) -> Exchange:
-        begun, throttled, tries = time.monotonic(), False, 0
         persistence = self._persistence()
-        exchange = self._seen(call)
+        exchange, throttled, tries = self._seen(call), False, 0
+        begun = time.monotonic()
         while self.retries.wait(exchange, begun, tries, calm=self._is_calm(exchange), persistence=persistence):
             throttled, tries = throttled or exchange.status == TOO_MANY_REQUESTS, tries + 1
             exchange = self._seen(call)

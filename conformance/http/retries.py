@@ -101,8 +101,8 @@ class Retries:
         """
         Wait until a call is to be sent again, and return whether it is.
 
-        `begun` is when it was first sent, by the monotonic clock, and `tries` how often it was sent again. `calm` says
-        that calls before it were answered.
+        `begun` is when it was first answered, by the monotonic clock, and `tries` how often it was sent again. `calm`
+        says that calls before it were answered.
         """
         safe = exchange.call.method in _SENT_AGAIN[persistence]
         may_break = tries < (1 if persistence is Persistence.ONCE else _MOST_BREAKS)
@@ -138,7 +138,8 @@ class Retries:
             now = time.monotonic()
             most = min(self.call_seconds, _LONGEST_OUTAGE) if trouble is Trouble.REFUSED else self.call_seconds
             more = max(0.0, now + pause - max(now - lost, self._waited_until))
-            if now + pause - begun > most or self.waited + more > self.run_seconds:
+            # In whole seconds, as `Retry-After` counts: one that asks for the whole budget has it.
+            if math.floor(now - begun) + pause > most or self.waited + more > self.run_seconds:
                 return False
             self.waited += more
             self._waited_until = max(self._waited_until, now + pause)

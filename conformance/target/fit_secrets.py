@@ -1,4 +1,4 @@
-"""Refuses tokens and passwords of a profile that no call could carry, or that no report could leave out."""
+"""What of a profile is a secret, and which secrets no call could carry, or no report could leave out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 
 #: What a token may consist of.
 _CARRIED = re.compile(r"[!-~]+")
+#: A header's value may be a key; what is shorter than this is none, and would be found in many a text.
+_SHORTEST_KEY = 8
+_NAMES = re.compile(r"token|password|secret|webhook|api_key", re.IGNORECASE)
+
+
+def is_name_of_secret(key: str) -> bool:
+    """Tell whether what a profile has under a key is a secret by the name of the key."""
+    return _NAMES.search(key) is not None
+
+
+def may_be_key(value: str) -> bool:
+    """Tell whether the value of a header may be a key."""
+    return len(value) >= _SHORTEST_KEY
 
 
 def require_carried(tokens: Mapping[str, str], source: str) -> None:

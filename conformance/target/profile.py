@@ -25,7 +25,7 @@ from conformance.http.settings import (
     http2_from,
     without_userinfo,
 )
-from conformance.target.fit_secrets import require_carried, require_no_words
+from conformance.target.fit_secrets import is_name_of_secret, may_be_key, require_carried, require_no_words
 from conformance.target.names import ACTORS, FEATURES, FIXTURE_ROWS, FIXTURES, PLURALS, PRESUMED, fixtures_schema
 
 if TYPE_CHECKING:
@@ -289,29 +289,24 @@ class Profile:
                 found[f"{number}.{name}.token"], found[f"{number}.{name}.password"] = actor.token, actor.password
             for name, entries in world.fixtures.items():
                 found |= _secrets([entry.values for entry in entries], f"{number}.{name}")
-        found |= {f"headers.{name}": text for name, text in self.headers.items() if len(text) >= _SHORTEST_SECRET}
+        found |= {f"headers.{name}": text for name, text in self.headers.items() if may_be_key(text)}
         for name, url in {"base_url": self.base_url, "proxy": self.proxy}.items():
             found[name] = unquote(urlsplit(url).password or "") if url else None
         found["client_certificate"] = self.client_certificate.password if self.client_certificate else None
         return {place: text for place, text in found.items() if text}
 
 
-#: A header's value may be a key; what is shorter than this is none, and would be found in many a text.
-_SHORTEST_SECRET = 8
-_SECRET_KEYS = re.compile(r"token|password|secret|webhook|api_key", re.IGNORECASE)
-
-
 def _public(key: str, value: Any) -> Any:
     if isinstance(value, dict):
         return {inner: _public(inner, content) for inner, content in value.items()}
-    return "[redacted]" if _SECRET_KEYS.search(key) else value
+    return "[redacted]" if is_name_of_secret(key) else value
 
 
 def _secrets(values: Any, place: str) -> Iterator[tuple[str, str]]:
     """Yield what stands below keys that name secrets, however deep, each with its place."""
     inner = dict(enumerate(values)) if isinstance(values, list) else values
     for key, value in inner.items() if isinstance(inner, Mapping) else ():
-        if isinstance(value, str) and _SECRET_KEYS.search(str(key)):
+        if isinstance(value, str) and is_name_of_secret(str(key)):
             yield f"{place}.{key}", value
         else:
             yield from _secrets(value, f"{place}.{key}")

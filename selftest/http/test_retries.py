@@ -55,6 +55,17 @@ def test_a_wait_that_is_longer_than_a_call_may_take_is_none(headers: dict[str, s
     assert not waits(headers)
 
 
+def test_a_wait_of_the_whole_budget_of_a_call_is_within_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services of this kind ask for a minute, and a minute is what a call has by default."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    exchange = Exchange(Call(None, "GET", "/version"), 429, {"retry-after": "60"}, b"", 0)
+    settings = ClientSettings(base_url="http://127.0.0.1:9")
+    retries = Retries(settings.call_wait_seconds, settings.run_wait_seconds)
+    assert retries.wait(exchange, time.monotonic() - 0.5, 0, calm=True, persistence=Persistence.ONCE)
+    assert slept == [60]
+
+
 @pytest.mark.parametrize(
     ("persistence", "sent_again"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -145,7 +146,7 @@ class Names:
 
     def secret(self, name: str, what: str) -> str:
         """Return the variable that holds a secret of somebody."""
-        return f"{self.path(name)}-{what}".upper().replace("-", "_").replace(".", "_")
+        return re.sub(r"[^A-Z0-9]", "_", f"{self.path(name)}-{what}".upper())
 
 
 def is_ours(entry: Mapping[str, Any]) -> bool:

@@ -27,6 +27,11 @@ class Secrets:
         self._lock = threading.Lock()
         self._invent = invent
 
+    @property
+    def known(self) -> Mapping[str, str]:
+        """What is known, by name."""
+        return dict(self._known)
+
     def get(self, name: str) -> str | None:
         """Return what is known by a name."""
         return self._known.get(name)
@@ -59,6 +64,8 @@ class SecretsFile(Secrets):
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             os.fchmod(self._descriptor, 0o600)
             self._known.update(secrets_in(file))
+            if file.stat().st_size and not file.read_bytes().endswith(b"\n"):  # somebody wrote to it by hand
+                os.write(self._descriptor, b"\n")
             keep_in(self._known.values())
         except OSError as error:
             raise UsageError(f"Cannot write the secrets to {file}: {error.strerror or error}.") from error

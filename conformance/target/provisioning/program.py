@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from conformance.contract.yaml_files import first_problem
 from conformance.errors import UsageError
+from conformance.target.fit_secrets import is_name_of_secret, may_be_key
 from conformance.target.names import ACTORS, FEATURES, FIXTURES, PLURALS
 from conformance.target.provisioning.blueprint import MARK, Blueprint, Names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.target.provisioning.files import Secrets
 
 Data = dict[str, Any]
 
-_SECRET_KEYS = ("token", "password")
 _SHOWN_OF_ERRORS = 5  # lines
 
 
@@ -72,27 +73,61 @@ def provided_by(command: Sequence[str], request: Data) -> Data:
 
 
 def without_secrets(data: Data, prefix: str, secrets: Secrets) -> Data:
-    """Return the data of a profile with variables in the place of tokens and passwords, which `secrets` keeps."""
+    """
+    Return the data of a profile with variables in the place of secrets, which `secrets` keeps.
+
+    That is what stands under the name of one, in whatever depth, a header that may be a key, and the password in an
+    address.
+    """
     worlds = [data, *data.get("worlds", ())]
-    hidden = [_hidden(world, Names(prefix, number), secrets) for number, world in enumerate(worlds, start=1)]
-    return {**data, **hidden[0], **({"worlds": hidden[1:]} if len(hidden) > 1 else {})}
+    hidden = [_world(world, Names(prefix, number), secrets) for number, world in enumerate(worlds, start=1)]
+    around = _Hiding(Names(prefix, 1), secrets)
+    return {
+        **data,
+        **{key: around.address(data[key], key) for key in ("base_url", "proxy") if isinstance(data.get(key), str)},
+        **({"headers": around.headers(data["headers"])} if "headers" in data else {}),
+        **(around.of({key: data[key] for key in ("client_certificate",) if key in data}, ())),
+        **hidden[0],
+        **({"worlds": hidden[1:]} if len(hidden) > 1 else {}),
+    }
 
 
-def _hidden(world: Data, names: Names, secrets: Secrets) -> Data:
-    found = {}
-    for part in ("actors", "fixtures"):
-        found[part] = {name: _entry(name, entry, names, secrets) for name, entry in world.get(part, {}).items()}
-    return found
+def _world(world: Data, names: Names, secrets: Secrets) -> Data:
+    hiding = _Hiding(names, secrets)
+    return {part: hiding.of(world.get(part, {}), ()) for part in ("actors", "fixtures")}
 
 
-def _entry(name: str, entry: Any, names: Names, secrets: Secrets) -> Any:
-    if not isinstance(entry, dict):
-        return entry
-    hidden = dict(entry)
-    for key in _SECRET_KEYS:
-        value = entry.get(key)
-        if isinstance(value, str) and not value.startswith("${"):
-            variable = names.secret(name, key)
-            secrets.keep(variable, value)
-            hidden[key] = f"${{{variable}}}"
-    return hidden
+@dataclass(frozen=True)
+class _Hiding:
+    """Puts variables in the place of the secrets of one world."""
+
+    names: Names
+    secrets: Secrets
+
+    def of(self, value: Any, place: tuple[str, ...]) -> Any:
+        """Return a value without the secrets in it; `place` are the keys that lead to it."""
+        if isinstance(value, list):
+            return [self.of(entry, (*place, str(number))) for number, entry in enumerate(value, start=1)]
+        if isinstance(value, dict):
+            return {key: self.of(entry, (*place, str(key))) for key, entry in value.items()}
+        is_secret = isinstance(value, str) and len(place) > 1 and is_name_of_secret(place[-1])
+        return self._variable(value, place) if is_secret else value
+
+    def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Return headers without those that may be keys."""
+        return {
+            name: self._variable(value, ("headers", name)) if may_be_key(value) else value
+            for name, value in headers.items()
+        }
+
+    def address(self, url: str, name: str) -> str:
+        """Return an address without the password in it."""
+        password = urlsplit(url).password
+        return url.replace(f":{password}@", f":{self._variable(password, (name, 'password'))}@", 1) if password else url
+
+    def _variable(self, value: str, place: tuple[str, ...]) -> str:
+        if not value or value.startswith("${"):
+            return value
+        variable = self.names.secret(place[0], "-".join(place[1:]))
+        self.secrets.keep(variable, value)
+        return f"${{{variable}}}"

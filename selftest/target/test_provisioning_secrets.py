@@ -1,0 +1,81 @@
+"""Where the secrets go that a program of the operator's writes, and those of a profile that is printed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import yaml
+
+from conformance.target.profile import load_profile
+from conformance.target.provisioning.files import SecretsFile
+from conformance.target.provisioning.program import without_secrets
+from selftest.conftest import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from selftest.conftest import Outcome
+
+#: A secret in each place in which a profile may have one.
+EVERYWHERE = {
+    "base_url": "https://gate:KEPT-of-the-address@service.test",
+    "proxy": "http://me:KEPT%2Fof-the-proxy@proxy.test:3128",
+    "headers": {"X-Gateway-Key": "KEPT-of-a-gateway", "X-Short": "yes"},
+    "client_certificate": {"file": "client.pem", "password": "KEPT-of-the-certificate"},
+    "actors": {"owner": {"id": 7, "token": "KEPT-of-the-owner"}, "guest": {"token": "${GUEST_TOKEN}"}},
+    "fixtures": {
+        "job_token": {"token": "KEPT-of-a-job"},
+        "integrations": [
+            {"slug": "chat", "settings": {"webhook": "https://hooks.test/KEPT", "active": True}},
+            {"slug": "bot", "settings": {"inner": [{"api_key": "KEPT-deep"}]}, "required": ["token"]},
+        ],
+    },
+    "worlds": [{"actors": {"owner": {"token": "KEPT-of-another"}}, "fixtures": {"project": {"id": 1}}}],
+}
+
+
+def test_no_secret_stays_in_a_profile_wherever_it_may_have_one(tmp_path: Path) -> None:
+    file = tmp_path / "mine.secrets.env"
+    secrets = SecretsFile(file)
+    hidden = without_secrets(EVERYWHERE, "conformance", secrets)
+    secrets.close()
+    text = yaml.safe_dump(hidden)
+    assert "KEPT" not in text
+    assert hidden["actors"]["guest"] == {"token": "${GUEST_TOKEN}"}
+    assert hidden["headers"]["X-Short"] == "yes"
+    assert hidden["fixtures"]["integrations"][1]["required"] == ["token"]
+    kept = dict(line.split("=", 1) for line in file.read_text(encoding="utf-8").splitlines())
+    for name, value in kept.items():
+        assert f"${{{name}}}" in text
+        text = text.replace(f"${{{name}}}", value)
+    assert yaml.safe_load(text) == EVERYWHERE
+
+
+def test_a_file_of_secrets_that_somebody_wrote_to_goes_on_in_a_line_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.secrets.env"
+    file.write_text("BY_HAND=one", encoding="utf-8")
+    secrets = SecretsFile(file)
+    secrets.keep("MADE", "another")
+    secrets.close()
+    assert file.read_text(encoding="utf-8") == "BY_HAND=one\nMADE=another\n"
+
+
+def test_a_profile_that_a_program_wrote_is_read_as_it_was_written(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    with serving() as (_, base_url):
+        told = {"base_url": base_url, "headers": {"X-Gateway-Key": "a-key-of-the-gateway"}}
+        told |= {"actors": {"owner": {"token": "the-token-of-an-owner"}}}
+        told |= {"fixtures": {"integrations": [{"slug": "chat", "settings": {"token": "a-token-of-the-chat"}}]}}
+        program = shlex.join([sys.executable, "-c", f"print({json.dumps(told)!r})"])
+        made = conformance("provision", "--base-url", base_url, "--with", program)
+        assert made.code == 0, made.text
+    text = (tmp_path / "target.yaml").read_text(encoding="utf-8")
+    profile = load_profile(tmp_path / "target.yaml")
+    assert profile.headers["X-Gateway-Key"] == "a-key-of-the-gateway"
+    assert [secret for secret in profile.secrets() if secret in text] == []
+    assert len(profile.secrets()) == 3
