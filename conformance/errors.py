@@ -51,5 +51,14 @@ class TargetError(ConformanceError):
     exit_code = ExitCode.COULD_NOT_RUN
 
 
+class StoppedError(ConformanceError):
+    """Somebody stopped a run within a command: the command ends as the run did."""
+
+    def __init__(self, code: ExitCode, message: str) -> None:
+        """Say how the run ended."""
+        super().__init__(message)
+        self.exit_code = code
+
+
 class ContractError(ConformanceError):
     """The contract contradicts itself; the suite's own fault, never the target's."""

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.core import ParameterSource
 
-from conformance.cli.numbers import Number
+from conformance.cli.parameters import shared_with_pytest
 from conformance.cli.several import run_each
 from conformance.cli.watch import watch as watch_runs
 from conformance.contract import Version
@@ -24,7 +24,7 @@ from conformance.results.reading import read_record
 from conformance.results.trust import record_in
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
-from conformance.runner.options import OPTIONS, Option
+from conformance.runner.options import OPTIONS
 from conformance.runner.progress import forgiving
 from conformance.target import load_profile
 
@@ -38,35 +38,10 @@ if TYPE_CHECKING:
 _MOST_OF_REFERENCE = 4
 
 
-def _shared_with_pytest(*names: str) -> list[click.Option]:
-    """Return options that pytest takes as well, by their fields of `Options`, as options of this command."""
-    return [_as_parameter(name, OPTIONS[name]) for name in names]
-
-
-def _as_parameter(field: str, option: Option) -> click.Option:
-    kinds: dict[object, click.ParamType[Any]] = {
-        int: click.IntRange(option.least, option.most) if option.least is not None else click.INT,
-        float: Number(option.least, option.most, min_open=option.excludes_least),
-        Path: click.Path(path_type=Path),
-        str: click.Choice(option.choices) if option.choices else click.STRING,
-    }
-    return click.Option(
-        [option.name, field],
-        type=kinds.get(option.type),
-        is_flag=option.type is bool,
-        # Of several targets each has a run of its own.
-        multiple=option.repeated or field == "target",
-        default=option.default,
-        show_default=option.default is not None,
-        metavar=option.metavar,
-        help=option.help,
-    )
-
-
 _PARAMETERS = [
-    *_shared_with_pytest("base_url", "target", "version", "areas", "requirements"),
+    *shared_with_pytest("base_url", "target", "version", "areas", "requirements"),
     click.Option(["--ready-for"], metavar="V", help="Also tell what an upgrade to this version would meet."),
-    *_shared_with_pytest("include", "seed", "corpus", "out", "max_examples", "fuzz_seconds", "concurrency"),
+    *shared_with_pytest("include", "seed", "corpus", "out", "max_examples", "fuzz_seconds", "concurrency"),
     click.Option(
         ["--workers"],
         type=click.IntRange(1, 64),
@@ -74,12 +49,12 @@ _PARAMETERS = [
         help="Processes that run tests side by side, each in a world of its own. By default as many as the profile has "
         "worlds, two per core at most; on the reference one per core, or one where only some tests are selected.",
     ),
-    *_shared_with_pytest("shard", "resume", "minutes", "max_requests", "max_rps", "baseline", "fail_on", "subjects"),
-    *_shared_with_pytest("read_only", "confirm", "no_restore", "failed"),
+    *shared_with_pytest("shard", "resume", "minutes", "max_requests", "max_rps", "baseline", "fail_on", "subjects"),
+    *shared_with_pytest("read_only", "confirm", "no_restore", "failed"),
     click.Option(
         ["--watch"], is_flag=True, help="Run again on Enter, or when the profile or the target's version changes."
     ),
-    *_shared_with_pytest("force"),
+    *shared_with_pytest("force"),
     click.Option(["-q", "--quiet"], is_flag=True, help="No progress, only what the run came to."),
     click.Option(["-v", "--verbose"], is_flag=True, help="One line per test, instead of progress by area."),
     click.Option(

@@ -5,21 +5,22 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
 
+from conformance.cli.parameters import shared_with_pytest
 from conformance.contract import Contract, Version
-from conformance.errors import ExitCode, TargetError, UsageError
+from conformance.errors import ConformanceError, ExitCode, StoppedError, TargetError, UsageError
 from conformance.reports import render_all
 from conformance.results.reading import read_record
 from conformance.results.recorder import add_readiness
 from conformance.results.text import one_line, plural
 from conformance.runner.location import suite_arguments
-from conformance.runner.options import Options
+from conformance.runner.options import OPTIONS, Options
 from conformance.runner.session import Session
 from conformance.target.profile import AUTO
 from conformance.versions.har import LONGEST
@@ -37,7 +38,13 @@ _CODES = {
     Ready.NOT_READY: ExitCode.NON_CONFORMANT,
     Ready.OPEN: ExitCode.INCOMPLETE,
 }
-_ERRORS = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.INTERRUPTED)
+_ERRORS = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+_STOPPED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+#: What holds for each run that is made to compare: how the target is reached, and what may be done to it.
+_PASSED_ON = (
+    *("target", "base_url", "version", "seed", "corpus", "include", "max_examples", "fuzz_seconds", "concurrency"),
+    *("minutes", "max_requests", "max_rps", "read_only", "confirm", "no_restore", "force"),
+)
 
 
 # -- readiness -------------------------------------------------------------------------------------------------------
@@ -55,16 +62,19 @@ class Comparison:
         folder = self.folder / f"as-of-{version}"
         record = folder / "results.jsonl"
         record.unlink(missing_ok=True)
-        arguments = [f"--{name}={value}" for name, value in self._target().items() if value is not None]
-        arguments += [
+        arguments = [
+            *self._passed_on(),
             f"--as-of={version}",
             f"--out={folder}",
             "-q",
             *(f"--requirement={name}" for name in requirements),
         ]
+        click.echo(f"Running what changes between the versions, as of {version} ...", err=True)
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             code = pytest.main(suite_arguments(*arguments))
+        if code in _STOPPED:
+            raise StoppedError(ExitCode(code), f"The run as of {version} was stopped: {folder} has what it saw.")
         if code in _ERRORS:
             raise UsageError(output.getvalue().strip().removeprefix("ERROR: "))
         if not record.is_file():
@@ -74,15 +84,28 @@ class Comparison:
             raise TargetError(read.footer.detail)
         return read
 
-    def _target(self) -> dict[str, object]:
-        options = self.options
-        return {
-            "target": options.target,
-            "base-url": options.base_url,
-            "target-version": options.version,
-            "seed": options.seed,
-            "corpus": options.corpus,
-        }
+    def after(self, record: RunRecord | None) -> Comparison:
+        """Return what is left to ask for after a run, within its bounds; raise UsageError where nothing is left."""
+        footer = record.footer if record is not None else None
+        minutes, most = self.options.minutes, self.options.max_requests
+        if footer is None or (minutes is None and most is None):
+            return self
+        minutes = minutes - footer.seconds / 60 if minutes is not None else None
+        most = most - footer.requests if most is not None else None
+        if (minutes is not None and minutes <= 0) or (most is not None and most < 1):
+            raise UsageError("Nothing is left of --minutes or --max-requests for another run.")
+        return replace(self, options=replace(self.options, minutes=minutes, max_requests=most))
+
+    def _passed_on(self) -> Iterator[str]:
+        """Yield the options of this run that hold for each other one as well, as they are written."""
+        for field in _PASSED_ON:
+            option, value = OPTIONS[field], getattr(self.options, field)
+            if option.type is bool:
+                yield from [option.name] if value else []
+            elif option.repeated:
+                yield from (f"{option.name}={each}" for each in value)
+            elif value is not None:
+                yield f"{option.name}={value}"
 
 
 def readiness_of(comparison: Comparison, start: Version, end: Version, before: RunRecord | None = None) -> Readiness:
@@ -93,7 +116,7 @@ def readiness_of(comparison: Comparison, start: Version, end: Version, before: R
     """
     requirements = affected(Contract.load(), start, end)
     older = before or comparison.run_as_of(start, requirements)
-    newer = comparison.run_as_of(end, requirements)
+    newer = comparison.after(older).run_as_of(end, requirements)
     if newer is None:
         raise UsageError(f"The suite has no test for anything that changes between {start} and {end}.")
     return assess(older, newer, start, end)
@@ -110,22 +133,24 @@ def write_readiness(readiness: Readiness, folder: Path) -> Path:
     return file
 
 
-@click.command()
-@click.option("--target", type=click.Path(path_type=Path), help="Target profile. Without one: the embedded reference.")
-@click.option("--base-url", help="Address of the service, above /api/v4. Needs a profile too.")
-@click.option("--from", "start", metavar="V", help="Version the service has. By default: what profile or service say.")
-@click.option("--to", "end", metavar="V", required=True, help="Version to be ready for, such as 18.0.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. By default reports/TARGET/TIME.")
-@click.option("--seed", type=int, help="Repeats the random choices of an earlier run.")
-def readiness(  # noqa: PLR0913 - the options of the command
-    *,
-    target: Path | None,
-    base_url: str | None,
-    start: str | None,
-    end: str,
-    out: Path | None,
-    seed: int | None,
-) -> int:
+@click.command(
+    params=[
+        click.Option(
+            ["--target"],
+            type=click.Path(path_type=Path),
+            help="Target profile. Without one: the embedded reference.",
+        ),
+        *shared_with_pytest("base_url"),
+        click.Option(
+            ["--from", "start"],
+            metavar="V",
+            help="Version the service has. By default: what profile or service say.",
+        ),
+        click.Option(["--to", "end"], metavar="V", required=True, help="Version to be ready for, such as 18.0."),
+        *shared_with_pytest("out", "seed", "concurrency", "max_rps", "read_only", "confirm", "no_restore", "force"),
+    ]
+)
+def readiness(*, start: str | None, end: str, **given: Any) -> int:
     """
     Tell what an upgrade of the service to a newer version of the interface would meet.
 
@@ -135,11 +160,11 @@ def readiness(  # noqa: PLR0913 - the options of the command
     """
     if start is not None and start != AUTO:
         Version.parse_declared(start, "--from")
-    session = Session.prepare(Options(target=target, base_url=base_url, version=start, out=out, seed=seed))
+    session = Session.prepare(Options(version=start, **given))
     for warning in session.warnings:
         click.echo(f"Warning: {warning}", err=True)
     older, newer = interval(session.version, end, "--to")
-    options = Options(target=target, base_url=base_url, version=str(older), seed=session.seed)
+    options = replace(session.options, version=str(older), seed=session.seed)
     found = readiness_of(Comparison(options, session.folder), older, newer)
     file = write_readiness(found, session.folder)
     page = session.folder / f"as-of-{newer}" / "results.jsonl"
@@ -151,21 +176,34 @@ def readiness(  # noqa: PLR0913 - the options of the command
 
 
 def after_run(session: Session, end: str) -> None:
-    """Add to a finished run what an upgrade of its target would meet, in the terminal, as JSON and in its reports."""
+    """
+    Add to a finished run what an upgrade of its target would meet, in the terminal, as JSON and in its reports.
+
+    The run keeps its verdict, whatever comes of this: why nothing can be told is a message.
+    """
     if session.record is None or session.writer.recorder is None or session.writer.recorder.moved:
         return
-    if session.record.footer is None or session.record.footer.detail:
-        raise TargetError("The run stopped early, so that nobody can tell what an upgrade would meet.")
+    try:
+        found = _after(session, session.record, session.writer.recorder.file, end)
+    except ConformanceError as error:
+        click.echo(f"\nWhat an upgrade to {end} would meet cannot be told: {error}", err=True)
+    else:
+        click.echo(f"\n{in_words(found)}")
+
+
+def _after(session: Session, record: RunRecord, file: Path, end: str) -> Readiness:
+    if record.footer is None or record.footer.detail:
+        raise TargetError("the run stopped early.")
     older, newer = interval(session.version, end, "--ready-for")
-    file = session.writer.recorder.file
+    options = session.options
     # A run of a part says nothing about the rest: then both versions are run.
-    whole = not session.options.areas and not session.options.requirements
-    before = session.record if whole else None
-    found = readiness_of(Comparison(session.options, file.parent), older, newer, before)
+    is_whole = not (options.selection.words or options.shard or options.pytest_arguments)
+    comparison = Comparison(replace(options, seed=session.seed), file.parent).after(record)
+    found = readiness_of(comparison, older, newer, record if is_whole else None)
     write_readiness(found, file.parent)
     add_readiness(file, found.as_data())
     render_all(read_record(file), file.parent)
-    click.echo(f"\n{in_words(found)}")
+    return found
 
 
 # -- traffic ---------------------------------------------------------------------------------------------------------

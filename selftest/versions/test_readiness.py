@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from conformance.cli.versions import Comparison
 from conformance.contract import Contract, Version
 from conformance.contract.folders import SCHEMA_FOLDER
-from conformance.errors import ExitCode, UsageError
+from conformance.errors import ExitCode, StoppedError, UsageError
 from conformance.reports import html
 from conformance.reports.facts import Facts
 from conformance.results.reading import read_record
@@ -26,6 +27,7 @@ from conformance.results.record import (
     TestEnd,
     TestOutcome,
 )
+from conformance.runner.options import Options
 from conformance.versions.readiness import Ready, affected, assess, by_cause, in_words, interval
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
@@ -241,6 +243,41 @@ def test_a_run_tells_beside_its_own_verdict_what_an_upgrade_would_meet(
     assert found is not None
     assert found["verdict"] == "ready, with changes not made yet"
     assert "Upgrade to 18.0" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+BRIEF = ("run", "--requirement", "versions.repository-tree.missing-path", "--ready-for", "18.0", "--out", "out")
+
+
+def test_what_may_be_done_to_a_target_holds_for_each_run_that_compares(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    outcome = conformance(*BRIEF, "--read-only", "--max-requests", "500", "--max-rps", "400")
+    assert "for an upgrade from 17.7 to 18.0" in outcome.out, outcome.text
+    first, *others = (read_record(place) for place in sorted((tmp_path / "out").rglob("results.jsonl"))[::-1])
+    assert len(others) == 2, "both versions were run, for the run was of a part"
+    for record in others:
+        assert {"--read-only", "--max-rps=400.0"} <= set(record.header.arguments)
+        bound = next(word for word in record.header.arguments if word.startswith("--max-requests="))
+        assert first.footer is not None
+        assert int(bound.partition("=")[2]) <= 500 - first.footer.requests
+
+
+def test_a_run_keeps_its_exit_code_where_nobody_can_tell_what_an_upgrade_would_meet(
+    conformance: Callable[..., Any],
+) -> None:
+    outcome = conformance("run", "--area", "integrations", "--ready-for", "18.0", "--max-requests", "60")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "What an upgrade to 18.0 would meet cannot be told: the run stopped early." in outcome.err
+
+
+def test_a_question_that_is_interrupted_ends_as_an_interrupted_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pytest, "main", lambda _: pytest.ExitCode.INTERRUPTED)
+    comparison = Comparison(Options(), tmp_path)
+    with pytest.raises(StoppedError) as caught:
+        comparison.run_as_of(Version(18, 0), ())
+    assert caught.value.exit_code == ExitCode.INTERRUPTED
 
 
 @pytest.mark.parametrize(

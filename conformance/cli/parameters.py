@@ -1,0 +1,50 @@
+"""Options of commands: numbers, and those that pytest takes as well."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance.runner.options import OPTIONS
+
+if TYPE_CHECKING:
+    from click.core import Context, Parameter
+
+    from conformance.runner.options import Option
+
+
+class Number(click.FloatRange):
+    """A range of numbers, among which neither infinity is nor what is no number: any comparison lets that pass."""
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
+        """Return the number of a text; refuse one that is outside the range, or is none."""
+        number = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+
+
+def shared_with_pytest(*names: str) -> list[click.Option]:
+    """Return options that pytest takes as well, by their fields of `Options`, as options of a command."""
+    return [_as_parameter(name, OPTIONS[name]) for name in names]
+
+
+def _as_parameter(field: str, option: Option) -> click.Option:
+    kinds: dict[object, click.ParamType[Any]] = {
+        int: click.IntRange(option.least, option.most) if option.least is not None else click.INT,
+        float: Number(option.least, option.most, min_open=option.excludes_least),
+        Path: click.Path(path_type=Path),
+        str: click.Choice(option.choices) if option.choices else click.STRING,
+    }
+    return click.Option(
+        [option.name, field],
+        type=kinds.get(option.type),
+        is_flag=option.type is bool,
+        # Of several targets each has a run of its own.
+        multiple=option.repeated or field == "target",
+        default=option.default,
+        show_default=option.default is not None,
+        metavar=option.metavar,
+        help=option.help,
+    )
