@@ -51,6 +51,8 @@ LINE_KINDS: Mapping[type, str] = {
 
 #: Lines of which a record has one at most.
 _ONCE = ("header", "plan", "table", "access", "latencies", "footer")
+#: Without them there is nothing to read.
+_NEEDED = ("header", "plan")
 #: Characters of bodies that are kept whole: a report of more is read by nobody, and has to fit into memory.
 _BODIES = 20_000_000
 _SHORT_BODY = 200
@@ -140,7 +142,9 @@ class Reading:
         try:
             self._by_kind.setdefault(kind, []).append(row if make is None else make(row))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UsageError(f"{self._name} is damaged: {type(error).__name__}: {error}.") from error
+            if kind in _NEEDED:
+                raise UsageError(f"{self._name} is damaged: {type(error).__name__}: {error}.") from error
+            self._damage.append(f"line {self._number} of the record, a {kind}, cannot be understood")
 
     def _makers(self) -> Mapping[str, Callable[[Row], Any]]:
         return {

@@ -185,7 +185,8 @@ def _run_verdict(
     if footer is not None and footer.could_not_run:
         return RunVerdict.COULD_NOT_RUN, footer.detail or "The target could not be tested."
     stopped = footer.detail if footer else "the run was cut off before its end"
-    stopped = stopped or next(iter(record.damage), None)
+    if record.damage:
+        return RunVerdict.INCOMPLETE, f"What can be read of the record shows no violation, but {record.damage[0]}."
     if stopped:
         return RunVerdict.INCOMPLETE, f"Nothing failed, but {stopped.rstrip('.')}."
     return _nothing_failed(record, rows, stale)
@@ -246,6 +247,8 @@ def _broken(record: RunRecord, checks: Mapping[str, Sequence[Check]]) -> list[st
         for name, seen in checks.items()
         if status.get(name, "applicable") != "applicable" and any(check.outcome is Outcome.FAILED for check in seen)
     ]
+    if record.damage:
+        return found  # what is missing may stand in the lines that cannot be read
     told = {check.test for check in record.checks if check.outcome is Outcome.FAILED}
     found += [
         f"{end.test} failed, and names no requirement that did"

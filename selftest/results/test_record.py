@@ -13,24 +13,31 @@ from conformance.errors import UsageError
 from conformance.results.reading import FIRST_FORM, read_record
 from conformance.results.recorder import Recorder, add_readiness, encoded
 from conformance.results.verdicts import RunVerdict, add_up
-from selftest.reports.report_samples import CONFORMANT, FOOTER
+from selftest.reports.report_samples import CONFORMANT, FOOTER, NON_CONFORMANT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conformance.results.record import RunRecord
+
+
+def written(record: RunRecord, folder: Path) -> Path:
+    """Write a record as a run does, and return its file."""
+    recorder = Recorder(folder / "results.jsonl")
+    recorder.write(record.header)
+    recorder.write_plan(record.plan)
+    for check in record.checks:
+        recorder.write(check)
+    for end in record.tests:
+        recorder.write(end)
+    recorder.close_with(replace(FOOTER, verdict=add_up(record).verdict))
+    return recorder.file
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """The record of a run that was conformant."""
-    recorder = Recorder(tmp_path / "results.jsonl")
-    recorder.write(CONFORMANT.header)
-    recorder.write_plan(CONFORMANT.plan)
-    for check in CONFORMANT.checks:
-        recorder.write(check)
-    for end in CONFORMANT.tests:
-        recorder.write(end)
-    recorder.close_with(replace(FOOTER, verdict="conformant"))
-    return recorder.file
+    return written(CONFORMANT, tmp_path)
 
 
 def lines_of(file: Path) -> list[str]:
@@ -106,6 +113,22 @@ def test_a_damaged_line_is_named_and_keeps_the_run_from_being_conformant(file: P
     assert found.damage == ("line 4 of the record cannot be read",)
     assert found.checks == (CONFORMANT.checks[0], CONFORMANT.checks[2])
     assert add_up(found).verdict is RunVerdict.INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{damaged\n", '{"kind": "check", "requirement": "scope.read"}\n', '{"kind": "check", "outcome": "odd"}\n'],
+    ids=["no JSON", "without its outcome", "an outcome that nobody knows"],
+)
+def test_a_failure_that_cannot_be_read_is_not_held_against_the_suite(tmp_path: Path, line: str) -> None:
+    file = written(NON_CONFORMANT, tmp_path)
+    for number, content in enumerate(lines_of(file)):
+        row = json.loads(content)
+        if (row["kind"], row.get("outcome")) == ("check", "failed"):
+            change(file, number, line)
+    result = add_up(read_record(file))
+    assert result.verdict is RunVerdict.INCOMPLETE, result.explanation
+    assert "What can be read of the record shows no violation, but line" in result.explanation
 
 
 def test_a_last_line_that_was_cut_off_is_a_run_that_was_cut_off(file: Path) -> None:
