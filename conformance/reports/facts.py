@@ -295,6 +295,7 @@ class Facts:
         if not self.record.plan:
             found.append(Problem("the plan", "nothing planned", _NOTHING_PLANNED))
         found += [Problem("the record", "damaged", sentence) for sentence in self.record.damage]
+        found += [Problem("the suite", "contradiction", sentence) for sentence in self.result.contradictions]
         for end in self.record.tests:
             if end.outcome is TestOutcome.BROKEN:
                 where = f"in its {end.phase}: " if end.phase else ""

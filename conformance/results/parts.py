@@ -228,7 +228,7 @@ def _footer(parts: Sequence[Part]) -> Footer:
         detail="; ".join(details) or None,
         drawn=dict(drawn),
         network=sum((footer.network for footer in footers if footer.network), NetworkUse()),
-        could_not_run=any(footer.could_not_run for footer in footers),
+        could_not_run=bool(footers) and all(footer.could_not_run for footer in footers),
         left=tuple(dict.fromkeys(what for footer in footers for what in footer.left)),
         contradicted=tuple(dict.fromkeys(what for footer in footers for what in footer.contradicted)),
     )

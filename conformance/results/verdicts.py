@@ -120,6 +120,8 @@ class RunResult:
     """Why the verdict is what it is, in a sentence or two."""
     beside_known: RunVerdict | None = None
     """What everything else adds up to where all failures are known, and only a new one is to fail the run."""
+    contradictions: tuple[str, ...] = ()
+    """What in the record the suite alone is to blame for, beside tests that broke; a sentence each."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -157,13 +159,15 @@ def add_up(record: RunRecord) -> RunResult:
         checks.setdefault(check.requirement, []).append(check)
     ends = {end.test: end for end in record.tests}
     rows = tuple(_row(entry, checks.get(entry.id, []), ends) for entry in record.plan)
-    broken = _broken(record, checks)
+    contradictions = _contradictions(record, checks)
+    broken = [f"{end.test}{_in_phase(end)}: {end.detail}" for end in record.tests if end.outcome is TestOutcome.BROKEN]
+    broken += contradictions
     verdict, explanation = _run_verdict(record, rows, broken)
     beside = None
     if record.header.fail_on == "new" and all(row.is_known for row in rows if row.is_violation):
         as_if_none = [replace(row, verdict=Verdict.PASSED) if row.is_known else row for row in rows]
         beside = _run_verdict(record, as_if_none, broken)[0]
-    return RunResult(verdict, rows, explanation, beside)
+    return RunResult(verdict, rows, explanation, beside, tuple(contradictions))
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------
@@ -237,11 +241,10 @@ def _of_area(rows: Iterable[RequirementVerdict]) -> RunVerdict | None:
     return RunVerdict.INCOMPLETE if any(row.is_gap for row in owed) else RunVerdict.CONFORMANT
 
 
-def _broken(record: RunRecord, checks: Mapping[str, Sequence[Check]]) -> list[str]:
-    """Return what of the suite itself went wrong, a sentence each."""
+def _contradictions(record: RunRecord, checks: Mapping[str, Sequence[Check]]) -> list[str]:
+    """Return where what the suite wrote down cannot be right, a sentence each."""
     status = {entry.id: entry.status for entry in record.plan}
-    found = [f"{end.test}{_in_phase(end)}: {end.detail}" for end in record.tests if end.outcome is TestOutcome.BROKEN]
-    found += [f"{name} was judged, and the plan does not name it" for name in sorted(checks.keys() - status.keys())]
+    found = [f"{name} was judged, and the plan does not name it" for name in sorted(checks.keys() - status.keys())]
     found += [
         f"{name} was judged as failed, and the plan says that it is {status[name]}"
         for name, seen in checks.items()

@@ -137,11 +137,20 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: WorkerController) -> None:
+def pytest_testnodedown(node: WorkerController, error: object | None) -> None:
     """Take what a worker leaves behind when it ends."""
     session = node.config.stash[SESSION]
-    if session.is_open:
+    if session.is_open and error:
+        workers.note_crash(session, node.workerinput, error)
+    elif session.is_open:
         workers.take_leave(session, getattr(node, "workeroutput", {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str) -> None:
+    """Say of a test that its worker crashed while it ran."""
+    for session in _KEEPING:
+        workers.note_crashed_test(session, id_in(crashitem))
 
 
 @pytest.hookimpl(optionalhook=True)

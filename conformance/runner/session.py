@@ -119,6 +119,8 @@ class Session:
     mode: Mode = field(default_factory=Mode)
     keeps_record: bool = True
     """Whether this process keeps the record; others hand their lines over."""
+    freed_worlds: list[int] = field(default_factory=list)
+    """The worlds of workers that crashed, for those that take their place."""
 
     # The run.
     name: str = ""

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import UsageError
 from conformance.results.durations import weight_of
-from conformance.results.record import NetworkUse
+from conformance.results.record import NetworkUse, Notice, TestEnd, TestOutcome
 from conformance.results.recorder import encoded
+from conformance.results.text import one_line
 from conformance.runner.location import SUITE_FOLDER
 from conformance.runner.precautions import ENDING
 from conformance.runner.session import ProcessSummary, Share
@@ -37,6 +38,7 @@ _KEPT = "conformance_kept"
 _CASES = "conformance_cases"
 #: How many objects are made before Python looks for garbage among the new ones, and how often among all.
 _SELDOM = (50_000, 10, 5)
+_CRASHED = "the process that ran it crashed, or was killed: by a system without memory, perhaps"
 #: The name of what a report takes along, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _SUMMARY = "conformance_summary"
@@ -72,10 +74,11 @@ def number_of(config: pytest.Config) -> int:
 
 def told_to_worker(session: Session, number: int) -> dict[str, Any]:
     """Return what a worker of a number has to know of the run."""
+    world = session.freed_worlds.pop() if session.freed_worlds else session.share.world + number
     order = {"beside": session.options.workers, "seconds": dict(session.durations.known())}
     return {
         _SEED: session.seed,
-        _WORLD: session.share.world + number,
+        _WORLD: world,
         _RUN: session.name,
         _FOLDER: str(session.folder.absolute()),
         _ORDER: order,
@@ -155,6 +158,18 @@ def leave(session: Session, output: dict[str, Any]) -> None:
     """Leave behind what a worker knows of all of its tests together."""
     output[_SUMMARY] = asdict(session.summary)
     gc.freeze()  # this process ends: there is nothing in it that anybody has to look for
+
+
+def note_crash(session: Session, told: Mapping[str, Any], error: object) -> None:
+    """Say that a worker crashed; its world is that of the worker which takes its place."""
+    session.freed_worlds.append(told[_WORLD])
+    session.writer.write(Notice(f"A process that ran tests crashed, and another took its place: {one_line(error)}."))
+
+
+def note_crashed_test(session: Session, test: str) -> None:
+    """Write down a test during which its worker crashed: whatever it was, the target is not to blame."""
+    if test not in session.writer.ended:
+        session.writer.write(TestEnd(test, TestOutcome.BROKEN, detail=_CRASHED, phase="call"))
 
 
 def take_leave(session: Session, output: Mapping[str, Any]) -> None:

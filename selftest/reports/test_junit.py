@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -9,6 +10,7 @@ import pytest
 
 from conformance.reports import junit
 from conformance.reports.facts import Facts
+from conformance.results.record import TestOutcome
 from conformance.results.verdicts import Verdict, add_up
 from selftest.reports.report_samples import (
     BROKEN,
@@ -19,10 +21,13 @@ from selftest.reports.report_samples import (
     NON_CONFORMANT,
     SAMPLES,
     STOPPED,
+    STORY,
 )
 
 if TYPE_CHECKING:
     from conformance.results.record import RunRecord
+
+CONTRADICTORY = replace(CONFORMANT, tests=(replace(CONFORMANT.tests[0], outcome=TestOutcome.FAILED),))
 
 
 def _root(record: RunRecord) -> ET.Element:
@@ -128,6 +133,7 @@ def test_what_the_suite_broke_on_is_an_error_and_no_failure() -> None:
         (SAMPLES["truncated"], "cut off: The record ends before the run did"),
         (STOPPED, "stopped early: the operator interrupted the run"),
         (EMPTY, "nothing planned: The record names no requirement"),
+        (CONTRADICTORY, f"contradiction: {STORY} failed, and names no requirement that did"),
     ],
 )
 def test_what_no_requirement_tells_is_an_error_of_the_run(record: RunRecord, said: str) -> None:

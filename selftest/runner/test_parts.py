@@ -14,10 +14,11 @@ from conformance.errors import ExitCode, UsageError
 from conformance.reference import EmbeddedServer
 from conformance.reports.facts import Facts
 from conformance.results.durations import in_order, part_of
-from conformance.results.parts import Part, require_same_run, require_shards
+from conformance.results.parts import Part, merge_into, require_same_run, require_shards
 from conformance.results.reading import read_record
 from conformance.results.record import TestOutcome
-from conformance.results.verdicts import add_up
+from conformance.results.recorder import Recorder
+from conformance.results.verdicts import RunVerdict, add_up
 from conformance.target.embedded import prepared_service, profile_of
 from selftest.conftest import VERSION, run_conformance
 from selftest.proof.test_caught import pages_are_whole
@@ -75,6 +76,21 @@ def test_a_shard_that_was_killed_at_once_hides_nothing_that_another_saw(folder: 
     for number, order in enumerate(((one, "killed-at-once"), ("killed-at-once", one))):
         outcome = run_conformance("merge", *order, "--out", f"merged-{number}", cwd=folder)
         assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+
+
+def test_a_shard_whose_target_could_not_be_tested_takes_nothing_from_another(folder: Path) -> None:
+    for name in ("one", "two"):
+        other = "two" if name == "one" else "one"
+        part, failing = (Part.of(folder / place, Contract.load()) for place in (name, other))
+        assert failing.record.footer is not None
+        footer = replace(failing.record.footer, could_not_run=True, detail="nobody answers")
+        record = replace(failing.record, tests=(), checks=(), items=(), footer=footer)
+        rows = tuple(row for row in failing.rows if row["kind"] not in ("check", "item", "test"))
+        unable = replace(failing, record=record, rows=rows)
+        for number, parts in enumerate(((part, unable), (unable, part), (unable,))):
+            recorder = Recorder(folder / f"unable-{name}-{number}" / "results.jsonl")
+            result = merge_into(recorder, parts)[1]
+            assert (result.verdict is RunVerdict.COULD_NOT_RUN) == (len(parts) == 1), result.explanation
 
 
 def test_every_report_of_merged_shards_says_from_what_it_was_merged(folder: Path) -> None:

@@ -13,6 +13,7 @@ from conformance.proof.chaos.kinds import Disturbed
 from conformance.proof.chaos.proxy import Proxy
 from conformance.reference import EmbeddedServer
 from conformance.results.reading import read_record
+from conformance.results.record import TestOutcome
 from conformance.results.verdicts import add_up
 from conformance.target.embedded import prepared_service, profile_of
 from selftest.conftest import VERSION, run_conformance
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
-    from conformance.results.record import TestOutcome
 
 #: Enough for tests to be shared out, and no more.
 FEW = ("-q", "--area", "job-token-scope", "--max-examples", "2", "--seed", "1", "--corpus", "none")
@@ -99,3 +99,22 @@ def test_workers_share_the_requests_that_a_run_may_send(tmp_path: Path) -> None:
     assert "Nothing failed, but the requests of --max-requests were spent." in outcome.text
     # Beyond them a test only cleans up.
     assert most / 2 <= sent["by tests"] < most * 1.2, sent
+
+
+def test_a_worker_that_is_killed_is_told_of_and_its_world_goes_to_the_next(tmp_path: Path) -> None:
+    """The profile has no world for a third worker: one that took a number of its own would find none."""
+    service = prepared_service(version=VERSION, worlds=2)
+    with EmbeddedServer(service) as server:
+        profile = profile_of(service, server.base_url, VERSION)
+        (tmp_path / "target.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+        options = ("--target", "target.yaml", *FEW, "--out", "out", "--workers", "2")
+        outcome = run_conformance("run", *options, "--", "-p", "selftest.runner.crashing", cwd=tmp_path)
+    killed = (tmp_path / "killed").read_text(encoding="utf-8")
+    record = read_record(tmp_path / "out" / "results.jsonl")
+    assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
+    ended = {end.test: end for end in record.tests}
+    broken = {name for name, end in ended.items() if end.outcome is TestOutcome.BROKEN}
+    assert broken == {killed}
+    assert "crashed, or was killed" in (ended[killed].detail or "")
+    assert not [name for name, end in ended.items() if end.outcome is TestOutcome.NOT_BEGUN]
+    assert any("another took its place" in text for text in record.warnings)
