@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from conformance.target.provisioning.program import needed, provided_by, without
 from conformance.target.provisioning.sweep import Removal, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.target.provisioning.profiles import ByHand, Data
 
@@ -109,7 +109,8 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     ):
         calls = Calls(by_http(client), made, settle_seconds=_settle_seconds(known))
         try:
-            done = provision(order, calls, secrets, progress())
+            with progress() as tell:
+                done = provision(order, calls, secrets, tell)
         except NotOursError as error:
             raise UsageError(str(error)) from error
         except UsersRefusedError as error:
@@ -224,23 +225,21 @@ def settings(base_url: str, rate: float | None, concurrency: int) -> ClientSetti
     )
 
 
-def progress(seconds_between_lines: float = 15) -> Tell:
-    """Return what shows how far the work is: a bar on a terminal, and a line now and then elsewhere."""
+@contextmanager
+def progress(seconds_between_lines: float = 15) -> Iterator[Tell]:
+    """Yield what shows how far the work is: a bar on a terminal, which goes when the work ends in whatever way."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        return _in_lines(seconds_between_lines)
-    bar = Progress(
-        TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
-    )
-    task = bar.add_task("")
-    bar.start()
+        yield _in_lines(seconds_between_lines)
+        return
+    columns = (TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("")
 
-    def tell(stage: str, done: int, steps: int) -> None:
-        bar.update(task, description=stage, completed=done, total=steps)
-        if done == steps:
-            bar.stop()
+        def tell(stage: str, done: int, steps: int) -> None:
+            bar.update(task, description=stage, completed=done, total=steps)
 
-    return tell
+        yield tell
 
 
 def _in_lines(seconds_between: float) -> Tell:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +14,9 @@ from conformance.runner.precautions import ledgers_in, released, restored
 from conformance.target import load_profile
 from conformance.target.ledger import Content
 from conformance.target.marker import Marker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 @click.command()
@@ -29,7 +34,7 @@ def restore(folder: Path, target: Path | None) -> int:
     files = ledgers_in(folder)
     if not files:
         raise UsageError(f"There is no ledger in {folder}. Name the folder that a run wrote its reports to.")
-    header = Content.read(files[0]).header
+    header = _header_in(files)
     profile = load_profile(target or Path(header["profile"]))
     if profile.redacted()["base_url"] != header["base_url"]:
         profile = replace(profile, base_url=header["base_url"])
@@ -42,3 +47,11 @@ def restore(folder: Path, target: Path | None) -> int:
         click.echo(f"left: {what}")
     click.echo(f"{header['base_url']} is as it was{' but for these' if left else ''} before the run of {folder}.")
     return int(ExitCode.INCOMPLETE if left else ExitCode.CONFORMANT)
+
+
+def _header_in(files: Sequence[Path]) -> Mapping[str, Any]:
+    """Return what the first ledger says of the run that can be read; raise UsageError when none can."""
+    for file in files[:-1]:
+        with suppress(UsageError):
+            return Content.read(file).header
+    return Content.read(files[-1]).header

@@ -139,6 +139,9 @@ def _facts(runs: Mapping[str, Path]) -> Mapping[str, Facts]:
 
 def _name(run: Path, runs: Sequence[Path]) -> str:
     """Return a short name of a run among others: its folder's, or the whole path where that is not enough."""
-    folder = run.parent if run.is_file() else run
-    alike = [other for other in runs if (other.parent if other.is_file() else other).name == folder.name]
-    return folder.name if len(alike) == 1 else str(run)
+    name = _folder(run).name
+    return name if [_folder(other).name for other in runs].count(name) == 1 else str(run)
+
+
+def _folder(run: Path) -> Path:
+    return (run.parent if run.is_file() else run).resolve()

@@ -121,7 +121,7 @@ def render(facts: Facts) -> str:
 def sentence(facts: Facts) -> str:
     """Return the verdict in words for somebody who has never seen this suite."""
     total, header = facts.total, facts.record.header
-    known = sum(row.is_known for row in facts.result.rows)
+    known = sum(row.is_violation and row.is_known for row in facts.result.rows)
     words = _SENTENCES[facts.result.verdict].format(
         target=one_line(header.target, 80),
         scope=f", for the areas that it claims ({', '.join(header.scope)})" if header.scope else "",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
 import re
 import shlex
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pytest
+
+
+_NUMBERS: Mapping[Callable[[str], Any], str] = {int: "a whole number", float: "a number"}
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,18 @@ class Option:
     def field(self) -> Any:
         """The field of a dataclass that has the value of this option."""
         return field(default=() if self.repeated else self.default, metadata={"option": self})
+
+    def number(self, text: str) -> float:
+        """Return the number that a text gives, as pytest asks for it; raise ArgumentTypeError for any other."""
+        try:
+            number: float = self.type(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {_NUMBERS[self.type]}") from None
+        least, most = -math.inf if self.least is None else self.least, math.inf if self.most is None else self.most
+        if not math.isfinite(number) or not least <= number <= most or (self.excludes_least and number == least):
+            above = f"more than {least}" if self.excludes_least else f"{least} or more"
+            raise argparse.ArgumentTypeError(f"{text} is not {above if self.most is None else f'{least} to {most}'}")
+        return number
 
     def value_of(self, given: Any) -> Any:
         """Return what the field holds for what was given."""
@@ -227,7 +244,7 @@ def add_options(parser: pytest.Parser) -> None:
         group.addoption(
             option.name,
             action="append" if option.repeated else "store",
-            type=option.type,
+            type=option.number if option.type in (int, float) else option.type,
             default=[] if option.repeated else option.default,
             choices=option.choices,
             metavar=option.metavar,

@@ -222,7 +222,9 @@ def restored(folder: Path, profile: Profile) -> tuple[str, ...]:
         if problem is not None:
             open_files.setdefault(problem, []).append(str(file))
     for why, names in open_files.items():
-        left.append(f"everything in {', '.join(names)}: {why}. Put it back later: conformance restore {folder}")
+        left.append(
+            f"everything in {', '.join(names)}: {why.rstrip('.')}. Put it back later: conformance restore {folder}"
+        )
     if not open_files:
         for run in {Content.read(file).header["run"] for file in files}:
             forget_ledgers(profile.base_url, run)
@@ -251,5 +253,6 @@ def _at_once(profile: Profile) -> int:
 def released(folder: Path, profile: Profile) -> None:
     """Take away the marks that the run of a folder left on its worlds."""
     for file in ledgers_in(folder):
-        header = Content.read(file).header
-        Marker(profile.in_world(header["world"]), header["run"]).release()
+        with suppress(UsageError):  # one that cannot be read is told of where it is to be put back
+            header = Content.read(file).header
+            Marker(profile.in_world(header["world"]), header["run"]).release()

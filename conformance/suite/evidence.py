@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
+from conformance.http.settings import without_userinfo
 from conformance.results.record import Evidence
+from conformance.target.fit_secrets import may_be_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from conformance.http.client import Client
     from conformance.http.exchange import Call, Exchange
+    from conformance.http.settings import ClientSettings
 
 _SHOWN_BODY = 4000
 
@@ -27,21 +31,70 @@ def evidence_of(exchange: Exchange, client: Client) -> Evidence:
         status=exchange.status,
         response_body=_beginning(exchange.body, shown) if exchange.body else shown(exchange.problem or ""),
         milliseconds=round(exchange.seconds * 1000, 1),
-        curl=shown(_curl(call, client.address(call))),
+        curl=shown(_curl(call, client)),
     )
 
 
-def _curl(call: Call, address: str) -> str:
-    """Return a command that repeats a call; tokens are variables of the shell."""
-    parts = ["curl", "-i", "-X", call.method]
-    if call.actor is not None and not any(name.lower() == "authorization" for name in call.headers):
-        parts += ["-H", f'"PRIVATE-TOKEN: {call.actor.variable}"']
+def _curl(call: Call, client: Client) -> str:
+    """Return a command that repeats a call; tokens, and headers that may be keys, are variables of the shell."""
+    before, body = _body(call)
+    address = client.address(call)
+    shown = _without_query(address) if call.is_elsewhere else address
+    parts = [f"{before}curl", "-i", *(["--head"] if call.method == "HEAD" else ["-X", call.method])]
+    parts += _way(client.settings) if not call.is_elsewhere else []
+    parts += [f"-H {header}" for header in _headers(call, client.settings)]
+    parts += body
+    # Which curl would else take for patterns of several addresses, or make shorter.
+    parts += ["-g"] if set("[]{}") & set(shown) else []
+    parts += ["--path-as-is"] if "/." in shown else []
+    return " ".join([*parts, shlex.quote(shown)])
+
+
+def _headers(call: Call, settings: ClientSettings) -> Iterator[str]:
+    """Yield the headers of a call, quoted for the shell."""
+    given = {name.lower() for name in call.headers}
+    for name, value in settings.headers.items() if not call.is_elsewhere else ():
+        if name.lower() not in given:
+            variable = "$HEADER_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
+            yield f'"{name}: {variable}"' if may_be_key(value) else shlex.quote(f"{name}: {value}")
+    if call.actor is not None and not given & {"authorization", "private-token"}:
+        yield f'"PRIVATE-TOKEN: {call.actor.variable}"'
     for name, value in call.headers.items():
-        parts += ["-H", shlex.quote(f"{name}: {value}")]
-    if call.body is not None:
-        parts += ["--data-binary", shlex.quote(call.body.decode("utf-8", "replace"))]
-    parts.append(shlex.quote(_without_query(address) if call.is_elsewhere else address))
-    return " ".join(parts)
+        line = f"{name}: {value}" if value else f"{name};"  # curl leaves out one without a value
+        if call.actor is not None and call.actor.token in value:
+            around = [shlex.quote(part) if part else "" for part in line.split(call.actor.token)]
+            yield f'"{call.actor.variable}"'.join(around)
+        else:
+            yield shlex.quote(line)
+    if call.body is not None and "content-type" not in given:
+        yield "Content-Type:"  # curl would add one
+
+
+def _way(settings: ClientSettings) -> Iterator[str]:
+    """Yield the options by which curl takes the same way to the target."""
+    if settings.proxy is not None:
+        yield f"--proxy {shlex.quote(without_userinfo(settings.proxy))}"
+    if settings.certificates is False:
+        yield "--insecure"
+    elif isinstance(settings.certificates, str):
+        yield f"--cacert {shlex.quote(settings.certificates)}"
+    if settings.client_certificate is not None:
+        yield f"--cert {shlex.quote(settings.client_certificate.file)}"
+        yield from [f"--key {shlex.quote(key)}"] if (key := settings.client_certificate.key) else []
+
+
+def _body(call: Call) -> tuple[str, list[str]]:
+    """Return what stands before the command, and the options of curl, to send a body as it is."""
+    if call.body is None:
+        return "", []
+    try:
+        text = call.body.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:  # which no argument can have
+        octal = "".join(f"\\{byte:03o}" for byte in call.body)
+        return f"printf '{octal}' | ", ["--data-binary", "@-"]
+    return "", ["--data-raw", shlex.quote(text)]
 
 
 def _without_query(address: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -336,7 +337,7 @@ def profile_from_yaml(data: Any, file: Path) -> Profile:
     environment: Mapping[str, str] = os.environ
     if isinstance(data, dict) and isinstance(data.get("secrets"), str):
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
-    data = _with_environment(data, environment, file)
+    data = _as_meant(data, environment, file)
     if isinstance(data, dict):  # before anything is said about it
         stated = {name: value for name, value in data.items() if name != "secrets"}
         keep_in(text for _, text in _secrets(stated, "profile"))
@@ -462,11 +463,16 @@ def _refuse_unknown(what: str, given: Mapping[str, Any], known: Mapping[str, str
         raise UsageError(f"{source} names the unknown {what} '{name}'.{hint}{more}")
 
 
-def _with_environment(node: Any, environment: Mapping[str, str], file: Path) -> Any:
+def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
+    """Return a value with what the variables in it stand for, and whole numbers as such."""
     if isinstance(node, dict):
-        return {key: _with_environment(value, environment, file) for key, value in node.items()}
+        return {key: _as_meant(value, environment, file) for key, value in node.items()}
     if isinstance(node, list):
-        return [_with_environment(value, environment, file) for value in node]
+        return [_as_meant(value, environment, file) for value in node]
+    if isinstance(node, float):
+        if not math.isfinite(node):
+            raise UsageError(f"{file} has the number {node}, of which nothing can be made. Name a finite one.")
+        return int(node) if node.is_integer() else node  # 7.0 is 7, and no part of a path as it is written
     if not isinstance(node, str):
         return node
 

@@ -15,6 +15,7 @@ import pytest
 
 from conformance.errors import ExitCode
 from conformance.results.reading import read_record
+from conformance.target import load_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +72,8 @@ def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
         ("base_url: http://x.example\nversion: '3.0'\nactors: {}\nfixtures: {}", "target.yaml, at version: 3.0 is"),
         ("base_url: http://x.example\nversion: new\nactors: {}\nfixtures: {}", "at version: 'new' is not a version"),
         ("base_url: http://x.example\nactors: {}\nfixtures: {}\nlimts: {}", "Did you mean 'limits'"),
+        ("base_url: http://x.example\nactors: {}\nfixtures: {}\nlimits: {settle_seconds: .inf}", "the number inf"),
+        ("base_url: http://x.example\nactors: {}\nfixtures: {}\nlimits: {timeout_seconds: .nan}", "the number nan"),
         ("", "nothing stands here"),
         ("base_url: http://x.example\nactors:\n\towner: {token: t}", "there is a tab"),
         ("base_url: x.example:80\nactors: {}\nfixtures: {}", "looks like https://"),
@@ -93,6 +96,37 @@ def test_a_wrong_profile_ends_with_4_and_names_the_place(
     outcome = conformance("target", "--check", "target.yaml")
     assert outcome.code == ExitCode.USAGE, outcome.text
     assert message in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--max-rps", value) for value in ("0", "-3", "nan", "inf", "fast")),
+        *(("--minutes", value) for value in ("0", "-1", "nan")),
+        *(("--max-requests", value) for value in ("0", "2.5")),
+        *(("--concurrency", value) for value in ("0", "500")),
+        ("--max-examples", "-5"),
+        ("--fuzz-seconds", "-1"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_the_command_and_by_pytest_alike(
+    conformance: Callable[..., Any], option: str, value: str
+) -> None:
+    for behind in ((), ("--",)):
+        outcome = conformance("run", *behind, f"{option}={value}")
+        assert outcome.code == ExitCode.USAGE, outcome.text
+        assert option in outcome.text
+        assert "Traceback" not in outcome.text
+
+
+def test_a_whole_number_is_one_however_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "target.yaml"
+    file.write_text(
+        "base_url: http://x.example\nactors: {}\nfixtures: {project: {id: 7.0}}\nlimits: {page_walk: 3.0}",
+        encoding="utf-8",
+    )
+    profile = load_profile(file)
+    assert f"{profile.fixtures['project'][0].id} {profile.limits.page_walk}" == "7 3"
 
 
 def test_a_profile_that_is_no_text_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:

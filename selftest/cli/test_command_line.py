@@ -237,10 +237,11 @@ def test_a_command_whose_streams_are_closed_does_its_work() -> None:
 
 
 def test_a_long_preparation_tells_how_far_it_is_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    tell = progress(seconds_between_lines=0)
-    tell("groups", 3, 40)
+    with progress(seconds_between_lines=0) as tell:
+        tell("groups", 3, 40)
     assert capsys.readouterr().err == "groups: 3 of 40 steps\n"
-    progress()("groups", 4, 40)  # nothing is told of what took no time
+    with progress() as tell:
+        tell("groups", 4, 40)  # nothing is told of what took no time
     assert capsys.readouterr().err == ""
 
 

@@ -275,6 +275,19 @@ def test_a_damaged_ledger_is_put_back_as_far_as_it_can_be_read(profile: Profile,
     assert [text.partition(" of project")[0] for text in left] == ["an export", f"what 3 damaged lines of {file} say"]
 
 
+def test_a_ledger_that_cannot_be_read_keeps_no_other_from_being_put_back(
+    conformance: Callable[..., Any], profile: Profile, tmp_path: Path
+) -> None:
+    (tmp_path / "ledger-0.jsonl").write_text('{"stays": "cut off before its header"}\n', encoding="utf-8")
+    begun(tmp_path / "ledger-1.jsonl", {"run": "run", "base_url": profile.base_url, "world": 0})
+    with (tmp_path / "ledger-1.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write('{"stays": "an export", "level": "group", "number": 1, "iid": null}\n')
+    outcome = conformance("restore", ".", "--target", "target.yaml")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert "left: an export of group 1" in outcome.out
+    assert "ledger-0.jsonl is not a ledger of this version of the suite. Put it back later" in outcome.out
+
+
 @pytest.mark.parametrize("header", [{"run": {"secret": []}}, {"world": None}, {"base_url": 5}])
 def test_a_ledger_with_a_damaged_beginning_is_none(tmp_path: Path, header: dict[str, Any]) -> None:
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0, **header})
