@@ -20,7 +20,7 @@ from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
 from conformance.http.redaction import keep_in
-from conformance.http.settings import AT_ONCE, ClientSettings
+from conformance.http.settings import AT_ONCE, ClientSettings, without_userinfo
 from conformance.results.text import plural
 from conformance.target.profile import base_url_from, load_profile
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
@@ -28,7 +28,7 @@ from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
 from conformance.target.provisioning.files import Made, MadeFile, SecretsFile
 from conformance.target.provisioning.profiles import by_hand, profile_data, with_additions
-from conformance.target.provisioning.program import needed, provided_by, without_secrets
+from conformance.target.provisioning.program import needed, provided_by, without_password, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     secrets_file = out.with_suffix(".secrets.env")
     with (
         closing(SecretsFile(secrets_file)) as secrets,
-        closing(MadeFile(out.parent / "made.jsonl", order.base_url)) as made,
+        closing(MadeFile(out.parent / "made.jsonl", without_userinfo(order.base_url))) as made,
         Client(how) as client,
     ):
         calls = Calls(by_http(client), made, settle_seconds=_settle_seconds(known))
@@ -123,6 +123,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
             click.echo("Say the same again to complete it: what there is by now is found.", err=True)
             raise
         data = profile_data(order, done, version="auto", secrets=secrets_file.name)
+        data = without_password(data, order.prefix, secrets)
         data = with_additions(data, known)
         if calls.settle_seconds > _settle_seconds(data):
             data["limits"] = {**data.get("limits", {}), "settle_seconds": calls.settle_seconds}

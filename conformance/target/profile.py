@@ -376,7 +376,11 @@ def _problem_of_fixtures(data: Mapping[str, Any]) -> str | None:
 
 
 def base_url_from(text: str, complaint: str) -> str:
-    """Return a base URL as it is used, above /api/v4; raise UsageError, with the complaint, when it is none."""
+    """
+    Return a base URL as it is used, above /api/v4; a password in it reaches no report.
+
+    Raise UsageError, with the complaint, when it is none.
+    """
     try:
         found = urlsplit(text)
         is_one = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
@@ -385,6 +389,7 @@ def base_url_from(text: str, complaint: str) -> str:
         is_one = False
     if not is_one:
         raise UsageError(f"{complaint}: '{text}' is not a base URL, which looks like https://staging.example.com.")
+    keep_in([unquote(found.password)] if found.password else [])
     return text.rstrip("/").removesuffix("/api/v4")
 
 

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import yaml
 
@@ -79,3 +80,32 @@ def test_a_profile_that_a_program_wrote_is_read_as_it_was_written(
     assert profile.headers["X-Gateway-Key"] == "a-key-of-the-gateway"
     assert [secret for secret in profile.secrets() if secret in text] == []
     assert len(profile.secrets()) == 3
+
+
+PASSWORD = "KEPT%2Fof-an-address"
+
+
+def with_password(base_url: str) -> str:
+    return base_url.replace("//", f"//gate:{PASSWORD}@")
+
+
+def files_with(text: str, folder: Path) -> list[str]:
+    return [str(file) for file in folder.rglob("*") if file.is_file() and text in file.read_text("utf-8", "replace")]
+
+
+def test_the_password_of_an_address_reaches_no_file_but_that_of_the_secrets(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    with serving() as (service, base_url):
+        (tmp_path / "admin.token").write_text(service.administrator.token)
+        address = with_password(base_url)
+        made = conformance("provision", "--base-url", address, "--admin-token-file", "admin.token", "--out", "a.yaml")
+        assert made.code == 0, made.text
+        assert load_profile(tmp_path / "a.yaml").base_url == address
+        few = ("--requirement", "job-token-scope.settings.read", "-q")
+        ran = conformance("run", "--target", "a.yaml", "--base-url", f"{address}/", *few, "--out", "out")
+        assert ran.code == 0, ran.text
+        assert "job-token-scope.settings.read" in (tmp_path / "out" / "report.json").read_text(encoding="utf-8")
+    for secret in (PASSWORD, unquote(PASSWORD)):
+        assert files_with(secret, tmp_path) in ([], [str(tmp_path / "a.secrets.env")])
+        assert secret not in made.text + ran.text

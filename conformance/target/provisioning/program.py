@@ -92,6 +92,25 @@ def without_secrets(data: Data, prefix: str, secrets: Secrets) -> Data:
     }
 
 
+def without_password(data: Data, prefix: str, secrets: Secrets) -> Data:
+    """Return the data of a profile with a variable in the place of the password of its address, wherever that is."""
+    password = urlsplit(data["base_url"]).password
+    if not password:
+        return data
+    hidden = _Hiding(Names(prefix, 1), secrets).address(data["base_url"], "base_url")
+    before, after = (urlsplit(url).netloc for url in (data["base_url"], hidden))
+    replaced: Data = _with(data, before, after)
+    return replaced
+
+
+def _with(value: Any, before: str, after: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _with(entry, before, after) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_with(entry, before, after) for entry in value]
+    return value.replace(before, after) if isinstance(value, str) else value
+
+
 def _world(world: Data, names: Names, secrets: Secrets) -> Data:
     hiding = _Hiding(names, secrets)
     return {part: hiding.of(world.get(part, {}), ()) for part in ("actors", "fixtures")}
