@@ -72,7 +72,7 @@ class Tally:
     def of(cls, name: str, rows: tuple[RequirementVerdict, ...], verdict: RunVerdict | None) -> Self:
         """Count rows."""
         found = Counter(row.verdict for row in rows)
-        owed = [row for row in rows if is_owed(row)]
+        owed = [row for row in rows if row.is_owed]
         return cls(
             verdict=verdict,
             name=name,
@@ -351,12 +351,6 @@ class Facts:
 
 def _is_absence(check: Check) -> bool:
     return check.outcome is Outcome.FAILED and check.reason is Reason.OPERATION_ABSENT
-
-
-def is_owed(row: RequirementVerdict) -> bool:
-    """Tell whether a requirement counts towards the verdict."""
-    stated = row.requirement
-    return stated.level == "must" and stated.selected and row.verdict is not Verdict.NOT_APPLICABLE
 
 
 def standing(row: RequirementVerdict) -> Standing:

@@ -60,6 +60,9 @@ EXIT_CODES: Mapping[RunVerdict, ExitCode] = {
 }
 
 
+_COUNTED = frozenset(Verdict) - {Verdict.NOT_APPLICABLE}
+
+
 @dataclass(frozen=True, slots=True)
 class RequirementVerdict:
     """One row of every report."""
@@ -72,6 +75,12 @@ class RequirementVerdict:
     """How many checks held."""
     failures: tuple[Check, ...]
     observations: tuple[str, ...]
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether it counts towards the verdict: selected, or seen in passing to be violated."""
+        stated = self.requirement
+        return stated.level == "must" and (stated.selected or self.is_violation) and self.verdict in _COUNTED
 
     @property
     def is_violation(self) -> bool:
@@ -229,11 +238,7 @@ def _about_baseline(rows: Sequence[RequirementVerdict]) -> str:
 
 
 def _of_area(rows: Iterable[RequirementVerdict]) -> RunVerdict | None:
-    owed = [
-        row
-        for row in rows
-        if row.requirement.level == "must" and row.requirement.selected and row.verdict is not Verdict.NOT_APPLICABLE
-    ]
+    owed = [row for row in rows if row.is_owed]
     if not owed:
         return None
     if any(row.is_violation for row in owed):

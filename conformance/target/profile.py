@@ -300,17 +300,21 @@ class Profile:
 def _public(key: str, value: Any) -> Any:
     if isinstance(value, dict):
         return {inner: _public(inner, content) for inner, content in value.items()}
+    if isinstance(value, list):
+        return [_public(key, entry) for entry in value]
     return "[redacted]" if is_name_of_secret(key) else value
 
 
-def _secrets(values: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Yield what stands below keys that name secrets, however deep, each with its place."""
-    inner = dict(enumerate(values)) if isinstance(values, list) else values
-    for key, value in inner.items() if isinstance(inner, Mapping) else ():
-        if isinstance(value, str) and is_name_of_secret(str(key)):
-            yield f"{place}.{key}", value
-        else:
-            yield from _secrets(value, f"{place}.{key}")
+def _secrets(value: Any, place: str, *, is_secret: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the texts that stand under keys that name secrets, alone or in lists, however deep, each with its place."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _secrets(entry, f"{place}.{key}", is_secret=is_name_of_secret(str(key)))
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from _secrets(entry, f"{place}.{number}", is_secret=is_secret)
+    elif is_secret and isinstance(value, str):
+        yield place, value
 
 
 def load_profile(file: Path) -> Profile:

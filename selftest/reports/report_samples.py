@@ -285,6 +285,17 @@ MERGED = merged(_FIRST, _shard(2, FUZZ, *_SECOND))
 #: The second shard is missing.
 MERGED_IN_PART = merged(_FIRST)
 
+#: A test that was selected saw in passing that what nobody selected is violated.
+BESIDE = replace(
+    record(
+        planned("scope.read"),
+        planned("errors.body", selected=False, tests=()),
+        checks=(passed("scope.read"), failed("errors.body")),
+        tests=(TestEnd(STORY, TestOutcome.FAILED, 3.0, 30),),
+    ),
+    header=replace(HEADER, selection=("--area scope",)),
+)
+
 SAMPLES = {
     "conformant": CONFORMANT,
     "non-conformant": NON_CONFORMANT,
@@ -299,6 +310,7 @@ SAMPLES = {
     "odd": ODD,
     "merged": MERGED,
     "merged in part": MERGED_IN_PART,
+    "violated beside the selection": BESIDE,
 }
 VERDICTS = {
     "conformant": "conformant",
@@ -314,4 +326,5 @@ VERDICTS = {
     "odd": "non-conformant",
     "merged": "non-conformant",
     "merged in part": "incomplete",
+    "violated beside the selection": "non-conformant",
 }

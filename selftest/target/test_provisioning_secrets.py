@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from conformance.target.profile import load_profile
+from conformance.target.profile import load_profile, profile_from
 from conformance.target.provisioning.files import SecretsFile
 from conformance.target.provisioning.program import without_secrets
 from selftest.conftest import serving
@@ -32,7 +32,11 @@ EVERYWHERE = {
         "job_token": {"token": "KEPT-of-a-job"},
         "integrations": [
             {"slug": "chat", "settings": {"webhook": "https://hooks.test/KEPT", "active": True}},
-            {"slug": "bot", "settings": {"inner": [{"api_key": "KEPT-deep"}]}, "required": ["token"]},
+            {
+                "slug": "bot",
+                "settings": {"inner": [{"api_key": "KEPT-deep"}], "tokens": ["KEPT-in-a-list"]},
+                "required": ["token"],
+            },
         ],
     },
     "worlds": [{"actors": {"owner": {"token": "KEPT-of-another"}}, "fixtures": {"project": {"id": 1}}}],
@@ -54,6 +58,8 @@ def test_no_secret_stays_in_a_profile_wherever_it_may_have_one(tmp_path: Path) -
         assert f"${{{name}}}" in text
         text = text.replace(f"${{{name}}}", value)
     assert yaml.safe_load(text) == EVERYWHERE
+    shown = str(profile_from({**EVERYWHERE, "client_certificate": None}, "mine.yaml").redacted())
+    assert not [value for value in kept.values() if value in shown]
 
 
 def test_a_file_of_secrets_that_somebody_wrote_to_goes_on_in_a_line_of_its_own(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def run_cell(cell: Cell) -> CellResult:
             raise ContractError(f"The suite cannot be run ({cell.kind}):\n{output.getvalue().strip()[-2000:]}")
         record = read_record(out / "results.jsonl")
     result = add_up(record)
-    owed = [row for row in result.rows if _is_owed(row)]
+    owed = [row for row in result.rows if row.is_owed]
     return CellResult(
         kind=cell.kind,
         rate=cell.rate,
@@ -143,11 +143,6 @@ def run_cell(cell: Cell) -> CellResult:
         open=tuple(f"{row.requirement.id}: {row.reason}: {row.detail}" for row in owed if row.is_gap),
         explanation=result.explanation,
     )
-
-
-def _is_owed(row: RequirementVerdict) -> bool:
-    stated = row.requirement
-    return stated.level == "must" and stated.selected and row.verdict is not Verdict.NOT_APPLICABLE
 
 
 def _told(row: RequirementVerdict) -> str:
