@@ -68,8 +68,10 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
     require_shards(parts)
     require_unread(out, shards)
     record, result = merge_into(Recorder(out / "results.jsonl"), parts)
-    render(record, WRITTEN, out)
-    click.echo(summary(record, result, out))
+    try:
+        render(record, WRITTEN, out)
+    finally:
+        click.echo(summary(record, result, out))
     return int(result.exit_code)
 
 

@@ -91,14 +91,22 @@ def run(context: click.Context, /, **given: Any) -> int:
     arguments = suite_arguments(
         "--by-area",
         *([f"-n{workers}"] if workers > 1 else []),
-        *(["-q"] if given["quiet"] else []),
-        *(["-v"] if given["verbose"] else []),
+        *_loudness(given),
         *_as_given(context, without={*given} - {*OPTIONS}),
         *given["pytest_arguments"],
     )
+    return _run(arguments, given)
+
+
+def _run(arguments: list[str], given: Mapping[str, Any]) -> int:
     if given["form"] == "json":
         return _run_as_json(arguments, given["ready_for"])
     return run_suite(arguments, ready_for=given["ready_for"])
+
+
+def _loudness(given: Mapping[str, Any]) -> list[str]:
+    """Return how much is to be said, as pytest takes it."""
+    return [*(["-q"] if given["quiet"] else []), *(["-v"] if given["verbose"] else [])]
 
 
 def _refuse_profiles_among(words: tuple[str, ...]) -> None:
@@ -110,9 +118,12 @@ def _refuse_profiles_among(words: tuple[str, ...]) -> None:
 
 def _resumed(context: click.Context) -> int:
     """Go on with the run that --resume names."""
-    if _as_given(context, without={"resume", "quiet", "verbose", *_of_the_environment(context)}):
+    given = context.params
+    own = {"resume", "quiet", "verbose", "ready_for", "form"}
+    if _as_given(context, without={*own, *_of_the_environment(context)}):
         raise UsageError("--resume takes all options from the run that it goes on with. Leave the others out.")
-    return run_suite(suite_arguments(*_of_the_run_in(context.params["resume"])))
+    kept = [word for word in _of_the_run_in(given["resume"]) if word not in ("-q", "-v")]
+    return _run(suite_arguments(*_loudness(given), *kept), given)
 
 
 def _run_as_json(arguments: list[str], ready_for: str | None) -> int:
@@ -133,7 +144,8 @@ def _workers_by_default(given: Mapping[str, Any]) -> int:
         return 1
     if given["target"]:
         return min(load_profile(given["target"][0]).number_of_worlds, 2 * cores)
-    is_whole = not (given["areas"] or given["requirements"] or given["base_url"] or given["read_only"])
+    parts = ("areas", "requirements", "base_url", "read_only", "failed")
+    is_whole = not any(given[part] for part in parts)
     # The reference gives every worker a service of its own, which takes about as much of a core as the suite does.
     return min(cores, _MOST_OF_REFERENCE) if is_whole else 1
 

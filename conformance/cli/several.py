@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _FORMS = {"json": comparison_as_json, "markdown": comparison_as_markdown, "html": comparison_as_html}
 #: Files of a comparison in the folder of its runs.
 _FILES = {"comparison.html": "html", "comparison.md": "markdown", "comparison.json": "json"}
+_COARSE = 2.0  # seconds
 #: What several runs come to is what the worst of them came to, in this order.
 _WORST_FIRST = (
     ExitCode.PYTEST_BROKE,
@@ -74,13 +76,15 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
         name: [sys.executable, "-m", "conformance", "run", f"--target={target}", f"--out={out / name}", *arguments]
         for name, target in zip(names, targets, strict=True)
     }
+    begun = time.time()
     started = {name: _start(call) for name, call in calls.items()}
     end_again = when_terminated(partial(_pass_on, started))
     try:
         codes = _wait(started)
     finally:
         end_again()
-    _write(out, {name: out / name for name in names})
+    # What an earlier call left where a run could not begin now is no result of this one.
+    _write(out, {name: out / name for name in names if _is_new(out / name / "results.jsonl", begun)})
     return worst_of(codes.values())
 
 
@@ -119,11 +123,18 @@ def _read(process: subprocess.Popen[str], prefix: str) -> int:
     return process.wait()
 
 
+def _is_new(record: Path, begun: float) -> bool:
+    """Tell whether a record was written since a moment, in seconds; clocks of files are coarse."""
+    try:
+        return record.stat().st_mtime >= begun - _COARSE
+    except OSError:
+        return False
+
+
 def _write(out: Path, runs: Mapping[str, Path]) -> None:
     """Write the comparison of the runs that have a record; say so where there are too few."""
-    there = {name: run for name, run in runs.items() if (run / "results.jsonl").is_file()}
     try:
-        comparison = compare_targets(_facts(there))
+        comparison = compare_targets(_facts(runs))
     except UsageError as error:
         click.echo(f"No comparison: {error}", err=True)
         return

@@ -16,12 +16,14 @@ import click
 from conformance.contract import Contract
 from conformance.errors import ConformanceError
 from conformance.http.client import Client
+from conformance.runner.precautions import when_terminated
 from conformance.target import load_profile
 from conformance.target.version import Reported, ask_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from types import FrameType
 
 _LOOK_SECONDS, _ASK_SECONDS = 0.5, 5.0
 
@@ -101,11 +103,21 @@ def _ended(command: Sequence[str]) -> tuple[int, bool]:
     # The variable for --watch is for this process: the run would watch again.
     others = {name: value for name, value in os.environ.items() if name != "CONFORMANCE_RUN_WATCH"}
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=others)  # noqa: S603 - our own command
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        nonlocal is_over
+        is_over = True
+        process.send_signal(number)
+
+    end_again = when_terminated(pass_on)
     while True:
         try:
-            return process.wait(), is_over
+            code = process.wait()
         except KeyboardInterrupt:
             is_over = True
+        else:
+            end_again()
+            return code, is_over
 
 
 def _read(lines: SimpleQueue[str | None]) -> None:

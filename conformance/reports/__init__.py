@@ -121,6 +121,14 @@ def render(
     return tuple(written)
 
 
+def take_away(folder: Path) -> None:
+    """Remove the reports of an earlier run, so that nobody takes them for those of the run that begins there."""
+    for form in (FORMATS[name] for name in WRITTEN):
+        for old in {*folder.glob(form.file), *(folder.glob(form.stale) if form.stale else ())}:
+            with suppress(OSError):  # what cannot be removed can perhaps be written over, and that is told
+                old.unlink()
+
+
 def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:
     """Write the files of a format, and return the SHA-256 of each; raise OSError where one cannot be written whole."""
     digests = {}

@@ -321,6 +321,10 @@ class Session:
         if self.earlier is not None:
             require_same_run(self.earlier.name, self.earlier.record.header, "this run", header)
         recorder = Recorder(self.folder / "results.jsonl")
+        if self.mode.renders:
+            from conformance.reports import take_away  # noqa: PLC0415 - what renders is for no worker
+
+            take_away(recorder.file.parent)
         recorder.write(header)
         recorder.write_plan(plan.requirements)
         recorder.write_table(table(self.contract))
@@ -443,7 +447,8 @@ class Session:
             return None
         code, recorder = self.result.exit_code, self.writer.recorder
         is_missing = self.reports_problem or (recorder is not None and recorder.moved)
-        return ExitCode.SUITE_BROKE if code is ExitCode.CONFORMANT and is_missing else code
+        hides_it = code in (ExitCode.CONFORMANT, ExitCode.INCOMPLETE)
+        return ExitCode.SUITE_BROKE if hides_it and is_missing else code
 
 
 def _require_possible(options: Options, contract: Contract) -> None:

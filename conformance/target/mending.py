@@ -36,8 +36,11 @@ def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
             continue
         *steps, last = [int(step) if step.isdecimal() else step for step in _STEP.findall(finding.place)]
         entry: Any = data
-        for step in steps:
-            entry = entry[step]
+        try:
+            for step in steps:
+                entry = entry[step]
+        except (KeyError, IndexError):  # a further world may have the actors of the first, which is mended itself
+            continue
         entry[last] = finding.write
         written.append(finding.place)
     stream = StringIO()

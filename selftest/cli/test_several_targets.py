@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.cli.several import worst_of
 from conformance.errors import ExitCode
-from selftest.conftest import Outcome, serving
+from selftest.conftest import Outcome, run_conformance, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,29 @@ def test_two_targets_are_tested_and_compared(
     assert [row["cells"] for row in compared["requirements"]] == [["passed", "not tested"]]
     again = conformance("compare", str(out / "staging"), str(out / "canary"), "--format", "json")
     assert json.loads(again.text) == compared
+
+
+def test_what_an_earlier_call_left_is_not_compared(
+    conformance: Callable[..., Outcome], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    few = (f"--requirement={ID}", "--corpus=none", "-q", "--out=out", "--target=one.yaml", "--target=other.yaml")
+    with serving() as one, serving() as other:
+        profiles = [write_profile(*one, name="one.yaml"), write_profile(*other, name="other.yaml")]
+        assert conformance("run", *few).code == 0
+        for file in (tmp_path / "out").rglob("results.jsonl"):
+            os.utime(file, (0, 0))
+        profiles[1].write_text("base_url: [", encoding="utf-8")
+        outcome = conformance("run", *few)
+    assert (outcome.code, "No comparison" in outcome.err) == (4, True), outcome.text
+
+
+def test_a_run_in_its_own_folder_has_a_name_in_a_comparison(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    for name in ("one", "other"):
+        assert conformance("run", f"--requirement={ID}", "--corpus=none", "-q", f"--out={name}").code == 0
+    compared = run_conformance("compare", ".", "../other", "--format", "json", cwd=tmp_path / "one")
+    assert json.loads(compared.out)["targets"] == ["one", "other"]
 
 
 def test_profiles_of_one_name_are_refused(conformance: Callable[..., Outcome]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -108,6 +109,12 @@ def test_the_command_writes_the_page_beside_the_runs(runs: Path) -> None:
     assert result.return_value == 0
     assert result.output.endswith(f"1 unreadable\n{runs / 'history.html'}\n")
     assert (runs / "history.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_what_readiness_was_found_out_by_is_no_run_of_the_target(runs: Path) -> None:
+    before = read_history(runs, 1000)
+    shutil.copytree(next(place.parent for place in runs.rglob("totals.json")), runs / "asked" / "as-of-18.0")
+    assert read_history(runs, 1000) == before
 
 
 def test_a_run_without_areas_has_a_history(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +19,6 @@ from selftest.conftest import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
@@ -53,6 +54,28 @@ def test_what_stayed_open_says_what_to_paste_and_is_all_that_runs_again(
 def rows_of(folder: Path) -> dict[str, Any]:
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     return {row["id"]: row for row in report["requirements"]}
+
+
+def test_a_run_begins_without_the_reports_of_the_one_before(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    """One that is killed would else leave the verdict of last night beside its own record."""
+    few = ("run", "-q", "--requirement", "job-token-scope.settings.read", "--out", "out")
+    assert conformance(*few).code == 0
+    reports = {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"report.json", "summary.md", "index.html"} <= reports
+    (tmp_path / "out" / "mine.txt").write_text("kept", encoding="utf-8")
+    command = [sys.executable, "-m", "conformance", *few, "--", "-p", "selftest.runner.crashing"]
+    environment = {**os.environ, "CRASH_AFTER": "0", "PYTHONPATH": str(Path.cwd())}
+    assert subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == -signal.SIGKILL
+    left = {file.name for file in (tmp_path / "out").iterdir()}
+    assert left <= {"results.jsonl", "mine.txt", "ledger.jsonl"}
+    assert {"results.jsonl", "mine.txt"} <= left
+
+
+def test_a_run_that_is_gone_on_with_takes_how_it_is_told(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    few = ("--area", "code-completion", "--max-requests", "60", "--corpus", "none", "--max-examples", "2")
+    assert conformance("run", "-q", *few, "--out", "out").code == ExitCode.INCOMPLETE
+    again = conformance("run", "--resume", "out", "-q", "--format", "json")
+    assert again.out == (tmp_path / "out" / "report.json").read_text(encoding="utf-8")
 
 
 def test_a_watched_run_is_repeated_on_enter_and_ends_with_its_input(reference: Any, tmp_path: Path) -> None:

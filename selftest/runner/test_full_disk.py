@@ -137,6 +137,16 @@ def test_a_record_that_had_to_be_written_elsewhere_is_no_success(
     assert "could not be written (No space left on device); the record is in " in " ".join(outcome.text.split())
 
 
+def test_a_report_that_is_missing_is_told_by_the_exit_code_also_where_a_run_is_incomplete(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A nightly job that accepts 6 would else be content with no reports at all."""
+    (tmp_path / "out" / "index.html" / "in-the-way").mkdir(parents=True)
+    outcome = conformance("run", "-q", "--area", "job-token-scope", "--minutes", "0.0001", "--out", "out")
+    assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
+    assert "Missing there: html" in outcome.text
+
+
 def test_reports_for_which_there_is_no_room_are_named_once_and_none_stays_in_part(
     conformance: Callable[..., Any], reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:
