@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from conformance.suite.arrange.job_token_scope import (
     settings_of,
 )
 from conformance.suite.arrange.places import projects_side_by_side
-from conformance.suite.context import current_run
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Caller,
@@ -90,6 +91,18 @@ def test_switching_the_limit_on_and_off_shows_in_the_settings(maintainer: Caller
     with verifies("job-token-scope.switch.on"):
         other.patch(switch, {"enabled": True}).must_be_served()
         maintainer.get(switch).must_hold(inbound_enabled=True)
+
+
+def test_the_limit_is_switched_off_while_somebody_is_let_in(maintainer: Caller, project: Fixture, switch: Path) -> None:
+    """Whoever is on a list keeps no limit on. Of the lists, those count for which the profile names somebody."""
+    left_to_others("job-token-scope.switch.off")
+    with ExitStack() as lists, suppress(Unmet):
+        for allowlist in (PROJECTS, GROUPS):
+            targets = current_run().profile.fixtures.get(allowlist.fixture, ())[:1]
+            lists.enter_context(allowlist.borrowed(maintainer, project, targets))
+            allowlist.given_added(maintainer, project, *(target.id for target in targets))
+        with verifies("job-token-scope.switch.off"):
+            off_must_be_shown_or_refused(maintainer, switch)
 
 
 def off_must_be_shown_or_refused(caller: Caller, path: Path) -> None:
