@@ -389,3 +389,13 @@ def the_limit_is_back_on_when_a_project_is_taken_off_the_list(service: Service) 
     def _(remove: Any, project: Any, target: Any) -> None:
         remove(project, target)
         scopes.scopes[project.id] = replace(scopes.of(project), inbound_enabled=True)
+
+
+@foreign(SIDE_EFFECT, "Job token scope: PATCH")
+def the_limit_stays_on_while_a_group_is_let_in(service: Service) -> None:
+    """Switching the limit off is served and without effect while a group is on the allowlist of groups."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "limit_inbound")
+    def _(limit: Any, project: Any, *, enabled: bool) -> None:
+        limit(project, enabled=enabled or bool(scopes.of(project).groups))
