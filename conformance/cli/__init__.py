@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
 
@@ -129,4 +130,9 @@ def main() -> None:
         where = f" ({Path(str(error.filename))})" if error.filename else ""
         click.echo(f"Error: {error.strerror or error}{where}.", err=True)
         sys.exit(ExitCode.USAGE)
+    except Exception as error:  # noqa: BLE001 - Python would end with 1, which says that a target is not conformant
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(at.filename).name}, line {at.lineno}"
+        click.echo(f"Error: the suite itself broke, in {place}: {type(error).__name__}: {error}.", err=True)
+        sys.exit(ExitCode.SUITE_BROKE)
     sys.exit(code if isinstance(code, int) else 0)

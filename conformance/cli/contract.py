@@ -88,7 +88,10 @@ def explain(requirement_id: str, form: str) -> None:
         ("versions", requirement.when()),
         ("feature", requirement.feature or "none: always applicable"),
         ("needs", ", ".join(requirement.needs) or "nothing beyond the target"),
-        ("stated at", _places(loaded, requirement.id) or "no place of the OpenAPI document"),
+        (
+            "stated at",
+            _places(loaded, requirement.id) or "none: it is about what follows from calls, not about one answer",
+        ),
         ("verified", _how(requirement, tests)),
     ]
     click.echo(requirement.id)

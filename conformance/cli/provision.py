@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from conformance.target.provisioning.profiles import ByHand, Data
 
-_PREFIX = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
 _HEADING = """\
 # Made by `conformance provision`. Tokens and passwords are in {secrets}; this file holds none and may be shared.
 # Check it with `conformance target --check {name}`, test with `conformance run --target {name}`.
@@ -83,7 +83,10 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     """
     address = base_url_from(base_url, "--base-url")
     if not _PREFIX.fullmatch(prefix):
-        raise UsageError(f"--prefix '{prefix}' must be letters, digits and dashes: users and groups are named by it.")
+        raise UsageError(
+            f"--prefix '{prefix}' must be a letter, and then letters, digits and dashes: users, groups and the "
+            "variables of the secrets are named by it."
+        )
     if out.is_dir():
         raise UsageError(f"Cannot write the profile {out}: it is a folder. Name a file.")
     if program is not None:

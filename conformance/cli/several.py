@@ -65,13 +65,11 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
     """
     Run the suite against each profile, side by side and each in a process of its own, and compare what came of it.
 
-    `arguments` are those of every run; its folder is OUT/NAME, by the name of the profile. Return the exit code of the
-    worst. What the runs say is printed as it comes, behind the name of the target. Raise UsageError when two profiles
-    have the same name.
+    `arguments` are those of every run; its folder is OUT/NAME, by the name of the profile or, of two that are called
+    alike, of its folder. Return the exit code of the worst. What the runs say is printed as it comes, behind the name
+    of the target. Raise UsageError when two profiles have the same name in every way.
     """
-    names = [target.stem for target in targets]
-    if len(set(names)) < len(names):
-        raise UsageError("Two profiles have the same name, and so would their folders. Rename one of the files.")
+    names = _names(targets)
     calls = {
         name: [sys.executable, "-m", "conformance", "run", f"--target={target}", f"--out={out / name}", *arguments]
         for name, target in zip(names, targets, strict=True)
@@ -86,6 +84,14 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
     # What an earlier call left where a run could not begin now is no result of this one.
     _write(out, {name: out / name for name in names if _is_new(out / name / "results.jsonl", begun)})
     return worst_of(codes.values())
+
+
+def _names(targets: Sequence[Path]) -> list[str]:
+    """Return what each run is called: the name of its profile, or of the folder of that; raise UsageError otherwise."""
+    for names in ([target.stem for target in targets], [target.absolute().parent.name for target in targets]):
+        if len(set(names)) == len(names):
+            return names
+    raise UsageError("Two profiles have the same name, and so would their folders. Rename one of the files.")
 
 
 def worst_of(codes: Collection[int]) -> int:

@@ -89,11 +89,12 @@ class Client:
     every exchange to its listeners. Safe to use from several threads.
     """
 
-    def __init__(self, settings: ClientSettings, *, beside: bool = False) -> None:
+    def __init__(self, settings: ClientSettings, *, beside: bool = False, paced_with: Client | None = None) -> None:
         """
         Prepare connections to a target; nothing is sent yet. Raise UsageError when a certificate is unreadable.
 
-        `beside` the tests nothing is held against the target: what may be done twice is sent again more often.
+        `beside` the tests nothing is held against the target: what may be done twice is sent again more often. Calls
+        of a client that is `paced_with` another one count towards one rate with those of the other.
         """
         self.settings = settings
         self.redaction = Redaction(settings.secrets)
@@ -109,7 +110,7 @@ class Client:
         self._speaker = _Speaker(settings.run)
         self._gates: list[Callable[[Call], None]] = []
         self._listeners: list[Callable[[Exchange], None]] = []
-        self._pace = _Pace(settings.requests_per_second)
+        self.pace: _Pace = _Pace(settings.requests_per_second) if paced_with is None else paced_with.pace
         self._lock = threading.Lock()
         self._refused_in_a_row = 0
         self._was_answered = False
@@ -332,7 +333,7 @@ class Client:
                 self._speaker.is_alone = False
 
     def _sent(self, call: Call) -> Exchange:
-        self._pace.wait()
+        self.pace.wait()
         if self._speaker.is_alone:
             return self._answered(call)
         with self._wanting_quiet:

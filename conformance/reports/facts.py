@@ -269,7 +269,7 @@ class Facts:
     @cached_property
     def observed(self) -> tuple[RequirementVerdict, ...]:
         """Requirements at whose place something was seen that is worth a line and no judgement."""
-        return tuple(row for row in self.result.rows if row.observations)
+        return tuple(row for row in self.result.rows if row.observations and row.requirement.selected)
 
     @cached_property
     def timeline(self) -> tuple[TimelineItem, ...]:

@@ -124,7 +124,7 @@ def _gaps(facts: Facts) -> Iterator[str]:
 def _observed(facts: Facts) -> Iterator[str]:
     if not facts.observed:
         return
-    yield f"### Where the specification is silent ({len(facts.observed)})"
+    yield "### What the target chose where the specification is silent"
     yield ""
     for row in facts.observed[:_SHOWN_OBSERVED]:
         others = len(row.observations) - 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from conformance.reports.causes import to_repeat
 from conformance.reports.facts import Facts, failure_in_words, weight
 from conformance.results.text import clip, one_line, plural, said, visible
-from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict
+from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def summary(record: RunRecord, result: RunResult, folder: Path, *, colour: bool 
     if brief:
         return "\n".join((*_in_brief(facts, text), *_place(folder)))
     parts = (
-        _head(facts, text),
+        _head(facts, text, folder),
         _areas(facts, text),
         _problems(facts, text),
         _failed(facts, text),
@@ -71,16 +72,45 @@ class _Text:
         return f"{code}{text}{_PLAIN}" if self._colour else text
 
 
-def _head(facts: Facts, text: _Text) -> Iterator[str]:
+def _head(facts: Facts, text: _Text, folder: Path) -> Iterator[str]:
     result, header = facts.result, facts.record.header
     yield _verdict(facts, text)
     yield from wrap(visible(result.explanation), _WIDTH)
     counts = [f"{number} {verdict}" for verdict, number in result.counts.items() if number]
     yield f"{plural(len(result.rows), 'requirement')}: {', '.join(counts) or 'none was planned'}"
+    yield from _without_weight(facts)
+    if result.beside_known is not None:
+        code = result.exit_code
+        yield f"All failures are in the baseline. Beside them the run is {result.beside_known}: exit code {code}."
     for name, words in facts.headline.items():
-        yield from wrap(f"{name}: {one_line(words, _SHOWN_WORDS)}", _WIDTH, subsequent_indent="    ")
+        yield from _said(name, words, folder)
     if facts.drawn_in_words:
         yield f"{facts.drawn_in_words}; --seed {header.seed} draws the fresh ones again"
+
+
+def _without_weight(facts: Facts) -> Iterator[str]:
+    """Say what was looked at without a result and decides nothing, so that nobody has to look for it."""
+    rows = facts.result.rows_with(Verdict.INCONCLUSIVE, Verdict.UNSTABLE)
+    names = [visible(row.requirement.id) for row in rows if not row.is_gap and row.requirement.selected]
+    if names:
+        more = f" and {len(names) - _SHOWN_GAPS} more" if len(names) > _SHOWN_GAPS else ""
+        yield from _wrapped(f"without weight for the verdict: {', '.join(names[:_SHOWN_GAPS])}{more}", "    ")
+
+
+def _said(name: str, words: str, folder: Path) -> Iterator[str]:
+    """Yield a line of the headline; a command stays in one line, for whoever copies it."""
+    if name == "to go on":
+        yield f"{name}: conformance run --resume {shlex.quote(str(folder))}"
+    elif name == "to repeat":
+        yield f"{name}: {visible(words)}"
+    else:
+        yield from _wrapped(f"{name}: {one_line(words, _SHOWN_WORDS)}", "    ")
+
+
+def _wrapped(text: str, *indents: str) -> list[str]:
+    """Return lines of a text that is only parted at blanks; one indent is that of all but the first, two are each."""
+    first, later = indents if len(indents) > 1 else ("", *indents)
+    return wrap(text, _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
 def _verdict(facts: Facts, text: _Text) -> str:
@@ -94,7 +124,7 @@ def _in_brief(facts: Facts, text: _Text) -> Iterator[str]:
     yield from wrap(visible(facts.result.explanation), _WIDTH)
     for name, words in facts.headline.items():
         if name in _SAID_IN_BRIEF:
-            yield from wrap(f"  {name}: {one_line(words, _SHOWN_WORDS)}", _WIDTH, subsequent_indent="    ")
+            yield from _wrapped(f"{name}: {one_line(words, _SHOWN_WORDS)}", "  ", "    ")
     for problem in facts.problems[:_SHOWN]:
         yield f"  {problem.kind}: {one_line(problem.name)}: {one_line(problem.detail)}"
     yield from _more(len(facts.problems) - _SHOWN)
@@ -168,7 +198,7 @@ def _gaps(facts: Facts, text: _Text) -> Iterator[str]:
         waited_for = facts.kept_open_by(reason)
         for gap in waited_for[:_SHOWN_CAUSES]:
             words = f"{gap.owed}: {one_line(gap.detail, _SHOWN_DETAIL)}"
-            yield from wrap(words, _WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 14)
+            yield from _wrapped(words, " " * 10, " " * 14)
         if len(waited_for) > _SHOWN_CAUSES:
             yield f"{'':10}and {plural(len(waited_for) - _SHOWN_CAUSES, 'other reason')}, see the report"
     closed = [gap for gap in facts.gap_groups if gap.paste and gap.owed]
@@ -176,7 +206,7 @@ def _gaps(facts: Facts, text: _Text) -> Iterator[str]:
         yield ""
         yield text.in_colour(_BOLD, "Add to the profile, what closes most first")
     for gap in closed[:_SHOWN_GAPS]:
-        yield from wrap(f"# {gap.weight}: {one_line(gap.detail, _SHOWN_WORDS)}", _WIDTH, initial_indent="  ")
+        yield from _wrapped(f"# {gap.weight}: {one_line(gap.detail, _SHOWN_WORDS)}", "  ", "")
         yield from gap.paste.splitlines()
     yield from _more(len(closed) - _SHOWN_GAPS)
 

@@ -121,8 +121,8 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         running.say(TestOutcome.NOT_BEGUN, f"pytest skipped it: {skipped}")
         raise running.tell(skipped) from None
     except KeyboardInterrupt:
-        running.say(TestOutcome.INCONCLUSIVE, "the operator interrupted the run")
-        test.results.leave_open(Reason.INTERRUPTED, "the operator interrupted the run")
+        running.say(TestOutcome.INCONCLUSIVE, "the run was interrupted")
+        test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
         raise
     except (TargetGoneError, TimeIsUpError, RequestsSpentError) as end:
         raise running.tell(_last(running, session, end)) from None

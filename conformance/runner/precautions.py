@@ -134,7 +134,8 @@ class Precautions:
         Where its plan has tests that make what nothing takes away, it gets groups for that before the first test, which
         go in the end. Not now: a worker may be up before the run has marked its worlds and begun the ledgers.
         """
-        self._client = Client(run.profile.client_settings(1, run=self.told["run"]), beside=True)
+        settings = run.profile.client_settings(1, run=self.told["run"])
+        self._client = Client(settings, beside=True, paced_with=run.client)
         self._client.test = "ledger"
         self._ledger = Ledger(self._file(world), run.profile, self._client, run.validator.operation_of)
         run.client.before_write(self._ledger.before)

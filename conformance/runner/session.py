@@ -236,9 +236,8 @@ class Session:
 
     def _paced(self, profile: Profile) -> Profile:
         """Return a profile by which this process calls no faster than the operator allows."""
-        share, own = self._part_of(self.options.max_rps), profile.limits.requests_per_second
-        if share is None or (own is not None and own <= share):
-            return profile
+        told = [number for number in (self.options.max_rps, profile.limits.requests_per_second) if number is not None]
+        share = self._part_of(min(told, default=None))
         return replace(profile, limits=replace(profile.limits, requests_per_second=share))
 
     def _part_of(self, number: float | None) -> float | None:
@@ -390,11 +389,18 @@ class Session:
         try:
             if self.writer.recorder is not None and self.result is None:
                 self._say_what_was_not_begun()
-                self.left = self.precautions.put_back() if self.precautions is not None else ()
+                self.left = self._put_back()
                 self._finish(self.writer.recorder)
         finally:
             self.cases.close()
             self._stack.close()
+
+    def _put_back(self) -> tuple[str, ...]:
+        """Put back what was changed, and return what is left; whatever that meets, the results are not lost."""
+        try:
+            return self.precautions.put_back() if self.precautions is not None else ()
+        except Exception as error:  # noqa: BLE001 - as said above
+            return (f"what could not be put back: {type(error).__name__}: {error}; try conformance restore later",)
 
     def _say_what_was_not_begun(self) -> None:
         cause = self.stopped or "pytest ended before it, and did not say why"
@@ -431,6 +437,10 @@ class Session:
 
         try:
             render_all(self.record, recorder.file.parent)
+        except KeyboardInterrupt:
+            self.reports_problem = f"Interrupted while reports were written: conformance report {recorder.file.parent}"
+            print(self.reports_problem, file=sys.stderr)  # noqa: T201 - the same
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a renderer stumbles over, the record is not lost
             self.reports_problem = f"Reports could not be written: {error} The record is kept: {recorder.file}"
             print(self.reports_problem, file=sys.stderr)  # noqa: T201 - it must reach the operator in any case

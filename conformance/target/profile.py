@@ -347,7 +347,9 @@ def profile_from_yaml(data: Any, file: Path) -> Profile:
         keep_in(text for _, text in _secrets(stated, "profile"))
     problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
     if problem:
-        raise UsageError(f"The target profile {file} is not valid {problem}.")
+        raise UsageError(
+            f"The target profile {file} is not valid {problem.rstrip('.')}{'' if problem.endswith('?') else '.'}"
+        )
     return profile_from(data, str(file))
 
 

@@ -65,9 +65,15 @@ def test_a_run_in_its_own_folder_has_a_name_in_a_comparison(
 
 
 def test_profiles_of_one_name_are_refused(conformance: Callable[..., Outcome]) -> None:
-    outcome = conformance("run", "--target=a/target.yaml", "--target=b/target.yaml")
+    outcome = conformance("run", "--target=a/target.yaml", "--target=b/a/target.yaml")
     assert outcome.code == 4
     assert "the same name" in outcome.text
+
+
+def test_profiles_of_one_name_in_two_folders_are_called_by_their_folders(conformance: Callable[..., Outcome]) -> None:
+    outcome = conformance("run", "--target=a/target.yaml", "--target=b/target.yaml", "--out=out")
+    assert "a | " in outcome.out
+    assert "b | " in outcome.out
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,9 @@ class SecretsFile(Secrets):
             if file.stat().st_size and not file.read_bytes().endswith(b"\n"):  # somebody wrote to it by hand
                 os.write(self._descriptor, b"\n")
             keep_in(self._known.values())
-        except OSError as error:
-            raise UsageError(f"Cannot write the secrets to {file}: {error.strerror or error}.") from error
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"Cannot keep the secrets in {file}: {why}.") from error
 
     def _write(self, name: str, value: str) -> None:
         os.write(self._descriptor, f"{name}={value}\n".encode())
