@@ -119,11 +119,18 @@ def _refuse_profiles_among(words: tuple[str, ...]) -> None:
 def _resumed(context: click.Context) -> int:
     """Go on with the run that --resume names."""
     given = context.params
-    own = {"resume", "quiet", "verbose", "ready_for", "form"}
+    bounds = {OPTIONS[name].name: given[name] for name in ("minutes", "max_requests") if given[name] is not None}
+    own = {"resume", "quiet", "verbose", "ready_for", "form", "minutes", "max_requests"}
     if _as_given(context, without={*own, *_of_the_environment(context)}):
-        raise UsageError("--resume takes all options from the run that it goes on with. Leave the others out.")
-    kept = [word for word in _of_the_run_in(given["resume"]) if word not in ("-q", "-v")]
-    return _run(suite_arguments(*_loudness(given), *kept), given)
+        raise UsageError(
+            "--resume takes all options from the run that it goes on with, but for --minutes, --max-requests and what "
+            "is told of it. Leave the others out."
+        )
+    anew = {"-q", "-v", *bounds}
+    kept = [word for word in _of_the_run_in(given["resume"]) if word.partition("=")[0] not in anew]
+    return _run(
+        suite_arguments(*_loudness(given), *kept, *(f"{name}={value}" for name, value in bounds.items())), given
+    )
 
 
 def _run_as_json(arguments: list[str], ready_for: str | None) -> int:

@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ExitCode, UsageError
 from conformance.results.plan import ANOTHER_SHARD
-from conformance.results.record import Footer, Header, Latency, NetworkUse, Reason, RunRecord, TestEnd, TestOutcome
+from conformance.results.record import (
+    Footer,
+    Header,
+    Latency,
+    NetworkUse,
+    Notice,
+    Reason,
+    RunRecord,
+    TestEnd,
+    TestOutcome,
+)
+from conformance.results.recorder import encoded
 from conformance.results.trust import record_in, trusted_record
 from conformance.results.verdicts import RunResult, RunVerdict, add_up
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from conformance.contract import Contract
@@ -80,6 +91,28 @@ class Part:
             if row["kind"] in ("check", "item", "test") and row["test"] in tests and not is_before:
                 yield line_of(row)
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """The lines of what it noticed about itself, and of when it ran."""
+        header, footer = self.record.header, self.record.footer
+        ended = f"to {footer.ended}, when {footer.detail or 'it ended'}" if footer else "and was cut off"
+        told = f"This run was gone on with: its first part ran from {header.started} {ended}."
+        return (*(line_of(row) for row in self.rows if row["kind"] == "notice"), encoded(Notice(told)))
+
+    def followed_by(self, footer: Footer) -> Footer:
+        """Return the footer of this part and what went on with it, of which `footer` tells but for its requests."""
+        before = self.record.footer
+        if before is None:
+            return footer
+        return replace(
+            footer,
+            seconds=round(before.seconds + footer.seconds, 3),
+            drawn=dict(Counter(before.drawn or {}) + Counter(footer.drawn or {})),
+            network=(before.network or NetworkUse()) + (footer.network or NetworkUse()),
+            left=tuple(dict.fromkeys((*before.left, *footer.left))),
+            contradicted=tuple(dict.fromkeys((*before.contradicted, *footer.contradicted))),
+        )
+
     def requests_of(self, tests: Collection[str]) -> int:
         """Return how many requests some tests sent."""
         return sum(end.requests for end in self.record.tests if end.test in tests)
@@ -135,7 +168,7 @@ def merge_into(recorder: Recorder, parts: Sequence[Part]) -> tuple[RunRecord, Ru
         recorder.append(line)
     for line in _said_once(parts):
         recorder.append(line)
-    recorder.write_latencies(_latencies(parts))
+    recorder.write_latencies(together(part.record.latencies for part in parts))
     return closed(recorder, _footer(parts))
 
 
@@ -194,10 +227,10 @@ def _said_once(parts: Sequence[Part]) -> Iterator[str]:
     yield from dict.fromkeys(lines)
 
 
-def _latencies(parts: Sequence[Part]) -> tuple[Latency, ...]:
+def together(parts: Iterable[Iterable[Latency]]) -> tuple[Latency, ...]:
     """Return about how long answers took in all parts: the mean of the medians by calls, and the worst of the rest."""
     found: dict[str, list[Latency]] = {}
-    for latency in (latency for part in parts for latency in part.record.latencies):
+    for latency in (latency for part in parts for latency in part):
         found.setdefault(latency.operation, []).append(latency)
     return tuple(
         Latency(

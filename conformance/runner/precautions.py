@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -200,6 +200,19 @@ def when_terminated(act: Callable[..., None]) -> Callable[[], object]:
             signal.signal(number, signal.SIG_DFL)
 
     return end_again
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let nobody interrupt what follows, as far as that is for this thread to say."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def restored(folder: Path, profile: Profile) -> tuple[str, ...]:

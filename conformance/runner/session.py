@@ -20,7 +20,7 @@ from conformance.fuzzing.session_cases import SessionCases
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.baseline import load_baseline
 from conformance.results.durations import Durations
-from conformance.results.parts import Part, closed, require_same_run
+from conformance.results.parts import Part, closed, require_same_run, together
 from conformance.results.plan import Plan, access, make_plan, table
 from conformance.results.record import Footer, NetworkUse, Notice, RunRecord, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder
@@ -28,7 +28,7 @@ from conformance.results.trust import require_unread
 from conformance.results.verdicts import RunResult, RunVerdict
 from conformance.runner.absent import know_absent, look_for_absent
 from conformance.runner.header import Beginning, header_of
-from conformance.runner.precautions import Precautions, when_terminated
+from conformance.runner.precautions import Precautions, undisturbed, when_terminated
 from conformance.runner.profiles import REPORTS, contradictions, profile_of, reference_target, reference_version
 from conformance.runner.record_writer import RecordWriter
 from conformance.suite.context import Run
@@ -318,7 +318,9 @@ class Session:
         beginning = Beginning(self.seed, self.started, self.warnings)
         header = header_of(beginning, self.contract, profile, self.options)
         if self.earlier is not None:
-            require_same_run(self.earlier.name, self.earlier.record.header, "this run", header)
+            before = self.earlier.record.header
+            require_same_run(self.earlier.name, before, "this run", header)
+            header = replace(header, started=before.started)
         recorder = Recorder(self.folder / "results.jsonl")
         if self.mode.renders:
             from conformance.reports import take_away  # noqa: PLC0415 - what renders is for no worker
@@ -328,7 +330,7 @@ class Session:
         recorder.write_plan(plan.requirements)
         recorder.write_table(table(self.contract))
         recorder.write_access(access(self.contract, profile.version))
-        for line in self.earlier.lines_of(self.kept) if self.earlier is not None else ():
+        for line in (*self.earlier.lines_of(self.kept), *self.earlier.notices) if self.earlier is not None else ():
             recorder.append(line)
         self.writer.ended |= self.kept
         return recorder
@@ -390,7 +392,8 @@ class Session:
             if self.writer.recorder is not None and self.result is None:
                 self._say_what_was_not_begun()
                 self.left = self._put_back()
-                self._finish(self.writer.recorder)
+                with undisturbed():  # what was put back is not done again, and what was seen takes seconds to write
+                    self._finish(self.writer.recorder)
         finally:
             self.cases.close()
             self._stack.close()
@@ -399,8 +402,9 @@ class Session:
         """Put back what was changed, and return what is left; whatever that meets, the results are not lost."""
         try:
             return self.precautions.put_back() if self.precautions is not None else ()
-        except Exception as error:  # noqa: BLE001 - as said above
-            return (f"what could not be put back: {type(error).__name__}: {error}; try conformance restore later",)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - as said above
+            why = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+            return (f"what could not be put back ({why}). Later: conformance restore {self.folder}",)
 
     def _say_what_was_not_begun(self) -> None:
         cause = self.stopped or "pytest ended before it, and did not say why"
@@ -415,7 +419,8 @@ class Session:
         for process in processes:
             for warning in process.warnings:
                 recorder.write(Notice(warning))
-        recorder.write_latencies(summed_up([process.latencies for process in processes]))
+        before = self.earlier.record.latencies if self.earlier is not None else ()
+        recorder.write_latencies(together((before, summed_up([process.latencies for process in processes]))))
         footer = Footer(
             verdict=RunVerdict.INCOMPLETE,
             exit_code=ExitCode.INCOMPLETE,
@@ -429,7 +434,7 @@ class Session:
             left=self.left,
             contradicted=self.contradicted,
         )
-        self.record, self.result = closed(recorder, footer)
+        self.record, self.result = closed(recorder, self.earlier.followed_by(footer) if self.earlier else footer)
         self.durations.remember(end for end in self.record.tests if end.test not in self.kept)
         if not self.mode.renders:
             return
@@ -437,10 +442,6 @@ class Session:
 
         try:
             render_all(self.record, recorder.file.parent)
-        except KeyboardInterrupt:
-            self.reports_problem = f"Interrupted while reports were written: conformance report {recorder.file.parent}"
-            print(self.reports_problem, file=sys.stderr)  # noqa: T201 - the same
-            raise
         except Exception as error:  # noqa: BLE001 - whatever a renderer stumbles over, the record is not lost
             self.reports_problem = f"Reports could not be written: {error} The record is kept: {recorder.file}"
             print(self.reports_problem, file=sys.stderr)  # noqa: T201 - it must reach the operator in any case

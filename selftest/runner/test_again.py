@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from conformance.errors import ExitCode
+from conformance.results.reading import read_record
 from conformance.target.embedded import profile_data
 from selftest.conftest import VERSION
 
@@ -74,8 +75,19 @@ def test_a_run_begins_without_the_reports_of_the_one_before(conformance: Callabl
 def test_a_run_that_is_gone_on_with_takes_how_it_is_told(conformance: Callable[..., Any], tmp_path: Path) -> None:
     few = ("--area", "code-completion", "--max-requests", "60", "--corpus", "none", "--max-examples", "2")
     assert conformance("run", "-q", *few, "--out", "out").code == ExitCode.INCOMPLETE
-    again = conformance("run", "--resume", "out", "-q", "--format", "json")
+    first = read_record(tmp_path / "out" / "results.jsonl")
+    again = conformance("run", "--resume", "out", "-q", "--format", "json", "--max-requests", "90")
     assert again.out == (tmp_path / "out" / "report.json").read_text(encoding="utf-8")
+    both = read_record(tmp_path / "out" / "results.jsonl")
+    assert both.header.started == first.header.started
+    assert any("its first part ran from" in text for text in both.warnings)
+    assert first.footer
+    assert both.footer
+    assert both.footer.seconds > first.footer.seconds
+    drawn = both.footer.drawn or {}
+    assert all(drawn[name] >= number for name, number in (first.footer.drawn or {}).items())
+    calls = {latency.operation: latency.calls for latency in both.latencies}
+    assert all(calls[latency.operation] >= latency.calls for latency in first.latencies)
 
 
 def test_a_watched_run_is_repeated_on_enter_and_ends_with_its_input(reference: Any, tmp_path: Path) -> None:
