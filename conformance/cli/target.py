@@ -16,6 +16,7 @@ from conformance.contract import Version
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client, TargetGoneError
+from conformance.http.redaction import REDACTION
 from conformance.reference.serving import serve as serve_reference
 from conformance.reference.serving import who_is_who
 from conformance.target import load_profile
@@ -242,10 +243,12 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     def say(base_url: str) -> None:
         if admin_token_out is not None:
             admin_token_out.touch(mode=0o600)
+            admin_token_out.chmod(0o600)  # also of a file that was there
             admin_token_out.write_text(service.administrator.token + "\n", encoding="utf-8")
         if profile_out is not None:
             data = profile_of(service, base_url, str(known))
             profile_out.write_text(yaml.safe_dump(data, sort_keys=False, width=110), encoding="utf-8")
+        REDACTION.forget()  # the tokens of this service are the same everywhere, and there to be tried
         click.echo(who_is_who(service, base_url))
         if profile_out is not None:
             click.echo(f"\nTarget profile: {profile_out}. Test it with: conformance run --target {profile_out}")

@@ -32,7 +32,8 @@ def render(facts: Facts) -> str:
     Return the report as CTRF: a test for each requirement.
 
     Passed and failed are what was verified and violated; pending is what is owed or hinted at and was not verified;
-    other is a hint that was not followed, what is unstable, and what the suite broke on; skipped is the rest.
+    other is a hint that was not followed, what is unstable, what the suite broke on, and with --fail-on new what is
+    known to fail; skipped is the rest.
     """
     header, footer = facts.record.header, facts.record.footer
     start = milliseconds(header.started)
@@ -78,7 +79,7 @@ def _test(facts: Facts, row: RequirementVerdict) -> dict[str, Any]:
     test: dict[str, Any] = {
         "testId": visible(stated.id) or "-",
         "name": visible(stated.id) or "-",
-        "status": _STATUSES[standing(row)],
+        "status": "other" if facts.excuses(row) else _STATUSES[standing(row)],
         "rawStatus": str(row.verdict),
         "duration": round(facts.seconds.get(stated.id, 0.0) * 1000),
         "suite": [visible(stated.area) or "-"],

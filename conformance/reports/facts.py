@@ -228,6 +228,10 @@ class Facts:
         """What went wrong, each with all requirements that failed because of it."""
         return causes(self.failed)
 
+    def excuses(self, row: RequirementVerdict) -> bool:
+        """Tell whether a failure fails no run: it is known, and only a new one is to."""
+        return row.is_known and self.record.header.fail_on == "new"
+
     @property
     def failed_in_brief(self) -> str:
         """How many requirements failed and how many were unstable, for a heading."""

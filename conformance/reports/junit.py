@@ -103,7 +103,7 @@ def _show(case: ET.Element, facts: Facts, row: RequirementVerdict) -> None:
     """Give a case the child that says what its requirement came to."""
     if row.is_gap and standing(row) is not Standing.BROKEN and facts.unverified_as != "skipped":
         _open(case, row, facts.unverified_as)
-    elif row.is_known and facts.record.header.fail_on == "new":
+    elif facts.excuses(row):
         _warned(case, row)  # a test view that is red every night is soon not looked at
     else:
         _OUTCOME_OF[standing(row)](case, row)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ExitCode, UsageError
-from conformance.results.plan import ANOTHER_SHARD
 from conformance.results.record import (
     Footer,
     Header,
@@ -80,7 +79,7 @@ class Part:
     @property
     def own(self) -> frozenset[str]:
         """The tests that were not left to another shard."""
-        others = {end.test for end in self.record.tests if (end.detail or "").startswith(ANOTHER_SHARD)}
+        others = {end.test for end in self.record.tests if (end.detail or "").startswith(Reason.ANOTHER_SHARD)}
         return frozenset(test for entry in self.record.plan for test in entry.tests if test not in others)
 
     def lines_of(self, tests: Collection[str]) -> Iterator[str]:

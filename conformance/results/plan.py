@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 
-#: How a test is told of that another shard runs.
-ANOTHER_SHARD = "left to another shard"
-
-
 @dataclass(frozen=True, slots=True)
 class SuiteTest:
     """One test of the suite, as far as planning needs to know it."""
@@ -71,7 +67,7 @@ class Shard:
         slow = {test.id for test in tests if test.is_slow}
         mine = part_of({test.id for test in tests} - slow, self.number, self.of)
         mine |= slow if self.number == 1 else frozenset()
-        return {test.id: f"{ANOTHER_SHARD}: this is --shard {self}" for test in tests if test.id not in mine}
+        return {test.id: f"{Reason.ANOTHER_SHARD}: this is --shard {self}" for test in tests if test.id not in mine}
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Reason(StrEnum):
     )
     VERSION = "version", "It is not owed at the version of the target."
     SWITCHED_OFF = "switched off by the operator", "The operator left it out, by an option or by arguments of pytest."
+    ANOTHER_SHARD = "left to another shard", "Another part of the same run looks at it."
     UNSAFE = "unsafe in this mode", "It needs calls that the chosen mode does not send."
     HARNESS_ERROR = "harness error", "A test of the suite itself broke."
     NO_TEST_YET = "no test yet", "The suite has no test of it."

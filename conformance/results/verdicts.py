@@ -342,6 +342,8 @@ def _unfinished(end: TestEnd | None, test: str) -> _Told | None:
         detail = f"the suite itself broke{_in_phase(end)}: {end.detail}"
         return Verdict.INCONCLUSIVE, Reason.HARNESS_ERROR, detail
     reason = Reason.SWITCHED_OFF if end.outcome is TestOutcome.DESELECTED else Reason.NOT_REACHED
+    if (end.detail or "").startswith(Reason.ANOTHER_SHARD):
+        reason = Reason.ANOTHER_SHARD
     return Verdict.NOT_TESTED, reason, f"{end.outcome}: {test}: {end.detail}"
 
 

@@ -276,8 +276,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _give_up(session: pytest.Session, error: ConformanceError) -> bool:
-    """Run nothing, say why in one message, and end with the error's exit code."""
-    session.config.stash[_EXIT] = error.exit_code
+    """Run nothing, say why in one message, and end with the exit code of the record, or of the error without one."""
+    session.config.stash[_EXIT] = session.config.stash[SESSION].exit_code or error.exit_code
     _leave_failures_to_the_verdict(session.config)
     if not workers.is_worker(session.config):  # who keeps the record meets the same, and says it once
         print(f"\n{error}", file=sys.stderr)  # noqa: T201 - the one message that says what to do

@@ -179,7 +179,7 @@ def _rows(record: RunRecord) -> dict[str, RequirementVerdict]:
 
 
 def _is_selected(row: RequirementVerdict) -> bool:
-    return row.reason is not Reason.SWITCHED_OFF
+    return row.reason not in (Reason.SWITCHED_OFF, Reason.ANOTHER_SHARD)
 
 
 def _is_between(entry: TimelineItem, start: Version, end: Version) -> bool:

@@ -215,7 +215,9 @@ def test_the_reference_is_served_with_a_profile_that_can_be_tested(
         told.append(line)
         if line.startswith("Target profile"):
             break
-    assert any(line.startswith("maintainer ") for line in told), told
+    token = yaml.safe_load((tmp_path / "target.yaml").read_text(encoding="utf-8"))["actors"]["maintainer"]["token"]
+    assert any(line.startswith("maintainer ") and line.rstrip().endswith(token) for line in told), told
+    assert any(f"curl -H 'PRIVATE-TOKEN: {token}'" in line for line in told), told
     outcome = conformance("target", "--check", "target.yaml")
     assert outcome.code == 0, outcome.text
     assert "version 16.4" in outcome.out

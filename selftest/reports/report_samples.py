@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from conformance.results.parts import Part, merge_into
-from conformance.results.plan import ANOTHER_SHARD
 from conformance.results.reading import read_record
 from conformance.results.record import (
     RECORD_FORM,
@@ -249,7 +248,7 @@ def _shard(number: int, ran: str, *checks: Check, footer: Footer | None = FOOTER
     ends = (
         TestEnd(test, TestOutcome.PASSED, 3.0, 30)
         if test == ran
-        else TestEnd(test, TestOutcome.DESELECTED, 0.0, 0, ANOTHER_SHARD)
+        else TestEnd(test, TestOutcome.DESELECTED, 0.0, 0, Reason.ANOTHER_SHARD)
         for test in (STORY, FUZZ)
     )
     found = tuple(replace(check, test=ran) for check in checks)
