@@ -51,6 +51,10 @@ class TargetError(ConformanceError):
     exit_code = ExitCode.COULD_NOT_RUN
 
 
+class ReportError(ConformanceError):
+    """A report could not be made; the suite's own fault, and the record is not lost."""
+
+
 class StoppedError(ConformanceError):
     """Somebody stopped a run within a command: the command ends as the run did."""
 

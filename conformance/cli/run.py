@@ -77,13 +77,14 @@ def run(context: click.Context, /, **given: Any) -> int:
     What follows `--` goes to pytest as it is, such as `-- -k allowlist -x`.
     """
     targets: tuple[Path, ...] = given["target"]
+    inherited = _of_the_environment(context)  # by another process: a list of processes shows no password
     if given["watch"]:
-        return watch_runs(_as_given(context, without={"watch"}), targets[0] if len(targets) == 1 else None)
+        return watch_runs(_as_given(context, without={"watch", *inherited}), targets[0] if len(targets) == 1 else None)
     if len(targets) > 1:
         if given["form"] == "json":
             raise UsageError("--format json tells of one target. The folder of several has comparison.json.")
         out = given["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        return run_each(targets, _as_given(context, without={"target", "out"}), out)
+        return run_each(targets, _as_given(context, without={"target", "out", *inherited}), out)
     _refuse_profiles_among(given["pytest_arguments"])
     if given["resume"] is not None:
         return _resumed(context)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _FORMS = {"json": comparison_as_json, "markdown": comparison_as_markdown, "html": comparison_as_html}
 #: Files of a comparison in the folder of its runs.
 _FILES = {"comparison.html": "html", "comparison.md": "markdown", "comparison.json": "json"}
-_COARSE = 2.0  # seconds
+_COARSE = 0.1  # seconds
 #: What several runs come to is what the worst of them came to, in this order.
 _WORST_FIRST = (
     ExitCode.PYTEST_BROKE,

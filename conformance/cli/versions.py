@@ -21,6 +21,7 @@ from conformance.results.recorder import add_readiness
 from conformance.results.text import one_line, plural
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import OPTIONS, Options
+from conformance.runner.precautions import when_terminated
 from conformance.runner.session import Session
 from conformance.target.profile import AUTO
 from conformance.versions.har import LONGEST
@@ -183,12 +184,19 @@ def after_run(session: Session, end: str) -> None:
     """
     if session.record is None or session.writer.recorder is None or session.writer.recorder.moved:
         return
+    end_again = when_terminated(_interrupt)
     try:
-        found = _after(session, session.record, session.writer.recorder.file, end)
-    except ConformanceError as error:
-        click.echo(f"\nWhat an upgrade to {end} would meet cannot be told: {error}", err=True)
+        told = f"\n{in_words(_after(session, session.record, session.writer.recorder.file, end))}"
+    except (ConformanceError, KeyboardInterrupt) as error:
+        click.echo(f"\nWhat an upgrade to {end} would meet cannot be told: {error or 'interrupted.'}", err=True)
     else:
-        click.echo(f"\n{in_words(found)}")
+        click.echo(told)
+    finally:
+        end_again()
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _after(session: Session, record: RunRecord, file: Path, end: str) -> Readiness:

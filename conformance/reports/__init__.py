@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from conformance.errors import UsageError
+from conformance.errors import ReportError, UsageError
 from conformance.reports import allure, attestation, compliance, ctrf, earl, html, json_report, junit, markdown, small
 from conformance.reports.facts import Facts
 
@@ -88,7 +88,8 @@ def render(
     Render a record, also one that was cut off, in the named formats into a folder, which is made.
 
     `unverified_as` is how JUnit shows a `must` that was not verified. Return what was written, in the order of FORMATS.
-    Raise UsageError for a format that does not exist, and, when all others are written, for those that could not be.
+    Raise UsageError for a format that does not exist, and, when all others are written, for those that could not be;
+    ReportError for those that could not be made.
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
@@ -99,7 +100,8 @@ def render(
         told = f"Cannot write reports to {folder}: {error.strerror or error}. Name a folder you may write to."
         raise UsageError(told) from error
     facts = Facts.of(record, unverified_as)
-    written, problems, digests = [], [], dict[str, str]()
+    written, problems = [], []
+    digests = _digests_of_others(folder, formats)
     unwritten: dict[str, list[str]] = {}
     for form in FORMATS.values():
         if form.name not in formats:
@@ -112,13 +114,23 @@ def render(
             unwritten.setdefault(error.strerror or str(error), []).append(form.name)
         except Exception as error:  # noqa: BLE001 - what one renderer stumbles over must not cost the other reports
             problems.append(f"The {form.name} report could not be made: {type(error).__name__}: {error}.")
+    is_broken = bool(problems)
     problems += [
         f"Cannot write to {folder}: {why}. Missing there: {', '.join(names)}. Name a folder you may write to."
         for why, names in unwritten.items()
     ]
     if problems:
-        raise UsageError("\n".join(problems))
+        raise (ReportError if is_broken else UsageError)("\n".join(problems))
     return tuple(written)
+
+
+def _digests_of_others(folder: Path, formats: Collection[str]) -> dict[str, str]:
+    """Return the SHA-256 of the reports that lie in a folder and are not written now, for who vouches for all."""
+    others = [FORMATS[name] for name in WRITTEN if name not in formats and name != "attestation"]
+    files = {file for form in others if "attestation" in formats for file in folder.glob(form.stale or form.file)}
+    return {
+        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files)
+    }
 
 
 def take_away(folder: Path) -> None:

@@ -46,7 +46,10 @@ _SAME = {
     "scope": "scopes",
     "undeclared": "declared features",
     "selection": "selections",
+    "fail_on": "answers to --fail-on",
 }
+#: Stands in what is left on a target only until a run, or somebody, puts it back.
+_RESTORE = "conformance restore"
 #: Outcomes of tests that need not run again.
 _SETTLED = frozenset({TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.UNSTABLE})
 
@@ -108,7 +111,8 @@ class Part:
             seconds=round(before.seconds + footer.seconds, 3),
             drawn=dict(Counter(before.drawn or {}) + Counter(footer.drawn or {})),
             network=(before.network or NetworkUse()) + (footer.network or NetworkUse()),
-            left=tuple(dict.fromkeys((*before.left, *footer.left))),
+            # What could not be put back then was tried again when this run began.
+            left=tuple(dict.fromkeys((*(what for what in before.left if _RESTORE not in what), *footer.left))),
             contradicted=tuple(dict.fromkeys((*before.contradicted, *footer.contradicted))),
         )
 

@@ -199,7 +199,10 @@ def _run_verdict(
         return RunVerdict.COULD_NOT_RUN, footer.detail or "The target could not be tested."
     stopped = footer.detail if footer else "the run was cut off before its end"
     if record.damage:
-        return RunVerdict.INCOMPLETE, f"What can be read of the record shows no violation, but {record.damage[0]}."
+        ended_so = footer is not None and footer.verdict == RunVerdict.NON_CONFORMANT
+        verdict = RunVerdict.NON_CONFORMANT if ended_so else RunVerdict.INCOMPLETE
+        also = ", and the run ended as non-conformant" if ended_so else ""
+        return verdict, f"What can be read of the record shows no violation, but {record.damage[0]}{also}."
     if stopped:
         return RunVerdict.INCOMPLETE, f"Nothing failed, but {stopped.rstrip('.')}."
     return _nothing_failed(record, rows, stale)

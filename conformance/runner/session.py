@@ -311,7 +311,7 @@ class Session:
             for text in undeclared(self.target, self.run.client):
                 self.writer.write(Notice(text))
         share = self._part_of(options.max_requests)
-        self.run.client.most_requests = None if share is None else self.run.client.requests + share
+        self.run.client.most_requests = None if share is None else self.run.client.requests + int(share)
 
     def _begun_record(self, profile: Profile, plan: Plan) -> Recorder:
         """Begin the record; with what came to a result in an earlier run, where this one goes on with it."""

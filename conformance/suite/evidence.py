@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from conformance.http.settings import without_userinfo
 from conformance.results.record import Evidence
@@ -39,7 +40,7 @@ def _curl(call: Call, client: Client) -> str:
     """Return a command that repeats a call; tokens, and headers that may be keys, are variables of the shell."""
     before, body = _body(call)
     address = client.address(call)
-    shown = _without_query(address) if call.is_elsewhere else address
+    shown = _without_query(address) if call.is_elsewhere else without_userinfo(address)
     parts = [f"{before}curl", "-i", *(["--head"] if call.method == "HEAD" else ["-X", call.method])]
     parts += _way(client.settings) if not call.is_elsewhere else []
     parts += [f"-H {header}" for header in _headers(call, client.settings)]
@@ -71,7 +72,13 @@ def _headers(call: Call, settings: ClientSettings) -> Iterator[str]:
 
 
 def _way(settings: ClientSettings) -> Iterator[str]:
-    """Yield the options by which curl takes the same way to the target."""
+    """Yield the options by which curl takes the same way to the target; passwords are variables of the shell."""
+    for url, option, variable in (
+        (settings.base_url, "-u", "$BASE_URL_PASSWORD"),
+        (settings.proxy or "", "--proxy-user", "$PROXY_PASSWORD"),
+    ):
+        if user := urlsplit(url).username:
+            yield f'{option} {shlex.quote(unquote(user))}:"{variable}"'
     if settings.proxy is not None:
         yield f"--proxy {shlex.quote(without_userinfo(settings.proxy))}"
     if settings.certificates is False:

@@ -254,7 +254,8 @@ class Content:
         return cls(
             file=file,
             header=lines[0],
-            was=tuple(line for line in lines if "was" in line),
+            # How a thing stood first: a process that goes on with a ledger finds what the one before it changed.
+            was=tuple({(line["was"], _spot(line)): line for line in reversed(lines) if "was" in line}.values())[::-1],
             makes=frozenset(made - gone),
             stays=(
                 *(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),

@@ -59,7 +59,7 @@ def test_a_command_sends_what_the_suite_sent(tmp_path: Path, method: str, path: 
     seen = Seen()
     with serving(seen) as target:
         profile = {
-            "base_url": target.base_url,
+            "base_url": target.base_url.replace("//", "//gate:pass%2Fword@"),
             "actors": {MAINTAINER.name: {"token": MAINTAINER.token}},
             "fixtures": {},
             "headers": {"X-Gateway-Key": "key-of-the-gateway", "X-Zone": "two"},
@@ -68,7 +68,9 @@ def test_a_command_sends_what_the_suite_sent(tmp_path: Path, method: str, path: 
             exchange = client.send(MAINTAINER, method, path, **given)
             command = evidence_of(exchange, client).curl
         assert "secret-token" not in command
+        assert "redacted" not in command
         variables = {"TOKEN_MAINTAINER": MAINTAINER.token, "HEADER_X_GATEWAY_KEY": "key-of-the-gateway"}
+        variables |= {"BASE_URL_PASSWORD": "pass/word"}
         subprocess.run(  # noqa: S602 - a command for a shell, from this test
             command, shell=True, check=True, capture_output=True, cwd=tmp_path, env={**os.environ, **variables}
         )
