@@ -22,7 +22,7 @@ from conformance.http.client import Client
 from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings, without_userinfo
 from conformance.results.text import plural
-from conformance.target.profile import base_url_from, load_profile
+from conformance.target.profile import base_url_from, profile_from_yaml
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
@@ -168,8 +168,8 @@ def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str,
     secrets_file = out.with_suffix(".secrets.env")
     with closing(SecretsFile(secrets_file)) as secrets:
         data = without_secrets({**data, "secrets": secrets_file.name}, prefix, secrets)
+    profile_from_yaml(data, out)  # before it takes the place of one that is good
     write_profile(out, data, secrets_file.name)
-    load_profile(out)
     click.echo(
         f"{out}: what {command[0]} made on {base_url}. Tokens and passwords: {secrets_file}, for your eyes only."
     )

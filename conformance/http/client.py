@@ -21,6 +21,7 @@ from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import TOO_MANY_REQUESTS, Call, Exchange, Trouble
 from conformance.http.redaction import Redaction
 from conformance.http.retries import Persistence, Retries
+from conformance.http.settings import without_userinfo
 from conformance.http.transport import (
     BrokenOffError,
     CutShortError,
@@ -229,10 +230,13 @@ class Client:
             call = exchange.call
             try:
                 address = urljoin(self.address(call), where)
-                here = urlsplit(address)[:2] == urlsplit(self.settings.base_url)[:2]
+                # With a password in its address a target is still the one that redirects to itself without it.
+                own = without_userinfo(self.settings.api)
+                here = urlsplit(without_userinfo(address))[:2] == urlsplit(own)[:2]
             except ValueError:
                 break  # no address, so it leads nowhere
-            path = address.removeprefix(self.settings.api)
+            shown = without_userinfo(address)
+            path = shown.removeprefix(own) if shown.startswith(own) else address
             try:
                 exchange = self.perform(replace(call, actor=call.actor if here else None, path=path, query={}))
             except NotSentError:

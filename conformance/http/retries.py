@@ -23,6 +23,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 2.0  # seconds
 _LONGEST_ASKED_FOR = 60.0
 #: How long nobody answers at an address before the target is taken for gone: a name that is not found, a restart.
 _LONGEST_OUTAGE = 30.0
+#: A call that is asked to wait for its whole budget may, though time has gone by since.
+_ABOUT = 1.02
 #: How often a call is sent again whose connections break, where it is not held against the target.
 _MOST_BREAKS = 3
 
@@ -138,8 +140,7 @@ class Retries:
             now = time.monotonic()
             most = min(self.call_seconds, _LONGEST_OUTAGE) if trouble is Trouble.REFUSED else self.call_seconds
             more = max(0.0, now + pause - max(now - lost, self._waited_until))
-            # In whole seconds, as `Retry-After` counts: one that asks for the whole budget has it.
-            if math.floor(now - begun) + pause > most or self.waited + more > self.run_seconds:
+            if now + pause - begun > most * _ABOUT or self.waited + more > self.run_seconds:
                 return False
             self.waited += more
             self._waited_until = max(self._waited_until, now + pause)

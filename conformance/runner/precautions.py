@@ -83,7 +83,9 @@ class Precautions:
         """
         with ThreadPoolExecutor(_at_once(self.profile)) as pool:
             yield from filter(None, pool.map(self._marked, worlds))
-        for run, folder in {**self._open_here(self.told["base_url"]), **open_ledgers(self.profile.base_url)}.items():
+        remembered = {**self._open_here(self.told["base_url"]), **open_ledgers(self.profile.base_url)}
+        for run, written_to in remembered.items():
+            folder = _moved_to(written_to, run)
             if not _concerns(folder, worlds):
                 continue  # another shard, which uses other worlds
             if not restores:
@@ -174,6 +176,20 @@ def _see_to(own: OwnGroups, run: Run) -> None:
     retries = run.client.retries
     if not own.were_tried or own.are_lost(retries.counts.total() + retries.unanswered.total()):
         run.include(own.profile())
+
+
+def _moved_to(folder: Path, run: str) -> Path:
+    """Return where the ledger of a run is by now: folders of reports are renamed. As it was where it is nowhere."""
+    beside = (file.parent for file in sorted(folder.parent.glob(f"*/{_NAME}*.jsonl")))
+    return next((place for place in (folder, *beside) if _has_ledger_of(place, run)), folder)
+
+
+def _has_ledger_of(folder: Path, run: str) -> bool:
+    for file in ledgers_in(folder):
+        with suppress(UsageError):
+            if Content.read(file).header["run"] == run:
+                return True
+    return False
 
 
 def _concerns(folder: Path, worlds: Collection[int]) -> bool:

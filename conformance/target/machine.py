@@ -113,4 +113,5 @@ def forget_ledgers(base_url: str, run: str) -> None:
 def open_ledgers(base_url: str) -> dict[str, Path]:
     """Return the runs whose changes of a target have not been put back, each with its folder."""
     files = sorted(file_for("ledgers", base_url, "any").parent.glob("*.json"))
-    return {file.stem: Path(str(read_json(file).get("folder", ""))) for file in files}
+    told = {file.stem: read_json(file).get("folder") for file in files}
+    return {run: Path(folder) for run, folder in told.items() if isinstance(folder, str) and folder}

@@ -221,6 +221,32 @@ def test_a_run_first_puts_back_what_a_killed_one_left(
     assert everything_read(slow_profile) == before
 
 
+def test_what_a_killed_run_left_is_put_back_also_where_its_folder_was_renamed(
+    conformance: Callable[..., Any], slow_profile: Profile, tmp_path: Path
+) -> None:
+    """Jobs of a night move the report of the last one out of the way."""
+    before = everything_read(slow_profile)
+    process = started("run", *FEW, *LISTS, cwd=tmp_path)
+    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
+    process.kill()
+    process.communicate(timeout=120)
+    (tmp_path / "out").rename(tmp_path / "last-night")
+    conformance("run", *FEW, "--requirement", "job-token-scope.settings.read")
+    assert "did not end. What it changed has been put back first" in noticed(tmp_path / "out")
+    assert everything_read(slow_profile) == before
+
+
+def test_how_a_thing_stood_first_is_what_counts(tmp_path: Path) -> None:
+    """A process that takes the place of one that crashed finds what that one changed, and writes it down as well."""
+    file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0})
+    spot = {"was": "project-allowlist", "level": "project", "number": 3, "iid": None, "by": "owner"}
+    with file.open("a", encoding="utf-8") as stream:
+        for state in ([["3", {}]], [["3", {}], ["15", {}]]):
+            stream.write(json.dumps({**spot, "state": state}) + "\n")
+        stream.write(json.dumps({**spot, "number": 4, "state": []}) + "\n")
+    assert [(line["number"], len(line["state"])) for line in Content.read(file).was] == [(3, 1), (4, 0)]
+
+
 def test_restore_leaves_a_run_alone_that_still_goes_on(
     conformance: Callable[..., Any], profile: Profile, tmp_path: Path
 ) -> None:

@@ -105,6 +105,8 @@ class Accounts:
             issued = self._issue(variable, path, {"access_level": _BOT_LEVEL}, tokens)
             known, user = issued["token"], {"id": issued.get("user_id")}
             user = self.calls.find(known, "/user") or user
+        if user.get("id") is None:
+            raise RefusedError(f"POST {path}: the answer does not say which user the token is of")
         return Person(int(user["id"]), str(user.get("username", "")), known)
 
     def _find_user(self, username: str) -> Entry | None:
