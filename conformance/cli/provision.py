@@ -190,15 +190,17 @@ def sweep_command(base_url: str, admin_token_file: Path, prefix: str) -> int:
     """
     Remove what `conformance provision` made on a service, and nothing else.
 
-    It is known by the mark in its names: neither profile nor list of what was made is needed. Ends with 0, or with 6
-    when something could not be removed.
+    It is known by the mark in its names: neither profile nor list of what was made is needed. Ends with 0, with 6 when
+    something could not be removed, and with 8 when the service does not show what there is.
     """
     address, token = base_url_from(base_url, "--base-url"), administrators_token(admin_token_file)
     with Client(settings(address, None, AT_ONCE)) as client:
         try:
             done = sweep(Calls(by_http(client), Made()), token, prefix, _say_removal, AT_ONCE)
         except RefusedError as error:
-            raise TargetError(f"The service does not list what may have to go: {error}.") from error
+            raise TargetError(
+                f"The service does not list what may have to go: {error}. Is the token an administrator's?"
+            ) from error
     left = [removal for removal in done if removal.problem]
     click.echo(f"{len(done) - len(left)} removed, {len(left)} left, on {address}.")
     return ExitCode.INCOMPLETE if left else ExitCode.CONFORMANT

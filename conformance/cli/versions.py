@@ -226,7 +226,7 @@ def lint_traffic(har: Path, as_of: str | None, form: str) -> int:
     Name what recorded traffic uses that is deprecated or removed, and hold its answers against the contract.
 
     What only the service sends, and what works under an older name, is a hint. Ends with 0 when there is no finding,
-    1 when there is one, 4 when the file cannot be read.
+    1 when there is one, 4 when the file cannot be read, 5 when no call in it is one of the API.
     """
     version = Version.parse_known(as_of, "--as-of") if as_of else None
     report = TrafficLint(Contract.load(), version).read(har)
@@ -234,6 +234,8 @@ def lint_traffic(har: Path, as_of: str | None, form: str) -> int:
         click.echo(json.dumps(_as_data(report), ensure_ascii=False, indent=2))
     else:
         click.echo("\n".join(_lines(report)))
+    if not report.calls:
+        return ExitCode.NOTHING_RAN
     return ExitCode.NON_CONFORMANT if report.findings else ExitCode.CONFORMANT
 
 

@@ -101,10 +101,18 @@ def _chosen(row: RequirementVerdict) -> str:
 
 def _areas(runs: Sequence[Facts]) -> tuple[Row, ...]:
     every = [
-        {tally.name: f"{tally.verdict}, {tally.score}" for tally in facts.areas if tally.verdict} for facts in runs
+        {
+            tally.name: f"{tally.verdict}, {tally.score}" if tally.verdict else "not selected"
+            for tally in facts.areas
+            if tally.verdict or not any(row.requirement.selected for row in facts.result.by_area[tally.name])
+        }
+        for facts in runs
     ]
     names = dict.fromkeys(
-        tally.name for facts in runs for tally in facts.areas if any(tally.name in of for of in every)
+        tally.name
+        for facts in runs
+        for tally in facts.areas
+        if any(of.get(tally.name, "not selected") != "not selected" for of in every)
     )
     return tuple(Row(name, "", tuple(areas.get(name, "nothing owed") for areas in every)) for name in names)
 

@@ -139,6 +139,8 @@ class Facts:
         found |= self._left_out_of_profile
         if header.selection:
             found["selected"] = header.selected_in_brief
+        if self.only_read:
+            found["read-only"] = self.only_read
         if self.merged:
             found["merged"] = self.merged
         found |= self._about_target
@@ -183,6 +185,12 @@ class Facts:
         """Whether the run came to some results and not to its end, so that it can be gone on with."""
         footer = self.record.footer
         return bool(self.record.tests) and (footer is None or bool(footer.detail))
+
+    @property
+    def only_read(self) -> str:
+        """Say in one line that nothing was written to the target; empty where it was."""
+        is_so = "--read-only" in self.record.header.arguments
+        return "nothing but GET and HEAD was sent, and what needs more was not tested" if is_so else ""
 
     @property
     def merged(self) -> str:

@@ -10,6 +10,7 @@ from conformance.reports.causes import to_repeat
 from conformance.reports.facts import Facts, failure_in_words, weight
 from conformance.results.text import clip, one_line, plural, said, visible
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict
+from conformance.target.names import ACTORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,7 +207,8 @@ def _gaps(facts: Facts, text: _Text) -> Iterator[str]:
         yield ""
         yield text.in_colour(_BOLD, "Add to the profile, what closes most first")
     for gap in closed[:_SHOWN_GAPS]:
-        yield from _wrapped(f"# {gap.weight}: {one_line(gap.detail, _SHOWN_WORDS)}", "  ", "")
+        where = "actors" if gap.paste.strip().partition(":")[0] in ACTORS else "fixtures"
+        yield from _wrapped(f"{gap.weight}, below `{where}:`: {one_line(gap.detail, _SHOWN_WORDS)}", "  # ", "  # ")
         yield from gap.paste.splitlines()
     yield from _more(len(closed) - _SHOWN_GAPS)
 

@@ -142,6 +142,11 @@ def _require_administrator(order: Order, calls: Calls) -> None:
             f"{order.base_url} does not take the administrator's token: GET /user has {answer}. Check the token and "
             "the address, which is what stands before /api/v4."
         )
+    if not isinstance(answer.body, dict):
+        raise TargetError(
+            f"{order.base_url} answers GET /user with something else than a user. Is it the address of the service, "
+            "which is what stands before /api/v4, and does nothing in front of it ask people to sign in?"
+        )
     if answer.entry.get("is_admin") is False:
         raise TargetError(
             "The token is not an administrator's, so no users can be made with it. Give an administrator's token, "
