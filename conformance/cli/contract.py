@@ -10,7 +10,6 @@ import click
 import yaml
 
 from conformance.contract import Contract, Kind, Operation, Requirement, Version
-from conformance.errors import UsageError
 from conformance.runner.collection import all_tests
 
 if TYPE_CHECKING:
@@ -51,8 +50,8 @@ class _NoAliases(yaml.SafeDumper):
 def requirements(area: str | None, kind: str | None, *, untested: bool, form: str) -> None:
     """List the testable statements of the specification."""
     loaded = Contract.load()
-    if area is not None and area not in loaded.areas:
-        raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(loaded.areas)}.")
+    if area is not None:
+        loaded.require_area(area)
     chosen = [
         entry
         for entry in loaded.requirements.values()
@@ -156,8 +155,8 @@ def coverage(area: str | None, form: str) -> int:
     """
     loaded = Contract.load()
     tests = tests_by_requirement()
-    if area is not None and area not in loaded.areas:
-        raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(loaded.areas)}.")
+    if area is not None:
+        loaded.require_area(area)
     counts = {
         name: _counts(entry for entry in loaded.requirements.values() if entry.area == name)
         for name in ((area,) if area else loaded.areas)

@@ -105,6 +105,11 @@ class Contract:
             hint = f" Did you mean {', '.join(near)}?" if near else " `conformance requirements` lists them."
             raise UsageError(f"There is no requirement '{requirement_id}'.{hint}") from None
 
+    def require_area(self, name: str) -> None:
+        """Raise UsageError that lists the areas when there is none of a name."""
+        if name not in self.areas:
+            raise UsageError(f"There is no area '{name}'. Areas are: {', '.join(self.areas)}.")
+
     @cached_property
     def areas(self) -> tuple[str, ...]:
         """The areas that have requirements, in reading order."""

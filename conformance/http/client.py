@@ -18,11 +18,12 @@ import httpx
 from conformance import __version__
 from conformance.http.address import Address, Headers, encoded
 from conformance.http.circuit_breaker import CircuitBreaker
-from conformance.http.exchange import TOO_MANY_REQUESTS, Call, Exchange, Trouble
+from conformance.http.exchange import READING, TOO_MANY_REQUESTS, Call, Exchange, Trouble
 from conformance.http.redaction import Redaction
 from conformance.http.retries import Persistence, Retries
 from conformance.http.settings import without_userinfo
 from conformance.http.transport import (
+    LARGEST_BODY,
     BrokenOffError,
     CutShortError,
     IncompleteAnswerError,
@@ -37,15 +38,12 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Credentials, Query
     from conformance.http.settings import ClientSettings
 
-#: Answers are read up to this size in bytes, files that are wanted as they are sent up to another; what is longer shows
-#: nothing. Many answers are kept at a time, so the sum is what matters.
-LARGEST_BODY = 2 * 1024 * 1024
+#: Files that are wanted as they are sent are read up to this size in bytes.
 LARGEST_FILE = 8 * 1024 * 1024
 _ABSENT: Any = object()
 _REFUSED_IN_A_ROW = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
-_READING = frozenset({"GET", "HEAD"})
 _QUICK_ANSWER = 0.001  # seconds
 _FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
 _NO_AUTHENTICATION = httpx.Auth()
@@ -249,12 +247,12 @@ class Client:
 
     def perform(self, call: Call) -> Exchange:
         """Send a prepared call; see `send`. A read waits until what was written before it may be expected to show."""
-        if call.method in _READING and (left := self._settled_at - time.monotonic()) > 0:
+        if call.method in READING and (left := self._settled_at - time.monotonic()) > 0:
             time.sleep(left)
-        for gate in self._gates if call.method not in _READING else ():
+        for gate in self._gates if call.method not in READING else ():
             gate(call)
         exchange = self._repeated(call)
-        if call.method not in _READING:
+        if call.method not in READING:
             self._settled_at = time.monotonic() + self.settings.settle_seconds
         for listener in self._listeners:
             listener(exchange)

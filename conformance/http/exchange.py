@@ -16,6 +16,8 @@ import httpx
 from conformance.http.bodies import json_in
 
 TOO_MANY_REQUESTS = 429
+#: The methods that change nothing.
+READING = frozenset({"GET", "HEAD"})
 #: What is answered by a service, or by what stands before it, for a path or a method that it does not know.
 NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)

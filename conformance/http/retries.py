@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 
-from conformance.http.exchange import TOO_MANY_REQUESTS, Exchange, Trouble
+from conformance.http.exchange import READING, TOO_MANY_REQUESTS, Exchange, Trouble
 
-_READING = frozenset({"GET", "HEAD"})
 #: What answers the same when it is made twice.
-_SETTING = _READING | {"PUT", "PATCH"}
+_SETTING = READING | {"PUT", "PATCH"}
 #: What brings the same about when it is made twice.
 _SAFE_TWICE = _SETTING | {"DELETE"}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 2.0  # seconds
@@ -46,7 +45,7 @@ class Persistence(Enum):
     """Nothing is held against the target: whatever may be done twice is sent again."""
 
 
-_SENT_AGAIN = {Persistence.ONCE: _READING, Persistence.SPOILED: _SETTING, Persistence.ARRANGING: _SAFE_TWICE}
+_SENT_AGAIN = {Persistence.ONCE: READING, Persistence.SPOILED: _SETTING, Persistence.ARRANGING: _SAFE_TWICE}
 
 
 @dataclass
@@ -96,7 +95,7 @@ class Retries:
 
     def _is_its_own(self, exchange: Exchange) -> bool:
         # A write is sent again by a test that begins anew, a read also by itself.
-        often = _PAGES_OF_ITS_OWN if exchange.call.method in _READING else _PAGES_OF_ITS_OWN - 1
+        often = _PAGES_OF_ITS_OWN if exchange.call.method in READING else _PAGES_OF_ITS_OWN - 1
         return self._pages[_kind(exchange)] >= _PAGES_OF_ITS_OWN or self._pages[_same(exchange)] >= often
 
     def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, persistence: Persistence) -> bool:

@@ -12,6 +12,7 @@ import httpcore
 import httpx
 
 from conformance.errors import UsageError
+from conformance.http.exchange import READING
 from conformance.http.network import WITHOUT_END, Deadline, Network, Stream
 from conformance.http.redaction import beginning
 from conformance.http.unpacking import BodyError
@@ -19,10 +20,11 @@ from conformance.http.unpacking import BodyError
 if TYPE_CHECKING:
     from conformance.http.settings import ClientSettings
 
+#: Answers are read up to this size in bytes unless more is wanted; what is longer shows nothing. Many answers are kept
+#: at a time, so the sum is what matters.
+LARGEST_BODY = 2 * 1024 * 1024
 _NO_CONTENT, _NOT_MODIFIED = 204, 304
-_READING = frozenset({"GET", "HEAD"})
 _LONGEST_EXCESS = 1000
-_LARGEST_BODY = 2 * 1024 * 1024
 _SHOWN_PROBLEM = 200
 #: What may follow a 204 without being a body of it: the end of no chunks, or another answer that nobody asked for.
 _NO_BODY = (b"0\r\n\r\n", b"HTTP/")
@@ -102,7 +104,7 @@ class Transport(httpx.BaseTransport):
 
         Raise NotSentError when the target is only to be read and the request would do more.
         """
-        if self._settings.only_reads and request.method not in _READING:
+        if self._settings.only_reads and request.method not in READING:
             raise NotSentError(f"{request.method} was not sent: the target is only to be read")
         self._deadline.at = time.monotonic() + self._settings.timeout_seconds
         url, extensions = request.url, request.extensions
@@ -111,7 +113,7 @@ class Transport(httpx.BaseTransport):
         )
         sent = httpcore.Request(request.method, address, headers=request.headers.raw, content=request.stream)
         try:
-            response, body = self._answer(sent, extensions.get("largest_body", _LARGEST_BODY))
+            response, body = self._answer(sent, extensions.get("largest_body", LARGEST_BODY))
         except tuple(_ERRORS) as error:
             raise _as_httpx(error) from error
         told = {name: value for name, value in response.extensions.items() if name != "network_stream"}

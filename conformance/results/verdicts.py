@@ -20,6 +20,7 @@ from conformance.results.record import (
     TestEnd,
     TestOutcome,
 )
+from conformance.results.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -190,10 +191,10 @@ def _run_verdict(
     if violations:
         known = sum(row.is_violation and row.is_known for row in rows)
         of_these = f", of which {known} in the baseline" if known else ""
-        also = f" Besides, {_count(len(broken), 'test')} of the suite itself broke." if broken else ""
-        return RunVerdict.NON_CONFORMANT, f"{_count(violations, 'requirement')} violated{of_these}.{also}{stale}"
+        also = f" Besides, {plural(len(broken), 'test')} of the suite itself broke." if broken else ""
+        return RunVerdict.NON_CONFORMANT, f"{plural(violations, 'requirement')} violated{of_these}.{also}{stale}"
     if broken:
-        return RunVerdict.BROKEN, f"{_count(len(broken), 'test')} of the suite itself broke: {broken[0]}"
+        return RunVerdict.BROKEN, f"{plural(len(broken), 'test')} of the suite itself broke: {broken[0]}"
     footer = record.footer
     if footer is not None and footer.could_not_run:
         return RunVerdict.COULD_NOT_RUN, footer.detail or "The target could not be tested."
@@ -220,12 +221,12 @@ def _nothing_failed(record: RunRecord, rows: Sequence[RequirementVerdict], stale
     if gaps:
         reasons = Counter(row.reason or Reason.NOT_REACHED for row in gaps)
         listed = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
-        open_ = f"{_count(len(gaps), 'requirement')} not verified ({listed})"
+        open_ = f"{plural(len(gaps), 'requirement')} not verified ({listed})"
         return RunVerdict.INCOMPLETE, f"Nothing failed, but {open_}.{stale}"
     if record.header.selection:
         chosen = record.header.selected_in_brief
         return RunVerdict.SELECTION_HOLDS, (
-            f"What was selected ({chosen}) was verified: {_count(verified, 'requirement')}; the others were "
+            f"What was selected ({chosen}) was verified: {plural(verified, 'requirement')}; the others were "
             "not looked at." + stale
         )
     scope = f" of the claimed scope ({', '.join(record.header.scope)})" if record.header.scope else ""
@@ -271,10 +272,6 @@ def _contradictions(record: RunRecord, checks: Mapping[str, Sequence[Check]]) ->
 
 def _in_phase(end: TestEnd) -> str:
     return f" in its {end.phase}" if end.phase else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 # -- a requirement -----------------------------------------------------------------------------------------------------

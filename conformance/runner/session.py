@@ -465,8 +465,7 @@ class Session:
 def _require_possible(options: Options, contract: Contract) -> None:
     """Raise UsageError when options name what is not there, or do not go together."""
     for area in options.areas:
-        if area not in contract.areas:
-            raise UsageError(f"There is no area '{area}'. Areas are: {', '.join(contract.areas)}.")
+        contract.require_area(area)
     for requirement in options.requirements:
         contract.requirement(requirement)
     _ = options.selection  # which raises where the earlier run cannot be read
