@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.contract import NEWEST, OLDEST, Version
 from conformance.errors import UsageError
 from conformance.http.client import Client, TargetGoneError
+from conformance.http.settings import without_userinfo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.http.exchange import Exchange
     from conformance.target.profile import Actor, Profile
 
 #: Where services of this kind say their version. The specification states neither; nothing is judged by them.
 _PLACES = ("/version", "/metadata")
+_LONG = 3.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
     """
     if not profile.asks_version:
         return profile, (profile.version_warning,) if profile.version_warning else ()
-    with Client(profile.client_settings()) as client:
+    with Client(profile.client_settings()) as client, _telling_who_waits(profile):
         answer = ask_version(profile, client)
     if isinstance(answer, str):
         text = (
@@ -87,6 +94,19 @@ def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
         f"{NEWEST}. It is judged by {what}. Name the version to judge by with --target-version."
     )
     return found, (text,)
+
+
+@contextmanager
+def _telling_who_waits(profile: Profile) -> Iterator[None]:
+    """Say what is waited for where it takes long: a gateway without its service is asked again for a minute."""
+    where = without_userinfo(profile.base_url)
+    teller = threading.Timer(_LONG, lambda: print(f"Waiting for {where} to say its version ...", file=sys.stderr))  # noqa: T201 - for the operator
+    teller.daemon = True
+    teller.start()
+    try:
+        yield
+    finally:
+        teller.cancel()
 
 
 def contradiction(profile: Profile, client: Client) -> str | None:

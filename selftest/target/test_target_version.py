@@ -13,6 +13,7 @@ from conformance.errors import ExitCode
 from conformance.http.client import Client
 from conformance.runner.options import Options
 from conformance.runner.session import Session
+from conformance.target import version
 from conformance.target.embedded import prepared_service, profile_data
 from conformance.target.profile import profile_from
 from conformance.target.version import contradiction, resolved
@@ -192,3 +193,14 @@ def test_checking_a_profile_says_which_version_the_target_has(
     write_profile(*reference, version="auto")
     outcome = conformance("target", "--check", "target.yaml")
     assert "version 17.7 (GET /version: 17.7.0)" in outcome.out
+
+
+def test_who_waits_long_for_the_version_is_told_so(
+    slow_reference: tuple[Service, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(version, "_LONG", 0.0)
+    service, base_url = slow_reference
+    resolved(profile(service, base_url))
+    assert capsys.readouterr().err == f"Waiting for {base_url} to say its version ...\n"
+    resolved(profile(service, base_url, version="17.7"))
+    assert capsys.readouterr().err == ""
