@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
         member.meaning = meaning
         return member
 
-    CONFORMANT = 0, "Conformant for the claimed scope; or, with --area or --requirement, the selection holds."
+    CONFORMANT = 0, "Conformant for the claimed scope; or, with --area, --requirement or --failed, the selection holds."
     NON_CONFORMANT = 1, "Non-conformant: at least one requirement of level must failed."
     INTERRUPTED = 2, "Interrupted, by Ctrl-C or by pytest's own -x. What was seen until then is in the report."
     PYTEST_BROKE = 3, "pytest itself broke."

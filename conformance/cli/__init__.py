@@ -91,7 +91,7 @@ def commands() -> None:
 
     Exit codes: 0 conformant, 1 non-conformant, 2 interrupted, 3 pytest broke, 4 wrong call or profile,
     5 nothing ran, 6 incomplete (nothing failed, but not everything could be verified), 7 the suite itself broke,
-    8 could not run.
+    8 could not run, 143 terminated.
 
     Every option may also be set by a variable of the environment: CONFORMANCE_RUN_SEED for `run --seed`.
     """

@@ -176,7 +176,7 @@ class Options:
     ).field
     read_only: bool = Option(
         "--read-only",
-        "Send nothing but GET; what needs more is not tested, 'unsafe in this mode'.",
+        "Send nothing but GET and HEAD; what needs more is not tested, 'unsafe in this mode'.",
         bool,
         default=False,
     ).field
