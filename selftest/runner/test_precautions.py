@@ -199,14 +199,18 @@ def test_a_signal_ends_a_run_with_its_report_and_everything_put_back(
     assert word in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
+def killed_in_the_middle(folder: Path) -> None:
+    process = started("run", *FEW, *LISTS, cwd=folder)
+    wait_for_checks(folder / "out" / "results.jsonl", process)
+    process.kill()
+    process.communicate(timeout=120)
+
+
 def test_a_run_first_puts_back_what_a_killed_one_left(
     conformance: Callable[..., Any], slow_profile: Profile, tmp_path: Path
 ) -> None:
     before = everything_read(slow_profile)
-    process = started("run", *FEW, *LISTS, cwd=tmp_path)
-    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
-    process.kill()
-    process.communicate(timeout=120)
+    killed_in_the_middle(tmp_path)
     nothing = ("--requirement", "job-token-scope.settings.read")
     refused = conformance("run", *FEW, *nothing, "--no-restore")
     assert refused.code == ExitCode.COULD_NOT_RUN
@@ -226,10 +230,7 @@ def test_what_a_killed_run_left_is_put_back_also_where_its_folder_was_renamed(
 ) -> None:
     """Jobs of a night move the report of the last one out of the way."""
     before = everything_read(slow_profile)
-    process = started("run", *FEW, *LISTS, cwd=tmp_path)
-    wait_for_checks(tmp_path / "out" / "results.jsonl", process)
-    process.kill()
-    process.communicate(timeout=120)
+    killed_in_the_middle(tmp_path)
     (tmp_path / "out").rename(tmp_path / "last-night")
     conformance("run", *FEW, "--requirement", "job-token-scope.settings.read")
     assert "did not end. What it changed has been put back first" in noticed(tmp_path / "out")

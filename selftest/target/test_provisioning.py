@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import stat
-import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 import yaml
 
@@ -27,7 +22,6 @@ from conformance.proof.variants import VARIANTS, Variant
 from conformance.reference import EmbeddedServer, Service, create_service
 from conformance.reference.errors import NoRouteError
 from conformance.target.embedded import directly, prepared_service
-from conformance.target.names import FIXTURES
 from conformance.target.profile import load_profile
 from conformance.target.provisioning import Order, Provisioned, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
@@ -36,13 +30,13 @@ from conformance.target.provisioning.calls import Answer, Body, Calls, NotOursEr
 from conformance.target.provisioning.discover import Discovery
 from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_hand, profile_data
-from conformance.target.provisioning.program import needed
 from conformance.target.provisioning.sweep import sweep
 from selftest.conftest import VERSION, lacking, serving
 from selftest.target.services import SERVICES, changed, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from selftest.conftest import Outcome
 
@@ -426,9 +420,6 @@ def test_a_service_that_does_not_know_who_calls_is_not_said_to_refuse_the_token(
     assert (outcome.code, "does not have the calls" in outcome.err) == (8, True), outcome.text
 
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "provision"
-
-
 def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
     conformance: Callable[..., Outcome], whole: tuple[Bench, Provisioned], tmp_path: Path
 ) -> None:
@@ -475,42 +466,3 @@ def test_an_entry_that_is_given_in_part_is_completed_and_else_stays(whole: tuple
     assert data["actors"]["maintainer"] == {"username": "mine", "id": people["maintainer"].id}
     assert data["fixtures"]["project"]["id"] == opened["project_id"]
     assert data["fixtures"]["merge_request"]["sha"] == opened["sha"]
-
-
-def test_a_program_makes_what_is_needed_and_its_secrets_are_kept_apart(
-    conformance: Callable[..., Outcome], tmp_path: Path
-) -> None:
-    program = f"{sys.executable} {EXAMPLE / 'provision.py'}"
-    with serving() as (service, base_url):
-        environment = {**os.environ, "ADMIN_TOKEN": service.administrator.token}
-        order = ("provision", "--base-url", base_url, "--with", program)
-        for _ in "ab":
-            made = conformance(*order, environment=environment)
-            assert made.code == 0, made.text
-        profile = load_profile(tmp_path / "target.yaml")
-        assert profile.actors["owner"].token not in (tmp_path / "target.yaml").read_text(encoding="utf-8")
-        checked = conformance("target", "--check", "target.yaml")
-        assert checked.code == 0, checked.text
-
-
-def test_what_programs_read_and_write_is_as_the_schemas_say(whole: tuple[Bench, Provisioned]) -> None:
-    told, written = (json.loads((EXAMPLE / f"{name}.schema.json").read_text()) for name in ("needed", "provided"))
-    jsonschema.validate(needed("http://127.0.0.1:1", 2, "conformance", None), told)
-    jsonschema.validate(whole[0].profile(whole[1]), written)
-    assert needed("http://127.0.0.1:1", 1, "conformance", None)["fixtures"] == dict(FIXTURES)
-
-
-@pytest.mark.parametrize(
-    ("program", "says"),
-    [
-        ("no-such-program", "Cannot run no-such-program"),
-        ("import sys; sys.exit('no licence')", "no licence"),
-        ("print('hello')", "must write JSON"),
-        ("print('[]')", "must write a JSON object"),
-        ("print('{\"actors\": {}}')", "fixtures"),
-    ],
-)
-def test_a_program_that_fails_gives_one_message(conformance: Callable[..., Outcome], program: str, says: str) -> None:
-    command = program if program.startswith("no-") else shlex.join([sys.executable, "-c", program])
-    outcome = conformance("provision", "--base-url", "http://127.0.0.1:1", "--with", command)
-    assert (outcome.code, says in outcome.err) == (4, True), outcome.text

@@ -1,25 +1,32 @@
-"""Where the secrets go that a program of the operator's writes, and those of a profile that is printed."""
+"""Profiles that a program of the operator's writes, and where the secrets go that a profile may have."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import jsonschema
+import pytest
 import yaml
 
+from conformance.target.names import FIXTURES
 from conformance.target.profile import load_profile, profile_from
 from conformance.target.provisioning.files import SecretsFile
-from conformance.target.provisioning.program import without_secrets
+from conformance.target.provisioning.program import needed, without_secrets
 from selftest.conftest import serving
+from selftest.target.test_provisioning import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from selftest.conftest import Outcome
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "provision"
 
 #: A secret in each place in which a profile may have one.
 EVERYWHERE = {
@@ -115,3 +122,43 @@ def test_the_password_of_an_address_reaches_no_file_but_that_of_the_secrets(
     for secret in (PASSWORD, unquote(PASSWORD)):
         assert files_with(secret, tmp_path) in ([], [str(tmp_path / "a.secrets.env")])
         assert secret not in made.text + ran.text
+
+
+def test_a_program_makes_what_is_needed_and_its_secrets_are_kept_apart(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    program = f"{sys.executable} {EXAMPLE / 'provision.py'}"
+    with serving() as (service, base_url):
+        environment = {**os.environ, "ADMIN_TOKEN": service.administrator.token}
+        order = ("provision", "--base-url", base_url, "--with", program)
+        for _ in "ab":
+            made = conformance(*order, environment=environment)
+            assert made.code == 0, made.text
+        profile = load_profile(tmp_path / "target.yaml")
+        assert profile.actors["owner"].token not in (tmp_path / "target.yaml").read_text(encoding="utf-8")
+        checked = conformance("target", "--check", "target.yaml")
+        assert checked.code == 0, checked.text
+
+
+def test_what_programs_read_and_write_is_as_the_schemas_say() -> None:
+    told, written = (json.loads((EXAMPLE / f"{name}.schema.json").read_text()) for name in ("needed", "provided"))
+    jsonschema.validate(needed("http://127.0.0.1:1", 2, "conformance", None), told)
+    bench = Bench()
+    jsonschema.validate(bench.profile(bench.provision()), written)
+    assert needed("http://127.0.0.1:1", 1, "conformance", None)["fixtures"] == dict(FIXTURES)
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("no-such-program", "Cannot run no-such-program"),
+        ("import sys; sys.exit('no licence')", "no licence"),
+        ("print('hello')", "must write JSON"),
+        ("print('[]')", "must write a JSON object"),
+        ("print('{\"actors\": {}}')", "fixtures"),
+    ],
+)
+def test_a_program_that_fails_gives_one_message(conformance: Callable[..., Outcome], program: str, says: str) -> None:
+    command = program if program.startswith("no-") else shlex.join([sys.executable, "-c", program])
+    outcome = conformance("provision", "--base-url", "http://127.0.0.1:1", "--with", command)
+    assert (outcome.code, says in outcome.err) == (4, True), outcome.text
