@@ -30,6 +30,8 @@ _MOST_BREAKS = 3
 
 #: A call that was heard, perhaps, and whose answer did not come in time.
 _TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
+#: How probable it may be that a gateway alone answers a call so often in a row: a run has some ten thousand of them.
+_RARELY = 1e-6
 #: So many pages for people in a row are the answer of the service to calls of a kind.
 _PAGES_OF_ITS_OWN = 3
 
@@ -70,6 +72,9 @@ class Retries:
     _waited_until: float = 0.0
     _pages: Counter[str] = field(default_factory=Counter)
     """By kind of call, and by call, how many pages for people came one after the other."""
+    _answers: int = 0
+    _accidents: int = 0
+    """How many of all answers were pages where the same call was then answered with something else."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
@@ -87,6 +92,9 @@ class Retries:
     def see(self, exchange: Exchange) -> None:
         """Take note of what came, before it is decided whether to send the call again."""
         with self._lock:
+            self._answers += exchange.status is not None
+            if not exchange.may_be_of_gateway and exchange.status is not None:
+                self._accidents += self._pages[_same(exchange)]
             for name in (_kind(exchange), _same(exchange)):
                 if exchange.may_be_of_gateway:
                     self._pages[name] += 1
@@ -96,7 +104,19 @@ class Retries:
     def _is_its_own(self, exchange: Exchange) -> bool:
         # A write is sent again by a test that begins anew, a read also by itself.
         often = _PAGES_OF_ITS_OWN if exchange.call.method in READING else _PAGES_OF_ITS_OWN - 1
-        return self._pages[_kind(exchange)] >= _PAGES_OF_ITS_OWN or self._pages[_same(exchange)] >= often
+        by_chance = self._most_by_chance()
+        return self._pages[_kind(exchange)] >= max(_PAGES_OF_ITS_OWN, by_chance) or self._pages[_same(exchange)] >= max(
+            often, by_chance
+        )
+
+    def _most_by_chance(self) -> int:
+        """
+        Return how many pages in a row no run would meet by chance, as often as a gateway was seen to answer with one.
+
+        One that answers a twentieth of all calls so does it twice in a row for some call of nearly every run.
+        """
+        rate = self._accidents / max(self._answers, 1)
+        return math.ceil(math.log(_RARELY) / math.log(rate)) if 0 < rate < 1 else 0
 
     def wait(self, exchange: Exchange, begun: float, tries: int, *, calm: bool, persistence: Persistence) -> bool:
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -103,6 +104,22 @@ def test_a_503_that_speaks_of_a_rate_is_the_services_where_the_rate_is_tried(
 ) -> None:
     call = Call(None, "POST", "/code_suggestions/completions", patient=patient)
     assert Exchange(call, 503, {}, body, 0).is_of_gateway is is_of_gateway
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.05, 0.2])
+def test_pages_that_come_now_and_then_are_never_taken_for_those_of_the_service(rate: float) -> None:
+    """Of ten thousand writes a gateway answers some twice in a row, and the tests of both begin anew."""
+    retries, chance = Retries(call_seconds=60, run_seconds=600), random.Random(7)  # noqa: S311 - no secret
+    for number in range(10_000):
+        call = Call(None, ("GET", "POST")[number % 2], f"/projects/{number % 500}", body=b"%d" % number)
+        for _ in range(6):
+            is_page = chance.random() < rate
+            headers = {"content-type": "text/html" if is_page else "application/json"}
+            exchange = Exchange(call, 200, headers, b"<html>" if is_page else b"{}", 0)
+            retries.see(exchange)
+            assert (retries.take_for(exchange).status is None) is is_page, number
+            if not is_page:
+                break
 
 
 def test_another_server_that_never_answered_is_not_waited_for(reference: tuple[Service, str]) -> None:
