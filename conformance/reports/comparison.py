@@ -57,6 +57,8 @@ class Comparison:
     @property
     def summary(self) -> str:
         """The comparison in one sentence."""
+        if len(self.sides) - len(self.not_run) < _FEWEST:
+            return f"nothing to compare: {', '.join(self.not_run)} could not be tested"
         differ = plural(len(self.requirements), "requirement")
         chosen = plural(len(self.observations), "observation")
         targets = plural(len(self.sides), "target")
