@@ -20,7 +20,7 @@ from conformance.results.plan import Selection, Shard
 from conformance.results.reading import read_record
 from conformance.results.subject import Subject
 from conformance.results.verdicts import Verdict, add_up
-from conformance.runner.location import suite_arguments
+from conformance.runner.location import SUITE_FOLDER, suite_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -284,19 +284,31 @@ _LEFT = (Verdict.FAILED, Verdict.UNSTABLE, Verdict.INCONCLUSIVE, Verdict.NOT_TES
 
 
 def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
-    """Leave out what the command adds by itself: where the suite lies is no business of who reads a report."""
+    """
+    Leave out what the command adds by itself, and write an option with its value in one word, as the command does.
+
+    Where the suite lies is no business of who reads a report, and of who goes on with the run from elsewhere.
+    """
     own = suite_arguments()
-    return tuple(arguments[len(own) :] if arguments[: len(own)] == own else arguments)
+    rest = arguments[len(own) :] if arguments[: len(own)] == own else arguments
+    with_value = {option.name for option in OPTIONS.values() if option.type is not bool}
+    found: list[str] = []
+    for word in rest:
+        if found and found[-1] in with_value:
+            found[-1] = f"{found[-1]}={word}"
+        elif word.startswith("-") or Path(word).resolve() != SUITE_FOLDER:
+            found.append(word)
+    return tuple(found)
 
 
 def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Return those arguments that are pytest's own, whatever the suite's options are among them."""
     switches = {"-q", "-v", _BY_AREA, *(option.name for option in OPTIONS.values() if option.type is bool)}
     with_value = {option.name for option in OPTIONS.values()} - switches
-    found, is_value = [], False
-    for argument in arguments:
-        is_ours = argument.partition("=")[0] in with_value
-        if not is_value and not is_ours and argument not in switches and not _WORKERS.fullmatch(argument):
-            found.append(argument)
-        is_value = is_ours and "=" not in argument
-    return tuple(found)
+    return tuple(
+        argument
+        for argument in arguments
+        if argument.partition("=")[0] not in with_value
+        and argument not in switches
+        and not _WORKERS.fullmatch(argument)
+    )

@@ -197,6 +197,9 @@ def test_plain_pytest_comes_to_the_same_as_the_command(
     ]
     verdicts = [[(row["id"], row["verdict"]) for row in report["requirements"]] for report in reports]
     assert verdicts[0] == verdicts[1]
+    # Whoever goes on with either is told no place of tests, and each option with its value in one word.
+    words = [set(report["run"]["arguments"]) for report in reports]
+    assert {word for word in words[1] if not word.startswith("--out=")} - words[0] == {"-p", "no:cacheprovider", "-q"}
 
 
 def test_the_reference_is_served_with_a_profile_that_can_be_tested(
