@@ -129,6 +129,9 @@ def _in_brief(facts: Facts, text: _Text) -> Iterator[str]:
     for problem in facts.problems[:_SHOWN]:
         yield f"  {problem.kind}: {one_line(problem.name)}: {one_line(problem.detail)}"
     yield from _more(len(facts.problems) - _SHOWN)
+    if facts.warnings:
+        yield f"  warning: {one_line(facts.warnings[0], _SHOWN_WORDS)}"
+        yield from _more(len(facts.warnings) - 1)
     for cause in facts.causes[:_SHOWN]:
         also = f" (and {plural(len(cause.others), 'more requirement')})" if cause.others else ""
         yield f"{_first_line(cause.head, text)}: {failure_in_words(cause.check)}{also}"

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformance.reports import render
 from conformance.reports.terminal import summary
-from conformance.results.record import TestEnd, TestOutcome
+from conformance.results.record import Reason, TestEnd, TestOutcome
 from conformance.results.verdicts import add_up
-from selftest.reports.report_samples import CURL, FUZZ, SAMPLES, STORY, failed, planned, record
+from selftest.reports.report_samples import (
+    CONFORMANT,
+    CURL,
+    FUZZ,
+    HEADER,
+    SAMPLES,
+    STOPPED,
+    STORY,
+    failed,
+    left_open,
+    passed,
+    planned,
+    record,
+)
 
 
 def _summary(name: str, *, colour: bool = False) -> str:
@@ -94,6 +108,7 @@ def test_in_brief_it_tells_the_verdict_and_one_line_for_each_failure() -> None:
     assert _brief("non-conformant") == [
         "NON-CONFORMANT  1 of 3 verified  (staging, version 17.7)",
         "1 requirement violated.",
+        "  warning: The run ended as ; its checks add up to non-conformant.",
         "  scope.switch: expected 204 without a body; got 204 with 20 bytes (at /namespace/parent_id)",
         "  scope.hint  (a warning, no violation: should): expected a hint followed; got a hint ignored",
         "",
@@ -107,6 +122,30 @@ def test_in_brief_it_tells_what_took_tests_out_of_the_run() -> None:
     lines = summary(run, add_up(run), Path("reports"), brief=True).splitlines()
     assert "  deselected: 1 test (-k role)" in lines
     assert "  not begun: 1 test (-x)" in lines
+
+
+def test_a_command_to_copy_stands_in_one_line_however_long_it_is() -> None:
+    command = f"conformance run --out={'a-long-name-' * 20} --max-examples=3"
+    run = replace(STOPPED, header=replace(HEADER, command=command))
+    lines = summary(run, add_up(run), Path("reports/my run")).splitlines()
+    assert f"to repeat: {command}" in lines
+    assert "to go on: conformance run --resume 'reports/my run'" in lines
+
+
+def test_what_decides_nothing_and_came_to_nothing_is_named() -> None:
+    run = record(
+        planned("scope.read"),
+        planned("scope.hint", level="should"),
+        checks=(passed("scope.read"), left_open("scope.hint", Reason.PREREQUISITE_MISSING)),
+    )
+    assert "without weight for the verdict: scope.hint" in summary(run, add_up(run), Path("reports")).splitlines()
+
+
+def test_in_brief_it_names_one_warning_and_counts_the_others() -> None:
+    run = replace(CONFORMANT, warnings=("the corpus could not be stored", "another"))
+    lines = summary(run, add_up(run), Path("reports"), brief=True).splitlines()
+    assert "  warning: the corpus could not be stored" in lines
+    assert any(line.startswith("  ... and ") for line in lines)
 
 
 def test_in_brief_it_still_tells_what_went_wrong_with_the_run() -> None:
