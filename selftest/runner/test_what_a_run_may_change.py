@@ -47,9 +47,10 @@ def test_where_nothing_can_be_remembered_no_run_begins_and_its_report_says_why(
 ) -> None:
     monkeypatch.setenv("CONFORMANCE_STATE", str(tmp_path / "target.yaml"))
     outcome = conformance("run", *FEW, "--requirement", "job-token-scope.settings.read")
-    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
     footer = read_record(tmp_path / "out" / "results.jsonl").footer
     assert footer is not None
+    assert footer.exit_code == conformance("report", "out").code == outcome.code
     assert "Name another folder with CONFORMANCE_STATE" in str(footer.detail)
     assert marks_on(profile) == []
 
