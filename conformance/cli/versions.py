@@ -206,8 +206,11 @@ def _after(session: Session, record: RunRecord, file: Path, end: str) -> Readine
     options = session.options
     # A run of a part says nothing about the rest: then both versions are run.
     is_whole = not (options.selection.words or options.shard or options.pytest_arguments)
-    comparison = Comparison(replace(options, seed=session.seed), file.parent).after(record)
-    found = readiness_of(comparison, older, newer, record if is_whole else None)
+    comparison = Comparison(replace(options, seed=session.seed), file.parent)
+    if is_whole:
+        found = readiness_of(comparison, older, newer, record)
+    else:
+        found = readiness_of(comparison.after(record), older, newer)
     write_readiness(found, file.parent)
     add_readiness(file, found.as_data())
     render_all(read_record(file), file.parent)

@@ -105,9 +105,8 @@ class Retries:
         # A write is sent again by a test that begins anew, a read also by itself.
         often = _PAGES_OF_ITS_OWN if exchange.call.method in READING else _PAGES_OF_ITS_OWN - 1
         by_chance = self._most_by_chance()
-        return self._pages[_kind(exchange)] >= max(_PAGES_OF_ITS_OWN, by_chance) or self._pages[_same(exchange)] >= max(
-            often, by_chance
-        )
+        of_kind, of_call = self._pages[_kind(exchange)], self._pages[_same(exchange)]
+        return of_kind >= max(_PAGES_OF_ITS_OWN, by_chance) or of_call >= max(often, by_chance)
 
     def _most_by_chance(self) -> int:
         """
