@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
@@ -304,6 +305,23 @@ def test_a_limit_is_no_limit_of_the_project_beside_it(maintainer: Caller) -> Non
             return
         with verifies("job-token-scope.allowlists.belong-to-their-project"):
             maintainer.get(scope_path(other)).must_hold(inbound_enabled=before)
+
+
+def test_who_leaves_the_list_of_a_project_stays_on_that_of_the_project_beside_it(maintainer: Caller) -> None:
+    """For lists that are kept by namespace, or are cleared for it as a whole."""
+    left_to_others("job-token-scope.allowlists.belong-to-their-project")
+    fixtures = current_run().profile.fixtures
+    for pair in islice(projects_side_by_side(current_run().profile), 1):
+        for allowlist in (PROJECTS, GROUPS):
+            targets = [one for one in fixtures.get(allowlist.fixture, ()) if one.id not in {each.id for each in pair}]
+            for target in targets[:1]:
+                with ExitStack() as lists, suppress(Unmet):
+                    for one in pair:
+                        lists.enter_context(allowlist.borrowed(maintainer, one, [target]))
+                        allowlist.given_added(maintainer, one, target.id)
+                    maintainer.delete(allowlist.of(pair[0]) / target.id).given_served()
+                    with verifies("job-token-scope.allowlists.belong-to-their-project"):
+                        maintainer.list(allowlist.of(pair[1])).must_contain(id=target.id)
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

@@ -81,7 +81,9 @@ def test_a_project_bot_clears_all_approvals(
         for caller in (approver, second_approver):
             caller.post(path / "approve").given_served()
         for caller in more:
-            caller.post(path / "approve")  # no rule names these, who may be refused
+            rule = {"name": fresh_name(), "approvals_required": 1, "user_ids": [user_id(caller)]}
+            maintainer.post(path / "approval_rules", rule)  # a service need not let rules name everybody
+            caller.post(path / "approve")  # and may refuse whom none names
         given(len(approvers_of(maintainer, path)) >= 2, "the approvals do not show, so none can be reset")
         answer = project_bot.put(path / "reset_approvals")
         with verifies("merge-request-approvals.reset.answer"):

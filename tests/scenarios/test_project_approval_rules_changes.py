@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +18,7 @@ from conformance.suite.arrange.approval_rules import (
     project_rules_path,
     standings,
 )
+from conformance.suite.arrange.places import projects_side_by_side
 from conformance.suite.arrange.reviews import (
     created,
     fresh_name,
@@ -23,8 +26,10 @@ from conformance.suite.arrange.reviews import (
     name_of_digits,
     naming_only,
     rule_in,
+    rules_put_back,
     user_id,
 )
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import (
     Caller,
@@ -399,22 +404,30 @@ def test_a_rule_is_reached_only_by_way_of_its_own_project(
 
     Where each project counts its own, the other one may have a rule of that number, which is left alone.
     """
-    number = created(maintainer, project_rules)["id"]
-    own, foreign = project_rules / number, project_rules_path(sibling_project) / number
-    theirs = maintainer.list(project_rules_path(sibling_project)).having(id=number)
-    given(not theirs, f"the other project has a rule of its own with the number {number}")
-    with verifies("project-approval-rules.read.rule-of-another-project", go_on=True):
-        maintainer.get(foreign).must_be_refused(beside=maintainer.get(own))
-    with verifies("project-approval-rules.update.rule-of-another-project", go_on=True):
-        control = maintainer.put(own, changed(maintainer))
-        before = standings(maintainer, project_rules)
-        maintainer.put(foreign, changed(maintainer)).must_be_refused(beside=control)
-        must_stay(maintainer, project_rules, before)
-    with verifies("project-approval-rules.delete.rule-of-another-project"):
-        before = others_of(maintainer, project_rules)
-        given(number in before, "the rule is not there to be deleted")
-        maintainer.delete(foreign)
-        must_stay(maintainer, project_rules, before)
+    found = [(project_rules, created(maintainer, project_rules)["id"], project_rules_path(sibling_project))]
+    with ExitStack() as kept:
+        # Whoever asks for the namespace of a rule alone takes two projects beside each other for one.
+        for one, other in islice(projects_side_by_side(current_run().profile), 1):
+            with suppress(Unmet):
+                rules = project_rules_path(one)
+                kept.enter_context(rules_put_back(maintainer, rules))
+                found.append((rules, created(maintainer, rules)["id"], project_rules_path(other)))
+        for rules, number, others in found:
+            own, foreign = rules / number, others / number
+            theirs = maintainer.list(others).having(id=number)
+            given(not theirs, f"the other project has a rule of its own with the number {number}")
+            with verifies("project-approval-rules.read.rule-of-another-project", go_on=True):
+                maintainer.get(foreign).must_be_refused(beside=maintainer.get(own))
+            with verifies("project-approval-rules.update.rule-of-another-project", go_on=True):
+                control = maintainer.put(own, changed(maintainer))
+                before = standings(maintainer, rules)
+                maintainer.put(foreign, changed(maintainer)).must_be_refused(beside=control)
+                must_stay(maintainer, rules, before)
+            with verifies("project-approval-rules.delete.rule-of-another-project"):
+                before = others_of(maintainer, rules)
+                given(number in before, "the rule is not there to be deleted")
+                maintainer.delete(foreign)
+                must_stay(maintainer, rules, before)
 
 
 def test_a_change_in_one_project_leaves_the_other_projects(
