@@ -278,24 +278,30 @@ def test_what_was_exported_of_a_group_is_not_the_export_of_one_inside_it(owner: 
             must(not from_nothing, "a refusal, for the status shows no export", "a file", file.exchange)
 
 
-def test_the_export_of_a_group_inside_leaves_the_file_of_the_one_around_it(
-    owner: Caller, export: Export, export_group: Fixture
+def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
+    owner: Caller, group: Fixture, export: Export, export_group: Fixture
 ) -> None:
     """The file is fetched as soon as the other export has ended; what was not exported again is as it was."""
-    left_to_others()  # unless the profile names such a group, and what shows in the file
+    left_to_others()  # unless the profile says what shows in the file
     inner, texts = current_run().profile.first("inner_export_group"), export_group.get("objects")
-    if inner is None or not texts:
+    if not texts:
         return
     given_its_objects(export, texts)
-    inside = export_of(owner, inner, export.relation)
-    with suppress(Unmet):
-        inside.quiet()
-        inside.accepted(batched=False)
-        inside.quiet()
-    with verifies("group-relations-export.download.belongs-to-its-group"):
-        file = export.download()
-        lost = [text for text in texts if file.is_served and not lines_with(text, lines_of(file))]
-        must(not lost, "the objects of the group after the export of one inside", f"none of {lost}", file.exchange)
+    for other in (group, *([inner] if inner is not None else [])):
+        another = export_of(owner, other, export.relation)
+        with suppress(Unmet):
+            another.quiet()
+            another.accepted(batched=False)
+            another.quiet()
+        with verifies("group-relations-export.download.belongs-to-its-group"):
+            file = export.download()
+            lost = [text for text in texts if file.is_served and not lines_with(text, lines_of(file))]
+            must(
+                not lost,
+                f"the objects of the group after the export of group {other.id}",
+                f"none of {lost}",
+                file.exchange,
+            )
 
 
 def test_two_groups_that_are_exported_at_once_have_files_of_their_own(

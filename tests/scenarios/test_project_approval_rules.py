@@ -197,15 +197,15 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
         with verifies("project-approval-rules.create.group-ids"):
             named = numbers(rule_in(within), "groups")
             must(set(named or ()) <= {inner.id}, f"no group but {inner.id}", str(named), within.exchange)
-        around = current_run().profile.first("group")
-        if named == [inner.id] and around is not None and around.id is not None:
-            both = {**body, "group_ids": [around.id, inner.id]}
-            changed = maintainer.put(project_rules / rule_in(within)["id"], both)
+        others = [current_run().profile.first(name) for name in ("group", "inner_group")]  # around it, and beside it
+        known = [one.id for one in others if one is not None and one.id is not None and named == [inner.id]]
+        for sent, other in [(both, one) for one in known for both in ([one, inner.id], [inner.id, one])]:
+            changed = maintainer.put(project_rules / rule_in(within)["id"], {**body, "group_ids": sent})
             shown = numbers(rule_in(changed), "groups") if changed.is_served else None
-            # It was there, and it was sent: that the group around it comes too takes no group away.
-            if shown and around.id in shown:
+            # It was there, and it was sent: that another one comes too takes no group away.
+            if shown and other in shown:
                 with verifies("project-approval-rules.update.group-ids"):
-                    must(inner.id in shown, f"the groups {both['group_ids']}", str(shown), changed.exchange)
+                    must(inner.id in shown, f"the groups {sent}", str(shown), changed.exchange)
 
 
 @pytest.mark.requirements("project-approval-rules.rule.applies-to-all-protected-branches")
