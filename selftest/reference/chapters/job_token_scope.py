@@ -257,6 +257,9 @@ def _projects_side_by_side(story: Story) -> None:
     look()
     story.call("maintainer", "DELETE", f"{scope}/groups_allowlist/{groups[0]}")
     look()
+    story.call("maintainer", "POST", f"{beside}/allowlist", {"target_project_id": targets[4]})
+    story.call("maintainer", "DELETE", f"{scope}/allowlist/{targets[4]}")
+    look()
 
 
 def _a_removal_beside_a_project(story: Story) -> None:

@@ -365,3 +365,19 @@ def a_refused_reset_takes_back_the_approval_of_who_asked(service: Service) -> No
         except ApiError:
             approvals.remove_approval(caller, merge_request)
             raise
+
+
+@foreign(NOTHING_DONE, "Merge request approvals: reset_approvals")
+def a_reset_spares_maintainers(service: Service) -> None:
+    """A bot's reset keeps the approvals of those who have at least the Maintainer role in the project."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "clear_approvals")
+    def _(_clear: Any, merge_request: Any) -> None:
+        project = service.identities.projects[merge_request.project_id]
+        users = service.identities.users
+        approvals.approvals[merge_request.id] = tuple(
+            one
+            for one in approvals.approvals_of(merge_request)
+            if service.identities.role_in(users[one.user_id], project) >= Role.MAINTAINER
+        )

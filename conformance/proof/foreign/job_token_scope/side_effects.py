@@ -399,3 +399,17 @@ def the_limit_stays_on_while_a_group_is_let_in(service: Service) -> None:
     @instead(scopes, "limit_inbound")
     def _(limit: Any, project: Any, *, enabled: bool) -> None:
         limit(project, enabled=enabled or bool(scopes.of(project).groups))
+
+
+@foreign(SIDE_EFFECT, "Job token scope: DELETE, allowlists of other projects")
+def who_leaves_one_list_leaves_those_of_its_namespace(service: Service) -> None:
+    """A project that is removed from the allowlist of one project is removed from those of the projects beside it."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "remove_project")
+    def _(remove: Any, project: Any, target: Any) -> None:
+        remove(project, target)
+        for other in service.identities.projects.values():
+            if other.namespace_id == project.namespace_id:
+                scope = scopes.of(other)
+                scopes.scopes[other.id] = replace(scope, projects=tuple(n for n in scope.projects if n != target.id))

@@ -247,3 +247,18 @@ def projects_go_by_the_end_of_their_path(service: Service) -> None:
             return known
         namesakes = [one for one in service.identities.projects.values() if one.path == known.path]
         return next(one for one in namesakes if service.identities.can_see(caller, one))
+
+
+# Whose rule it is is asked of the namespace that it lies in.
+@foreign(LEVEL, "Project approval rules: DELETE")
+def a_rule_is_deleted_through_a_project_beside_its_own(service: Service) -> None:
+    """The number of a rule of another project of the same namespace deletes that rule there."""
+    rules = service.project_approval_rules
+
+    @instead(rules, "delete_rule")
+    def _(delete: Any, project: Any, number: int) -> None:
+        for other in service.identities.projects.values():
+            if other.namespace_id == project.namespace_id and any(rule.id == number for rule in rules.rules(other)):
+                delete(other, number)
+                return
+        delete(project, number)
