@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from conformance.runner.session import Session
 
 
+_SHOWN_OF_ERRORS = 5  # lines
 #: More processes than this gain little on a service that answers at once.
 _MOST_OF_REFERENCE = 4
 
@@ -203,13 +204,18 @@ def run_suite(arguments: list[str], *, ready_for: str | None = None, plugins: tu
         from conformance.cli.versions import after_run  # noqa: PLC0415 - only this way of running needs it
 
         after_run(watcher.session, ready_for)
-    return _exit_code(code, watcher.session)
+    return _exit_code(code, watcher)
 
 
-def _exit_code(code: int, session: Session | None) -> int:
+def _exit_code(code: int, watcher: _Watcher) -> int:
     """Return the exit code of a run: pytest being content, or not with its tests, says nothing without a verdict."""
+    session = watcher.session
     if session is not None and session.exit_code is not None:
         return code or int(session.exit_code)
+    if watcher.unread:
+        for place, why in watcher.unread.items():
+            click.echo(f"\n{place} cannot be read:\n{why}", err=True)
+        return int(ExitCode.SUITE_BROKE)
     if code == ExitCode.INTERRUPTED:
         click.echo("\nInterrupted before the first test.", err=True)
     if code in (ExitCode.CONFORMANT, ExitCode.NON_CONFORMANT, ExitCode.NOTHING_RAN):
@@ -227,7 +233,14 @@ class _Watcher:
 
     def __init__(self, ready_for: str | None = None) -> None:
         self.session: Session | None = None
+        self.unread: dict[str, str] = {}
+        """What of the tests could not be collected, and why."""
         self._ready_for = ready_for
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what pytest, which is to be silent, would say of a file that cannot be read."""
+        if report.failed:
+            self.unread[report.nodeid] = "\n".join(report.longreprtext.splitlines()[-_SHOWN_OF_ERRORS:])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -119,6 +119,17 @@ def test_a_number_out_of_range_is_refused_by_the_command_and_by_pytest_alike(
         assert "Traceback" not in outcome.text
 
 
+def test_tests_that_cannot_be_read_are_named_and_no_interruption(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "test_mine.py").write_text("import no_such_module\n", encoding="utf-8")
+    outcome = conformance("run", "--", str(tmp_path / "test_mine.py"))
+    assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
+    assert "test_mine.py cannot be read" in outcome.err
+    assert "No module named 'no_such_module'" in outcome.err
+    assert "Interrupted" not in outcome.text
+
+
 def test_a_whole_number_is_one_however_it_is_written(tmp_path: Path) -> None:
     file = tmp_path / "target.yaml"
     file.write_text(
