@@ -240,7 +240,9 @@ class _Watcher:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what pytest, which is to be silent, would say of a file that cannot be read."""
         if report.failed:
-            self.unread[report.nodeid] = "\n".join(report.longreprtext.splitlines()[-_SHOWN_OF_ERRORS:])
+            self.unread[report.nodeid or "A file of tests"] = "\n".join(
+                report.longreprtext.splitlines()[-_SHOWN_OF_ERRORS:]
+            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -123,9 +123,10 @@ def test_tests_that_cannot_be_read_are_named_and_no_interruption(
     conformance: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "test_mine.py").write_text("import no_such_module\n", encoding="utf-8")
-    outcome = conformance("run", "--", str(tmp_path / "test_mine.py"))
+    outcome = conformance("run", "-q", "--", str(tmp_path / "test_mine.py"))
     assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
-    assert "test_mine.py cannot be read" in outcome.err
+    assert "A file of tests cannot be read" in outcome.err
+    assert "test_mine.py:1" in outcome.err
     assert "No module named 'no_such_module'" in outcome.err
     assert "Interrupted" not in outcome.text
 
