@@ -16,6 +16,7 @@ import pytest
 from conformance.errors import ExitCode
 from conformance.results.reading import read_record
 from conformance.target import load_profile
+from selftest.conftest import run_conformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,11 +120,9 @@ def test_a_number_out_of_range_is_refused_by_the_command_and_by_pytest_alike(
         assert "Traceback" not in outcome.text
 
 
-def test_tests_that_cannot_be_read_are_named_and_no_interruption(
-    conformance: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_tests_that_cannot_be_read_are_named_and_no_interruption(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("import no_such_module\n", encoding="utf-8")
-    outcome = conformance("run", "-q", "--", str(tmp_path / "test_mine.py"))
+    outcome = run_conformance("run", "-q", "--", str(tmp_path / "test_mine.py"), cwd=tmp_path)
     assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
     assert "A file of tests cannot be read" in outcome.err
     assert "test_mine.py:1" in outcome.err
