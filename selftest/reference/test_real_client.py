@@ -321,7 +321,7 @@ def test_a_group_is_exported_and_its_files_downloaded(seats: Seats, served: Serv
         assert "labels.ndjson.gz" in file.headers["content-disposition"]
         titles += [json.loads(line)["title"] for line in gzip.decompress(file.content).splitlines()]
     assert len(numbers) == (3 if batched else 1)
-    assert titles == [f"world-1 {title}" for title in ("bug", "feature", "chore", "question", "spät")]
+    assert titles == [f"world-1 {title}" for title in ("bug", "feature", "chore", 'open "question"', "spät")]
 
 
 def until_ended(client: gitlab.Gitlab, path: str, seconds: float) -> list[Any]:

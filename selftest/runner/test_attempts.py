@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("inside_this_process")
 
 AREA = "code-completion"
 ONE_FILE = SUITE_FOLDER / "scenarios" / "test_code_completion.py"
-VIOLATED, INTERRUPTED, USAGE, NOTHING_RAN, INCOMPLETE, BROKEN = 1, 2, 4, 5, 6, 7
+VIOLATED, USAGE, NOTHING_RAN, INCOMPLETE, BROKEN = 1, 4, 5, 6, 7
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ PLUGINS = (
     plugin(obstructive.BreaksFinalizer, BROKEN, "broke"),
     plugin(obstructive.SkipsInFinalizer, BROKEN, "not today"),
     plugin(obstructive.WritesElsewhere, BROKEN, "was not sent"),
-    plugin(obstructive.BreaksCollection, INTERRUPTED, "broken on purpose"),
+    plugin(obstructive.BreaksCollection, BROKEN, "broken on purpose"),
     plugin(obstructive.BreaksCollection, INCOMPLETE, "continue-on", "--continue-on-collection-errors"),
 )
 
