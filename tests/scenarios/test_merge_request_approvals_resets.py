@@ -78,12 +78,13 @@ def test_a_project_bot_clears_all_approvals(
     others = [actors[name] for name in ("developer", "maintainer", "owner") if name in actors]
     more = [caller_named(actor.name) for actor in others if actor.id is not None]
     with under_review(maintainer, path, approver, second_approver), approvals_put_back(maintainer, path, *more):
+        for caller in more:  # before the approvals, which a new rule may take away
+            rule = {"name": fresh_name(), "approvals_required": 1, "user_ids": [user_id(caller)]}
+            maintainer.post(path / "approval_rules", rule)  # a service need not let rules name everybody
         for caller in (approver, second_approver):
             caller.post(path / "approve").given_served()
         for caller in more:
-            rule = {"name": fresh_name(), "approvals_required": 1, "user_ids": [user_id(caller)]}
-            maintainer.post(path / "approval_rules", rule)  # a service need not let rules name everybody
-            caller.post(path / "approve")  # and may refuse whom none names
+            caller.post(path / "approve")  # whom no rule names may be refused
         given(len(approvers_of(maintainer, path)) >= 2, "the approvals do not show, so none can be reset")
         answer = project_bot.put(path / "reset_approvals")
         with verifies("merge-request-approvals.reset.answer"):
