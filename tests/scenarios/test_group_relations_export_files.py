@@ -279,15 +279,16 @@ def test_what_was_exported_of_a_group_is_not_the_export_of_one_inside_it(owner: 
 
 
 def test_the_export_of_a_group_inside_or_beside_leaves_the_file_of_a_group(
-    owner: Caller, group: Fixture, export: Export, export_group: Fixture
+    owner: Caller, export: Export, export_group: Fixture
 ) -> None:
     """The file is fetched as soon as the other export has ended; what was not exported again is as it was."""
-    left_to_others()  # unless the profile says what shows in the file
-    inner, texts = current_run().profile.first("inner_export_group"), export_group.get("objects")
-    if not texts:
+    left_to_others()  # unless the profile names such groups, and what shows in the file
+    named = [current_run().profile.first(name) for name in ("group", "inner_export_group")]
+    others, texts = [one for one in named if one is not None], export_group.get("objects")
+    if not others or not texts:
         return
     given_its_objects(export, texts)
-    for other in (group, *([inner] if inner is not None else [])):
+    for other in others:
         another = export_of(owner, other, export.relation)
         with suppress(Unmet):
             another.quiet()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -394,6 +394,14 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, proje
 # -- one project and another -------------------------------------------------------------------------------------------
 
 
+def created_apart(maintainer: Caller, rules: Path, others: Path) -> tuple[Path, Any, Path]:
+    """Create a rule of a project whose number no rule of another one has; return both lists, and the number."""
+    number = created(maintainer, rules)["id"]
+    theirs = maintainer.list(others).having(id=number)
+    given(not theirs, f"the other project has a rule of its own with the number {number}")
+    return rules, number, others
+
+
 def test_a_rule_is_reached_only_by_way_of_its_own_project(
     maintainer: Caller,
     project_rules: Path,
@@ -404,18 +412,15 @@ def test_a_rule_is_reached_only_by_way_of_its_own_project(
 
     Where each project counts its own, the other one may have a rule of that number, which is left alone.
     """
-    found = [(project_rules, created(maintainer, project_rules)["id"], project_rules_path(sibling_project))]
+    found = [created_apart(maintainer, project_rules, project_rules_path(sibling_project))]
     with ExitStack() as kept:
         # Whoever asks for the namespace of a rule alone takes two projects beside each other for one.
         for one, other in islice(projects_side_by_side(current_run().profile), 1):
-            with suppress(Unmet):
-                rules = project_rules_path(one)
-                kept.enter_context(rules_put_back(maintainer, rules))
-                found.append((rules, created(maintainer, rules)["id"], project_rules_path(other)))
+            with suppress(Unmet):  # where the maintainer is one of both, and each rule has a number of its own
+                kept.enter_context(rules_put_back(maintainer, project_rules_path(one)))
+                found.append(created_apart(maintainer, project_rules_path(one), project_rules_path(other)))
         for rules, number, others in found:
             own, foreign = rules / number, others / number
-            theirs = maintainer.list(others).having(id=number)
-            given(not theirs, f"the other project has a rule of its own with the number {number}")
             with verifies("project-approval-rules.read.rule-of-another-project", go_on=True):
                 maintainer.get(foreign).must_be_refused(beside=maintainer.get(own))
             with verifies("project-approval-rules.update.rule-of-another-project", go_on=True):
