@@ -96,6 +96,8 @@ class Readiness:
     """To end in a release that is not named: nothing is owed yet."""
     violations: tuple[ComingViolation, ...]
     unverified: tuple[ComingGap, ...]
+    standing: tuple[str, ...]
+    """The requirements that are violated as of both versions: the upgrade changes nothing about them."""
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data, as `readiness.json` holds it."""
@@ -141,11 +143,9 @@ def _matters(kind: ChangeKind, version: Version | None, start: Version, end: Ver
 def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Version) -> Readiness:
     """Compare what runs showed as of two versions; without a run as of the older one, nothing failed as of it."""
     then, now = (_rows(before) if before else {}), _rows(after)
-    violations = tuple(
-        _violation(row)
-        for name, row in now.items()
-        if row.is_violation and (name not in then or then[name].verdict is not Verdict.FAILED)
-    )
+    failed = [row for row in now.values() if row.is_violation]
+    standing = tuple(row.requirement.id for row in failed if _has_failed(then.get(row.requirement.id)))
+    violations = tuple(_violation(row) for row in failed if row.requirement.id not in standing)
     gaps = tuple(
         ComingGap(name, str(row.reason or ""), row.detail or "")
         for name, row in now.items()
@@ -162,7 +162,9 @@ def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Vers
         start=str(start),
         end=str(end),
         verdict=verdict,
-        explanation=f"{_explanation(verdict, len(violations), len(gaps), str(end))}{_beside(len(not_made))}",
+        explanation=_explanation(verdict, len(violations), len(gaps), str(end))
+        + _beside(len(not_made))
+        + _standing(len(standing)),
         still_served=_with_state(deprecated, TimelineState.STILL_SERVED),
         gone=_with_state(deprecated, TimelineState.GONE),
         not_made=not_made,
@@ -171,11 +173,16 @@ def assess(before: RunRecord | None, after: RunRecord, start: Version, end: Vers
         announced=_with_state(items, TimelineState.ANNOUNCED),
         violations=violations,
         unverified=gaps,
+        standing=standing,
     )
 
 
 def _rows(record: RunRecord) -> dict[str, RequirementVerdict]:
     return {row.requirement.id: row for row in add_up(record).rows}
+
+
+def _has_failed(row: RequirementVerdict | None) -> bool:
+    return row is not None and row.verdict is Verdict.FAILED
 
 
 def _is_selected(row: RequirementVerdict) -> bool:
@@ -222,12 +229,12 @@ def _violation(row: RequirementVerdict) -> ComingViolation:
 
 
 def _explanation(verdict: Ready, violations: int, gaps: int, end: str) -> str:
-    nothing = f"Nothing that was seen stands against version {end}."
+    nothing = f"Nothing that was seen becomes a violation with version {end}."
     return {
         Ready.READY: nothing,
         Ready.UNCHANGED: nothing,
         Ready.NOT_READY: f"As of version {end} {plural(violations, 'requirement')} would be violated.",
-        Ready.OPEN: f"Nothing failed, but {plural(gaps, 'requirement')} of version {end} could not be verified.",
+        Ready.OPEN: f"Nothing that was seen becomes a violation, but {plural(gaps, 'requirement')} of version {end} could not be verified.",
     }[verdict]
 
 
@@ -235,6 +242,14 @@ def _beside(not_made: int) -> str:
     """Say that what is not made yet was not forgotten by the verdict: the text holds nobody to every row."""
     changes = "1 documented change is" if not_made == 1 else f"{not_made} documented changes are"
     return f" {changes} not made yet; only what the specification demands counts." if not_made else ""
+
+
+def _standing(number: int) -> str:
+    """Say that an upgrade is not the only thing to look at: what is violated already stays so."""
+    if not number:
+        return ""
+    what = "1 requirement is" if number == 1 else f"{number} requirements are"
+    return f" {what} violated as of both versions: a run shows how."
 
 
 def in_words(readiness: Readiness) -> str:
@@ -252,6 +267,9 @@ def _lines(readiness: Readiness) -> Iterator[str]:
         yield f"    expected {one_line(entry.expected)}; got {one_line(entry.actual)}"
         if entry.curl:
             yield f"    {one_line(entry.curl, 1000)}"
+    if readiness.standing:
+        yield from _headed("Violated as of both versions", len(readiness.standing))
+        yield from (f"  {name}" for name in readiness.standing)
     yield from _listed("Not made yet", readiness.not_made)
     yield from _listed("Deprecated and still served", readiness.still_served)
     for title, items in (

@@ -91,6 +91,8 @@ def test_what_fails_only_as_of_the_newer_version_becomes_a_violation() -> None:
     assert [(entry.id, entry.replacement) for entry in found.still_served] == [("field", "another field")]
     assert not problems(json.loads(json.dumps(found.as_data())))
     assert "2 documented changes are not made yet" in found.explanation
+    assert found.standing == ("versions.going",)
+    assert "1 requirement is violated as of both versions" in found.explanation
     text = in_words(found)
     assert "NOT READY  for an upgrade from 17.1 to 18.0" in text
     assert "use another field" in text
