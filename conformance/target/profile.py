@@ -298,18 +298,18 @@ class Profile:
 
 
 def _public(key: str, value: Any) -> Any:
+    if is_name_of_secret(key):
+        return [_public(key, entry) for entry in value] if isinstance(value, list) else "[redacted]"
     if isinstance(value, dict):
         return {inner: _public(inner, content) for inner, content in value.items()}
-    if isinstance(value, list):
-        return [_public(key, entry) for entry in value]
-    return "[redacted]" if is_name_of_secret(key) else value
+    return [_public(key, entry) for entry in value] if isinstance(value, list) else value
 
 
 def _secrets(value: Any, place: str, *, is_secret: bool = False) -> Iterator[tuple[str, str]]:
     """Yield the texts that stand under keys that name secrets, alone or in lists, however deep, each with its place."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
-            yield from _secrets(entry, f"{place}.{key}", is_secret=is_name_of_secret(str(key)))
+            yield from _secrets(entry, f"{place}.{key}", is_secret=is_secret or is_name_of_secret(str(key)))
     elif isinstance(value, list):
         for number, entry in enumerate(value):
             yield from _secrets(entry, f"{place}.{number}", is_secret=is_secret)

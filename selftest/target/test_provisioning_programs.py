@@ -41,7 +41,10 @@ EVERYWHERE = {
             {"slug": "chat", "settings": {"webhook": "https://hooks.test/KEPT", "active": True}},
             {
                 "slug": "bot",
-                "settings": {"inner": [{"api_key": "KEPT-deep"}], "tokens": ["KEPT-in-a-list"]},
+                "settings": {
+                    "inner": [{"api_key": "KEPT-deep"}, {"api_key": {"value": "KEPT-below"}}],
+                    "tokens": ["KEPT-in-a-list"],
+                },
                 "required": ["token"],
             },
         ],

@@ -129,8 +129,8 @@ class _Hiding:
             return [self.of(entry, (*place, str(number))) for number, entry in enumerate(value, start=1)]
         if isinstance(value, dict):
             return {key: self.of(entry, (*place, str(key))) for key, entry in value.items()}
-        key = next((part for part in reversed(place[1:]) if not part.isdigit()), "")
-        return self._variable(value, place) if isinstance(value, str) and is_name_of_secret(key) else value
+        is_secret = isinstance(value, str) and any(map(is_name_of_secret, place[1:]))
+        return self._variable(value, place) if is_secret else value
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return headers without those that may be keys."""
