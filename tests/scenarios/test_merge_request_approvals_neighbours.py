@@ -204,6 +204,27 @@ def test_a_merge_request_of_another_project_is_left_alone(
         maintainer.delete(review / "approval_rules" / rule["id"]).given_served()
 
 
+def test_an_approval_that_is_taken_back_stays_in_another_project(
+    review: Path,
+    maintainer: Caller,
+    approver: Caller,
+    fuzz_project: Fixture,
+    fuzz_merge_request: Fixture,
+) -> None:
+    """Where the same user has approved the merge request of the same number there."""
+    other = merge_request_path(fuzz_project, fuzz_merge_request)
+    with approvals_put_back(maintainer, other, approver):
+        left_to_others()  # where the approver is not allowed to approve there
+        with suppress(Unmet):
+            approver.post(other / "approve").given_served()
+            approver.post(review / "approve").given_served()
+            with (
+                verifies("merge-request-approvals.approvals-are-separate"),
+                unchanged(lambda: approvers_of(maintainer, other), "the approvals in the other project"),
+            ):
+                approver.post(review / "unapprove").given_served()
+
+
 # -- several at once ---------------------------------------------------------------------------------------------------
 
 

@@ -54,6 +54,7 @@ def tell(story: Story) -> None:
         _a_password_in_vain,
         _a_password_until_it_is_switched_off,
         _every_caller,
+        _taken_back_in_one_project,
     ):
         chapter(story)
 
@@ -160,6 +161,19 @@ def _resets_and_passwords(story: Story) -> None:
     story.call("approver", "POST", f"{path}/approve", {"approval_password": story.world.actors["approver"].password})
     story.call("approver", "POST", f"{path}/unapprove")
     story.call("approver", "POST", f"{path}/approve")
+
+
+def _taken_back_in_one_project(story: Story) -> None:
+    here, there = story.world.one("merge_request").extra, story.world.one("fuzz_merge_request").extra
+    places = [
+        f"{at(story, 'project')}/merge_requests/{here['iid']}",
+        f"/projects/{there['project_id']}/merge_requests/{there['iid']}",
+    ]
+    for place in places:
+        story.call("approver", "POST", f"{place}/approve")
+    story.call("approver", "POST", f"{places[0]}/unapprove")
+    for place in places:
+        story.call("owner", "GET", f"{place}/approvals")
 
 
 def _in_new_projects(story: Story) -> None:

@@ -381,3 +381,16 @@ def a_reset_spares_maintainers(service: Service) -> None:
             for one in approvals.approvals_of(merge_request)
             if service.identities.role_in(users[one.user_id], project) >= Role.MAINTAINER
         )
+
+
+# The deletion forgets the project.
+@foreign(SIDE_EFFECT, "Merge request approvals: unapprove")
+def an_unapproval_goes_by_the_iid_alone(service: Service) -> None:
+    """Taking an approval back takes the caller's approval of the same iid back in every project."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "remove_approval")
+    def _(remove: Any, user: Any, merge_request: Any) -> None:
+        for one in list(service.repositories.merge_requests.values()):
+            if one.iid == merge_request.iid:
+                remove(user, one)
