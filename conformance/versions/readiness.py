@@ -229,12 +229,13 @@ def _violation(row: RequirementVerdict) -> ComingViolation:
 
 
 def _explanation(verdict: Ready, violations: int, gaps: int, end: str) -> str:
-    nothing = f"Nothing that was seen becomes a violation with version {end}."
+    none = "Nothing that was seen becomes a violation"
+    nothing = f"{none} with version {end}."
     return {
         Ready.READY: nothing,
         Ready.UNCHANGED: nothing,
         Ready.NOT_READY: f"As of version {end} {plural(violations, 'requirement')} would be violated.",
-        Ready.OPEN: f"Nothing that was seen becomes a violation, but {plural(gaps, 'requirement')} of version {end} could not be verified.",
+        Ready.OPEN: f"{none}, but {plural(gaps, 'requirement')} of version {end} could not be verified.",
     }[verdict]
 
 
