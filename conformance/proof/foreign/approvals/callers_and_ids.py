@@ -192,18 +192,6 @@ def resets_of_nothing_are_served_to_all(service: Service) -> None:
             require(caller, merge_request)
 
 
-# Somebody who is no bot of a token is answered with 401, whatever the role.
-@foreign(CALLER_AND_VALUE, "Merge request approvals: reset_approvals")
-def who_may_not_even_approve_is_forbidden_to_reset(service: Service) -> None:
-    """Reporters and guests who reset approvals are told 403, as their role is looked at before who they are."""
-
-    @handling(service, "PUT /projects/:id/merge_requests/:merge_request_iid/reset_approvals")
-    def _(handler: Any, request: Any) -> Any:
-        if service.identities.role_in(request.caller, request.project) < Role.DEVELOPER:
-            raise ForbiddenError
-        return handler(request)
-
-
 @foreign(CALLER_AND_VALUE, "Merge request approvals: Rules, 4")
 def a_reset_of_nothing_is_served_to_everybody(service: Service) -> None:
     """A merge request without approvals has nothing to reset, so nobody asks who called."""
