@@ -8,7 +8,7 @@ from conformance.proof.foreign.dimensions import CALLER_AND_FORM, CALLER_AND_VAL
 from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST, RESET_APPROVALS
 from conformance.proof.foreign.registry import by_path, foreign, found, handling, instead
 from conformance.reference.areas.merge_request_approvals import ApprovalRefusedError
-from conformance.reference.errors import ForbiddenError, NotFoundError, StatedError
+from conformance.reference.errors import NotFoundError, StatedError
 from conformance.reference.http import no_content
 from conformance.reference.identity import Kind, Role
 
