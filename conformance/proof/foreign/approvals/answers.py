@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.changes import answering, changing_the_status, merge_requests_of_the_project
 from conformance.proof.foreign.dimensions import AGAIN, COUNT, STORY
-from conformance.proof.foreign.paths import APPROVE, MERGE_REQUEST_RULE, MERGE_REQUEST_RULES, RESET_APPROVALS, UNAPPROVE
+from conformance.proof.foreign.paths import (
+    APPROVE,
+    MERGE_REQUEST,
+    MERGE_REQUEST_RULE,
+    MERGE_REQUEST_RULES,
+    RESET_APPROVALS,
+    UNAPPROVE,
+)
 from conformance.proof.foreign.registry import foreign, handling, instead, is_served
 from conformance.reference.areas.approval_rule_records import RuleType
 from conformance.reference.areas.merge_request_approval_rules import merge_request_of
@@ -457,3 +464,16 @@ def the_answer_to_an_approval_names_its_caller_alone(service: Service) -> None:
         return {**status, "approved_by": own}
 
     answering(service, f"POST {APPROVE}", change)
+
+
+# Two are shown as they are.
+@foreign(STORY, "Merge request approval status: approved_by")
+def of_more_than_two_approvals_each_is_the_last(service: Service) -> None:
+    """Once a third user has approved, the status names that one three times."""
+
+    def change(_: Any, status: Any) -> Any:
+        given = status["approved_by"]
+        return {**status, "approved_by": [given[-1]] * len(given)} if len(given) > 2 else status
+
+    for key in (f"GET {MERGE_REQUEST}/approvals", f"POST {APPROVE}"):
+        answering(service, key, change)

@@ -156,6 +156,19 @@ def hidden_groups_go_where_no_group_is_named(service: Service) -> None:
         return () if named is not None and not named else after(rule, wanted, caller)
 
 
+# Who sends no list has not looked at the groups.
+@foreign(CALLER_AND_VALUE, "Project approval rules: PUT, hidden groups")
+def hidden_groups_go_where_no_list_is_sent(service: Service) -> None:
+    """An update without group_ids removes the hidden groups; one with a list keeps them."""
+
+    @instead(service.approval_rules, "groups_after")
+    def _(after: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+        groups = after(rule, wanted, caller)
+        if service.approval_rules.groups_named(wanted, caller) is not None:
+            return groups
+        return tuple(one for one in groups if one not in service.approval_rules.hidden_groups(rule, caller))
+
+
 # Mentioning a switch is not switching it on.
 @foreign(CALLER_AND_VALUE, "Project approval rules: remove_hidden_groups")
 def hidden_groups_go_as_soon_as_they_are_mentioned(service: Service) -> None:
