@@ -159,6 +159,8 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
             maintainer.post(path, GROUPS.body(group.id)).given_served()
             maintainer.delete(path / taken[0]).given_served()
             maintainer.list(path).must_not_contain(id=taken[0], after=both).must_contain_once(id=group.id)
+            maintainer.post(path, GROUPS.body(taken[0])).given_served()
+            maintainer.list(path).must_contain_once(id=taken[0]).must_contain_once(id=group.id)
         if is_inside:
             with verifies("job-token-scope.allowlists.are-separate"):
                 maintainer.list(inside).must_contain_once(id=project.id)

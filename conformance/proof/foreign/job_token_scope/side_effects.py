@@ -132,6 +132,19 @@ def an_outer_group_takes_the_place_of_its_inner_ones(service: Service) -> None:
         scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n not in inside))
 
 
+# Whoever lets in a part cannot have meant the whole.
+@foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
+def an_inner_group_takes_the_place_of_its_outer_one(service: Service) -> None:
+    """Adding a group takes the entry of the group around it out of the allowlist."""
+    scopes = service.job_token_scope
+
+    @instead(scopes, "add_group")
+    def _(add: Any, project: Any, target: Any) -> None:
+        scope = scopes.of(project)
+        scopes.scopes[project.id] = replace(scope, groups=tuple(n for n in scope.groups if n != target.parent_id))
+        add(project, target)
+
+
 # Nothing but a removal takes an entry from the list.
 @foreign(SIDE_EFFECT, "Job token scope: POST groups_allowlist")
 def an_outer_group_takes_the_place_of_those_inside(service: Service) -> None:
