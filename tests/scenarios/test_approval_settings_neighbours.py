@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suite.arrange.approval_settings import AUTHOR, Settings, of_group, of_project, side_by_side
-from conformance.suite.context import Unmet
+from conformance.suite.arrange.approval_settings import (
+    AUTHOR,
+    COMMITTER,
+    OVERRIDES,
+    Settings,
+    of_group,
+    of_project,
+    side_by_side,
+)
+from conformance.suite.context import Unmet, current_run
 from conformance.suite.expectations import (
     Caller,
     Path,
     given,
     left_to_others,
+    must,
     observe,
     project_path,
     unchanged,
@@ -97,6 +106,25 @@ def test_an_update_of_a_project_leaves_the_group_around_it(project_in_a_group: t
     inner, outer = project_in_a_group
     with verifies("approval-settings.project.update.leaves-its-group"):
         change_everything(inner, leaving=outer)
+
+
+def test_an_update_of_a_project_leaves_the_groups_further_out(
+    owner: Caller, maintainer: Caller, group: Fixture
+) -> None:
+    """Of a project that lies deeper the group at the top is not the one around it."""
+    left_to_others()  # where the profile has no such project, or nothing can be changed in it
+    deep = current_run().profile.first("subgroup_project")
+    if deep is None:
+        return
+    settings, outermost = of_project(maintainer, deep), of_group(owner, group)
+    with suppress(Unmet), put_back_after(settings):
+        before, values = outermost.values(), settings.values()
+        others = {name: not values[name] for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)}
+        given(bool(others), f"no setting in {settings.path} can be changed")
+        settings.change(**others).given_served()
+        with verifies("approval-settings.project.update.leaves-its-group"):
+            now = outermost.values()
+            must(now == before, f"the settings of {outermost.path} as before: {before}", str(now))
 
 
 def test_an_owner_who_has_read_the_settings_sees_what_a_maintainer_changes(

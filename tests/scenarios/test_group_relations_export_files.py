@@ -168,6 +168,17 @@ def test_the_batches_of_a_relation_hold_together_what_its_file_holds(export: Exp
                 )
 
 
+def must_be_told_apart_by_path(
+    export: Export, group: Fixture, others: list[tuple[str, Answer]], lines: list[bytes]
+) -> None:
+    """Expect the same of files that are asked for by the path of the group; `lines` are those of the first relation."""
+    for by_its_path in named_by_path(export, group):
+        for other, _ in others:
+            file = by_its_path.download(relation=other)
+            same = file.is_served and set(lines_of(file)) == set(lines)
+            must(not same, f"another file for {other} than for {export.relation}", "the same lines", file.exchange)
+
+
 def lines_without_twins(export: Export, relation: str) -> set[bytes]:
     """Return the lines of another relation's file; nothing if there are no two, or the same line is there twice."""
     file = export.download(relation=relation)
@@ -218,6 +229,7 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
         for other, one in filled:
             same = set(lines_of(one)) == set(lines)
             must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
+        must_be_told_apart_by_path(export, export_group, filled[:2], lines)
         for other, _ in filled[:1]:
             for beside in in_turns(export.download, partial(export.download, relation=other)):
                 held = [set(lines_of(one)) for one in beside if one.is_served]

@@ -225,6 +225,8 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
             earlier[name].append(sent[name])
         if kind.names == CHANNELS and len(names) == 1:
             must_stand_for_itself(caller, path / slug, kind, *names, sent[names[0]])
+        if kind.right == FLAG and number == 0:
+            continue  # what is wrong would show less beside flags that are off
         before = {name: shown(caller, path, slug, name) for name in names}
         odd = [set_up(caller, path, integration, **{name: kind.wrong}).must_not_break() for name in names]
         after = {name: shown(caller, path, slug, name) for name in names}
@@ -236,9 +238,18 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
                 must(is_same, f"{name} as before the refusal: {before[name]}", f"{name} = {after[name]}")
         if len(names) > 1 and not are_refused:
             return False
+    if kind.right == FLAG:
+        must_go_off_again(caller, path, integration, names)
     if kind.wrong is NO_TEXT and kind.right:
         must_not_garble(caller, path, integration, names)
     return True
+
+
+def must_go_off_again(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...]) -> None:
+    """Expect that flags which were switched on are off once that is sent."""
+    set_up(caller, path, integration, **dict.fromkeys(names, False)).must_be_served()
+    for name in names:
+        must_not_show_another(caller, path, integration, (name, False), [True])
 
 
 def must_stand_for_itself(caller: Caller, path: Path, kind: Kind, name: str, value: Any) -> None:
