@@ -117,9 +117,9 @@ def test_an_update_of_a_project_leaves_the_groups_further_out(
     if deep is None:
         return
     settings, outermost = of_project(maintainer, deep), of_group(owner, group)
-    with suppress(Unmet), put_back_after(settings):
-        before, values = outermost.values(), settings.values()
-        others = {name: not values[name] for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)}
+    with suppress(Unmet), put_back_after(outermost), put_back_after(settings):
+        before = outermost.values()
+        others = {name: not before[name] for name in (AUTHOR, COMMITTER, OVERRIDES) if settings.is_free(name)}
         given(bool(others), f"no setting in {settings.path} can be changed")
         settings.change(**others).given_served()
         with verifies("approval-settings.project.update.leaves-its-group"):

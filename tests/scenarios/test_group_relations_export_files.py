@@ -229,7 +229,7 @@ def test_a_file_holds_the_objects_of_its_relation(export: Export, export_group: 
         for other, one in filled:
             same = set(lines_of(one)) == set(lines)
             must(not same, f"another file for {other} than for {export.relation}", "the same lines", one.exchange)
-        must_be_told_apart_by_path(export, export_group, filled[:2], lines)
+        must_be_told_apart_by_path(export, export_group, filled, lines)
         for other, _ in filled[:1]:
             for beside in in_turns(export.download, partial(export.download, relation=other)):
                 held = [set(lines_of(one)) for one in beside if one.is_served]

@@ -195,6 +195,9 @@ def _one_that_is_so_already(story: Story) -> None:
         story.call(actor, "GET", place)
     story.call("maintainer", "GET", inside)
     story.call("owner", "PUT", group, {"allow_committer_approval": True})
+    for value in (False, True):
+        story.call("maintainer", "PUT", inside, {"allow_committer_approval": value})
+        story.call("owner", "GET", group)
 
 
 def _combinations_and_numbers(story: Story) -> None:

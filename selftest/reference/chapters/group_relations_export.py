@@ -67,7 +67,8 @@ def _settings_and_names(story: Story) -> None:
         story.call("owner", "GET", f"{group}/merge_request_approval_setting")
     story.until_finished(f"{group}/export_relations/status")
     story.call("owner", "GET", f"{group}/export_relations/download?relation=label")
-    story.call("owner", "GET", f"{at_path(story, 'export_group')}/export_relations/download?relation=labels")
+    for relation in ("labels", "milestones"):
+        story.call("owner", "GET", f"{at_path(story, 'export_group')}/export_relations/download?relation={relation}")
 
 
 def _names_and_groups_without_any(story: Story) -> None:

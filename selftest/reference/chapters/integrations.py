@@ -101,6 +101,9 @@ def _flags_and_refusals(story: Story) -> None:
     story.call("maintainer", "GET", integrations)
     story.call("maintainer", "PUT", f"{integrations}/discord", {"webhook": ""})
     story.call("maintainer", "GET", integrations)
+    for noted in (False, True):
+        story.call("maintainer", "PUT", f"{integrations}/discord", {**hook, "note_events": noted})
+        story.call("maintainer", "GET", integrations)
     tracker = {"url": "https://jira.example.com", "password": "a secret", "active": False}
     story.call("maintainer", "PUT", f"{integrations}/jira", tracker)
     story.call("maintainer", "GET", integrations)

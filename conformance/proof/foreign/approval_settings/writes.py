@@ -257,6 +257,20 @@ def a_setting_of_a_project_is_written_for_its_neighbours(service: Service) -> No
                     settings.values.update({settings._key(other, each): value for each, value in wanted.items()})
 
 
+# The group at the top and the one around a project are the same for most projects.
+@foreign(SIDE_EFFECT, "Approval settings: PUT of a project, its groups")
+def what_lies_deep_sets_the_group_at_the_top(service: Service) -> None:
+    """What is set for a project in a group inside another one is set for the outermost group as well."""
+    settings = service.approval_settings
+
+    @instead(settings, "change")
+    def _(change: Any, subject: Any, wanted: Any) -> None:
+        change(subject, wanted)
+        around = service.identities.lineage(subject)
+        if isinstance(subject, Project) and len(around) > 1:
+            settings.values.update({settings._key(around[-1], each): value for each, value in wanted.items()})
+
+
 # A project has settings wherever it lies.
 @foreign(NOTHING_DONE, "Approval settings: PUT of a project in no group")
 def settings_of_a_project_of_a_user_are_not_kept(service: Service) -> None:

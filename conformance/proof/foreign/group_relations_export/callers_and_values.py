@@ -300,3 +300,15 @@ def an_export_by_path_is_unknown_by_number(service: Service) -> None:
             apart[request.path["id"]] = dict(exports)
             exports.clear()
             exports.update(others)
+
+
+# What is asked for by the path is put together by another function than what is asked for by the number.
+@foreign(CALLER_AND_FORM, "Group relations export: download, relation")
+def milestones_by_path_are_labels(service: Service) -> None:
+    """The file of the milestones holds the labels where the group is named by its path."""
+
+    @handling(service, f"GET {EXPORT_DOWNLOAD}")
+    def _(handler: Any, request: Any) -> Any:
+        if by_path(request) and request.parameters.optional_string("relation") == "milestones":
+            with_parameters(request, {"relation": "labels"})
+        return handler(request)

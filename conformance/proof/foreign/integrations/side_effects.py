@@ -468,3 +468,17 @@ def disabling_by_the_older_name_disables_it_in_the_projects_beside(service: Serv
             if known == slug and beside is not None and beside.namespace_id == request.project.namespace_id:
                 service.integrations.disable(beside, slug)
         return answer
+
+
+# What is false is taken for what was not sent.
+@foreign(NOTHING_DONE, "Integrations: PUT, event flags")
+def notes_that_are_on_stay_on(service: Service) -> None:
+    """Notifications about notes cannot be switched off once they are on: false is taken for nothing at all."""
+    integrations = service.integrations
+
+    @instead(integrations, "set_up")
+    def _(set_up: Any, project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        known = integrations.known.get((project.id, kind.slug))
+        if known is not None and known.active and known.values.get("note_events") and not values.get("note_events"):
+            values = {**values, "note_events": True}
+        return set_up(project, kind, values, active=active)
