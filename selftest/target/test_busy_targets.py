@@ -98,3 +98,23 @@ def test_settings_of_an_integration_that_are_only_accepted_are_waited_for() -> N
     described = Trial(Calls(send, Made()), "a", "/projects/1/integrations").described(SLACK)
     assert described is not None
     assert "push_events" in described["events"]
+
+
+@pytest.mark.parametrize(("at_first", "is_there"), [(False, True), (True, False)])
+def test_events_that_stay_on_are_there_unless_they_were_on_at_first(at_first: bool, is_there: bool) -> None:  # noqa: FBT001 - a row
+    """Those that can be switched on, and not off again, are what a run is to find."""
+    shown: dict[str, Any] = {"push_events": at_first}
+
+    def send(
+        token: str,  # noqa: ARG001 - the form of a way to a target
+        method: str,  # noqa: ARG001 - see above
+        path: str,  # noqa: ARG001 - see above
+        query: Mapping[str, Any],  # noqa: ARG001 - see above
+        body: Mapping[str, Any] | None,
+    ) -> Answer:
+        shown["push_events"] |= (body or {}).get("push_events") is True
+        return Answer(200, dict(shown))
+
+    described = Trial(Calls(send, Made()), "a", "/projects/1/integrations").described(SLACK)
+    assert described is not None
+    assert ("push_events" in described["events"]) is is_there

@@ -87,14 +87,15 @@ class Trial:
         put = self._put(kind, {})
         if not put.is_served:
             return self._unserved(kind, put)
-        switches = (*kind.flags, *kind.events)
+        switches, before = (*kind.flags, *kind.events), self._shown(kind)
         on = self._shown_after(kind, {**kind.optional, **dict.fromkeys(switches, True)}, active=True)
         off = self._shown_after(kind, dict.fromkeys(switches, False), active=True)
         # What is not active may be shown no longer.
         is_kept_active = self._shown_after(kind, {}, active=False).get("active") == _ON
         self.calls.remove(self.token, f"{self.path}/{kind.slug}")
         has = {name for name, value in kind.optional.items() if on.get(name) == str(value) or name in kind.secrets}
-        has |= {name for name in switches if on.get(name) == _ON and off.get(name) == _OFF}
+        # What can be switched on is there, though it stays on: that may be the very fault that a run is to find.
+        has |= {name for name in switches if on.get(name) == _ON and _OFF in (off.get(name), before.get(name))}
         return _entry(kind, has, switchable=on.get("active") == _ON and not is_kept_active)
 
     def _unserved(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
