@@ -82,7 +82,8 @@ def test_a_project_bot_clears_all_approvals(
         named = [caller for caller in more if is_named_in_a_rule(maintainer, path, caller)]  # before the approvals
         for caller in (approver, second_approver):
             caller.post(path / "approve").given_served()
-        counted = [caller for caller in more if caller.post(path / "approve").is_served and caller in named]
+        by_path = [*by_its_path(path, project), path][0] / "approve"  # refused where a gateway breaks on paths
+        counted = [caller for caller in more if caller.post(by_path).is_served and caller in named]
         given(len(approvers_of(maintainer, path)) >= 2, "the approvals do not show, so none can be reset")
         everybody = {user_id(caller) for caller in (approver, second_approver, *counted)}
         with verifies("merge-request-approvals.approve.keeps-others", go_on=True):

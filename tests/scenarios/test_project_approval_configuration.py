@@ -179,15 +179,22 @@ def test_a_change_leaves_the_project_beside_it(configuration: Configuration) -> 
     for first, second in side_by_side(caller):
         one, other = Configuration(caller, first), Configuration(caller, second)
         name = next((name for name in (COMMITTERS, AUTHOR, OVERRIDING) if name not in one.locked()), COMMITTERS)
-        before = one.settings()
+        before, number = one.settings(), caller.read(one.path).get(NUMBER)
+
+        def there(other: Configuration = other) -> tuple[dict[str, bool], Any]:
+            return other.settings(), caller.read(other.path).get(NUMBER)
+
         try:
             with (
                 verifies("project-approval-configuration.change.leaves-other-projects"),
-                unchanged(other.settings, "the configuration of the other project"),
+                unchanged(there, "the configuration of the other project"),
             ):
                 one.change(**{name: not before[name]}).given_served()
+                one.change(**{NUMBER: 2 if number != 2 else 1})  # nobody need take the deprecated number
         finally:
             one.bring_to(before)
+            if number is not None:
+                one.change(**{NUMBER: number})
         return
     left_to_others()
 
