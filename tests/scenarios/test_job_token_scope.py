@@ -28,6 +28,7 @@ from conformance.suite.expectations import (
     Path,
     given,
     left_to_others,
+    named_otherwise,
     unchanged,
     verifies,
 )
@@ -304,6 +305,8 @@ def test_a_limit_is_no_limit_of_the_project_beside_it(maintainer: Caller) -> Non
             left_to_others()  # an installation may enforce the limit: what was not switched shows nowhere
             return
         with verifies("job-token-scope.allowlists.belong-to-their-project"):
+            maintainer.get(scope_path(other)).must_hold(inbound_enabled=before)
+            maintainer.patch(named_otherwise(scope_path(one), one, maintainer), {"enabled": not limit})
             maintainer.get(scope_path(other)).must_hold(inbound_enabled=before)
 
 

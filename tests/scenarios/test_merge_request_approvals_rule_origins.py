@@ -290,27 +290,6 @@ def rules_of_a_third_project(maintainer: Caller, *others: Fixture) -> Listing | 
 # -- what keeps apart --------------------------------------------------------------------------------------------------
 
 
-def test_rules_of_one_merge_request_leave_those_of_another(
-    merge_request_rules: Path,
-    other_merge_request_rules: Path,
-    maintainer: Caller,
-    approver: Caller,
-    second_approver: Caller,
-    project: Fixture,
-) -> None:
-    created(maintainer, other_merge_request_rules, user_ids=[user_id(approver)])
-    more = current_run().profile.fixtures.get("second_merge_request", ())[:1]
-    others = [other_merge_request_rules, *(merge_request_path(project, one) / "approval_rules" for one in more)]
-    with (
-        verifies("merge-request-approvals.rules.are-separate"),
-        unchanged(lambda: [essences(maintainer, rules) for rules in others], "the rules of other merge requests"),
-    ):
-        rule = created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-        change = {"approvals_required": 5, "user_ids": [user_id(second_approver)], "group_ids": []}
-        maintainer.put(merge_request_rules / rule["id"], change).given_served()
-        maintainer.delete(merge_request_rules / rule["id"]).given_served()
-
-
 def test_copies_in_two_merge_requests_are_rules_of_their_own(
     merge_request_rules: Path,
     other_merge_request_rules: Path,
