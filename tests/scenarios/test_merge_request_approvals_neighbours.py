@@ -212,16 +212,15 @@ def test_an_approval_that_is_taken_back_stays_in_another_project(
     fuzz_merge_request: Fixture,
 ) -> None:
     """Where the same user has approved the merge request of the same number there."""
+    left_to_others()  # where the approver is not allowed to approve there
     other = merge_request_path(fuzz_project, fuzz_merge_request)
-    with approvals_put_back(maintainer, other, approver):
-        left_to_others()  # where the approver is not allowed to approve there
-        with suppress(Unmet):
-            approver.post(other / "approve").given_served()
-            approver.post(review / "approve").given_served()
-            there = approvers_of(maintainer, other)
-            approver.post(review / "unapprove").given_served()
-            with verifies("merge-request-approvals.approvals-are-separate"):
-                must_be_approved_by(maintainer, other, *there)
+    with suppress(Unmet), approvals_put_back(maintainer, other, approver):
+        approver.post(other / "approve").given_served()
+        approver.post(review / "approve").given_served()
+        there = approvers_of(maintainer, other)
+        approver.post(review / "unapprove").given_served()
+        with verifies("merge-request-approvals.approvals-are-separate"):
+            must_be_approved_by(maintainer, other, *there)
 
 
 # -- several at once ---------------------------------------------------------------------------------------------------
