@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from conformance.contract import Contract
 from conformance.errors import UsageError
 from conformance.http.redaction import Redaction
 from conformance.target.names import ACTORS, FIXTURES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: What a token may consist of.
 _CARRIED = re.compile(r"[!-~]+")
@@ -28,6 +26,29 @@ def is_name_of_secret(key: str) -> bool:
 def may_be_key(value: str) -> bool:
     """Tell whether the value of a header may be a key."""
     return len(value) >= _SHORTEST_KEY
+
+
+def secrets_below(value: Any, place: str, *, is_secret: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the texts that stand under keys that name secrets, alone or in lists, however deep, each with its place."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from secrets_below(entry, f"{place}.{key}", is_secret=is_secret or is_name_of_secret(str(key)))
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from secrets_below(entry, f"{place}.{number}", is_secret=is_secret)
+    elif is_secret and isinstance(value, str):
+        yield place, value
+
+
+def stated_secrets(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the same of a profile as it stands in its file, before anything is known of it."""
+    for key, value in data.items():
+        if key == "fixtures" and isinstance(value, Mapping):  # whose names say what they are of: `token_integration`
+            yield from (found for name, entries in value.items() for found in secrets_below(entries, str(name)))
+        elif key == "worlds" and isinstance(value, list):
+            yield from (found for world in value if isinstance(world, Mapping) for found in stated_secrets(world))
+        elif key != "secrets":
+            yield from secrets_below({key: value}, "profile")
 
 
 def require_carried(tokens: Mapping[str, str], source: str) -> None:

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -26,10 +25,18 @@ from conformance.http.settings import (
     http2_from,
     without_userinfo,
 )
-from conformance.target.fit_secrets import is_name_of_secret, may_be_key, require_carried, require_no_words
+from conformance.target.fit_secrets import (
+    is_name_of_secret,
+    may_be_key,
+    require_carried,
+    require_no_words,
+    secrets_below,
+    stated_secrets,
+)
 from conformance.target.names import ACTORS, FEATURES, FIXTURE_ROWS, FIXTURES, PLURALS, PRESUMED, fixtures_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 #: The version of a profile whose target is to be asked.
@@ -289,7 +296,7 @@ class Profile:
             for name, actor in world.actors.items():
                 found[f"{number}.{name}.token"], found[f"{number}.{name}.password"] = actor.token, actor.password
             for name, entries in world.fixtures.items():
-                found |= _secrets([entry.values for entry in entries], f"{number}.{name}")
+                found |= secrets_below([entry.values for entry in entries], f"{number}.{name}")
         found |= {f"headers.{name}": text for name, text in self.headers.items() if may_be_key(text)}
         for name, url in {"base_url": self.base_url, "proxy": self.proxy}.items():
             found[name] = unquote(urlsplit(url).password or "") if url else None
@@ -303,18 +310,6 @@ def _public(key: str, value: Any) -> Any:
     if isinstance(value, dict):
         return {inner: _public(inner, content) for inner, content in value.items()}
     return [_public(key, entry) for entry in value] if isinstance(value, list) else value
-
-
-def _secrets(value: Any, place: str, *, is_secret: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the texts that stand under keys that name secrets, alone or in lists, however deep, each with its place."""
-    if isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from _secrets(entry, f"{place}.{key}", is_secret=is_secret or is_name_of_secret(str(key)))
-    elif isinstance(value, list):
-        for number, entry in enumerate(value):
-            yield from _secrets(entry, f"{place}.{number}", is_secret=is_secret)
-    elif is_secret and isinstance(value, str):
-        yield place, value
 
 
 def load_profile(file: Path) -> Profile:
@@ -343,8 +338,7 @@ def profile_from_yaml(data: Any, file: Path) -> Profile:
         environment = {**_secrets_beside(file, data["secrets"]), **environment}
     data = _as_meant(data, environment, file)
     if isinstance(data, dict):  # before anything is said about it
-        stated = {name: value for name, value in data.items() if name != "secrets"}
-        keep_in(text for _, text in _secrets(stated, "profile"))
+        keep_in(text for _, text in stated_secrets(data))
     problem = first_problem(data, "target.schema.json") or _problem_of_fixtures(data)
     if problem:
         raise UsageError(
