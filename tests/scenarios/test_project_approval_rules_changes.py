@@ -45,6 +45,8 @@ from conformance.suite.expectations import (
 from conformance.suite.load import ROUNDS, at_once, over_and_over
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.suite import Fixture
 
 
@@ -404,6 +406,19 @@ def created_apart(maintainer: Caller, rules: Path, others: Path) -> tuple[Path, 
     return rules, number, others
 
 
+def rules_apart(maintainer: Caller, rules: Path, others: Path, kept: ExitStack) -> Iterator[tuple[Path, Any, Path]]:
+    """
+    Create a rule in each of two pairs of projects whose number the other project has not, and pass each on before the
+    next is made: a rule of the second pair may have the number that is looked for in the first.
+    """
+    yield created_apart(maintainer, rules, others)
+    # Whoever asks for the namespace of a rule alone takes two projects beside each other for one.
+    for one, other in islice(projects_side_by_side(current_run().profile), 1):
+        with suppress(Unmet):  # where the maintainer is one of both, and each rule has a number of its own
+            kept.enter_context(rules_put_back(maintainer, project_rules_path(one)))
+            yield created_apart(maintainer, project_rules_path(one), project_rules_path(other))
+
+
 def test_a_rule_is_reached_only_by_way_of_its_own_project(
     maintainer: Caller,
     project_rules: Path,
@@ -414,14 +429,8 @@ def test_a_rule_is_reached_only_by_way_of_its_own_project(
 
     Where each project counts its own, the other one may have a rule of that number, which is left alone.
     """
-    found = [created_apart(maintainer, project_rules, project_rules_path(sibling_project))]
     with ExitStack() as kept:
-        # Whoever asks for the namespace of a rule alone takes two projects beside each other for one.
-        for one, other in islice(projects_side_by_side(current_run().profile), 1):
-            with suppress(Unmet):  # where the maintainer is one of both, and each rule has a number of its own
-                kept.enter_context(rules_put_back(maintainer, project_rules_path(one)))
-                found.append(created_apart(maintainer, project_rules_path(one), project_rules_path(other)))
-        for rules, number, others in found:
+        for rules, number, others in rules_apart(maintainer, project_rules, project_rules_path(sibling_project), kept):
             own, foreign = rules / number, others / number
             with verifies("project-approval-rules.read.rule-of-another-project", go_on=True):
                 maintainer.get(foreign).must_be_refused(beside=maintainer.get(own))
