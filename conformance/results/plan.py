@@ -225,23 +225,25 @@ def _level(requirement: Requirement, profile: Profile) -> Level:
     return Level.SHOULD if eased and requirement.level is Level.MUST else requirement.level
 
 
+def left_out_by(profile: Profile, requirement: Requirement) -> tuple[Reason, str] | None:
+    """Return why a profile does not ask for a requirement, whatever a target shows of it; None where it does."""
+    if not profile.claims(requirement.area):
+        return Reason.OUT_OF_SCOPE, "the profile does not claim it"
+    if requirement.feature and not profile.declares(requirement.feature):
+        return Reason.FEATURE_NOT_DECLARED, f"the target does not declare {requirement.feature}"
+    return None
+
+
 def _status(
     requirement: Requirement, profile: Profile, tests: tuple[str, ...]
 ) -> tuple[str, Reason | None, str | None]:
     """Return the first of these that is so; it is decided here and nowhere else what does not apply."""
-    undeclared = requirement.feature and not profile.declares(requirement.feature)
     told = f"holds {requirement.when()}, the target is {profile.version}"
     nothing_left = Reason.OUT_OF_SCOPE if profile.scope else Reason.FEATURE_NOT_DECLARED
     cases = (
         (requirement.not_testable, "not testable", Reason.NOT_OBSERVABLE, requirement.not_testable),
         (not requirement.applies_to(profile.version), "not applicable", Reason.VERSION, told),
-        (not profile.claims(requirement.area), "not applicable", Reason.OUT_OF_SCOPE, "the profile does not claim it"),
-        (
-            undeclared,
-            "not applicable",
-            Reason.FEATURE_NOT_DECLARED,
-            f"the target does not declare {requirement.feature}",
-        ),
+        *(((True, "not applicable", *left_out),) if (left_out := left_out_by(profile, requirement)) else ()),
         (not requirement.tested, "pending", Reason.NO_TEST_YET, "the suite has no test for it yet"),
         (not tests, "not applicable", nothing_left, "nothing that the profile claims and declares could show it"),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.http.client import Client
+from conformance.results.plan import left_out_by
 from conformance.results.record import ItemSeen, ItemState, Outcome, Reason, TestEnd, TestOutcome
 from conformance.schema.response_validator import ResponseValidator
 from conformance.suite.absences import Absences
@@ -264,9 +265,17 @@ class TestContext:
                 self.soft_failures.append(text)
 
     def fail_in_passing(self, requirement: str, violation: Violation) -> None:
-        """Record that a requirement was violated, and go on: the test fails at its end."""
-        self.failed(requirement, violation)
-        self.fail_softly(f"{requirement}: {violation}")
+        """Record that a requirement was violated, and go on: the test fails at its end, unless nobody asks for it."""
+        self._fail_in_passing(requirement, violation, None)
+
+    def _fail_in_passing(self, requirement: str, violation: Violation, place: str | None) -> None:
+        left_out = left_out_by(self.run.profile, self.run.contract.requirements[requirement])
+        if left_out is not None:  # what a target says it has not, or its operator does not claim, is not judged
+            self.results.tolerated(requirement, f"{left_out[1]}, so this is not judged: {violation}")
+            return
+        self.failed(requirement, violation, place)
+        where = "" if place is None else f" at {place or 'the answer'}"
+        self.fail_softly(f"{requirement}: {violation}{where}")
 
     def failed(self, requirement: str, violation: Violation, place: str | None = None) -> None:
         """Record that a requirement was violated, with the exchanges that show it and some that led to it."""
@@ -312,8 +321,7 @@ class TestContext:
                 self.results.passed(finding.requirement)
             else:
                 violation = Violation(finding.expected, finding.actual, exchange)
-                self.failed(finding.requirement, violation, finding.place)
-                self.fail_softly(f"{finding.requirement}: {violation} at {finding.place or 'the answer'}")
+                self._fail_in_passing(finding.requirement, violation, finding.place)
 
     def _recognise(self, exchange: Exchange, seen: Seen) -> None:
         """Believe the target no more where an answer is not the one that is described at all."""

@@ -65,6 +65,16 @@ def completes_nothing(service: Service) -> None:
         raise NotFoundError("404 Not Found")
 
 
+def needs_all_of_the_file(service: Service) -> None:
+    """Complete nothing without what stands below the cursor, which nobody has to send."""
+
+    @handling(service, "POST /code_suggestions/completions")
+    def _(handler: Any, request: Request) -> Any:
+        if b"content_below_cursor" not in request.body:
+            raise RejectedError("what is below?")
+        return handler(request)
+
+
 def leaves_groups_to_administrators(service: Service) -> None:
     """Have the approval rules of groups for administrators of the installation alone."""
 
@@ -171,6 +181,14 @@ def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_mis
     outcome, profile = prepare(leaves_groups_to_administrators)
     assert outcome.code == 0, outcome.text
     assert (profile["features"]["group_approval_rules"], profile["features"]["group_branch_rules"]) == (True, True)
+
+
+def test_completions_that_need_what_is_optional_are_declared_and_judged(
+    prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
+) -> None:
+    outcome, profile = prepare(needs_all_of_the_file)
+    assert outcome.code == 0, outcome.text
+    assert profile["features"]["code_completion"] is True
 
 
 def test_completions_that_are_all_refused_are_not_declared_and_asked_for_nowhere_else(

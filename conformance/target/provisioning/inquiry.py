@@ -60,10 +60,15 @@ def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str
 
 
 def completes(calls: Calls, token: str) -> bool:
-    """Tell whether completions are not refused: switched off, each of them is, and a gateway's trouble says nothing."""
-    file = {"file_name": "greeting.py", "content_above_cursor": "def greet(name):\n    "}
-    status = calls.ask(token, "/code_suggestions/completions", {"current_file": file}).status
-    return status not in _REFUSED
+    """
+    Tell whether completions are not refused: switched off, each of them is, and a gateway's trouble says nothing.
+
+    One that takes no completion without what is optional has them all the same, and a run finds that out.
+    """
+    needed = {"file_name": "greeting.py", "content_above_cursor": "def greet(name):\n    "}
+    files = (needed, {**needed, "content_below_cursor": "\n"})
+    asked = (calls.ask(token, "/code_suggestions/completions", {"current_file": file}).status for file in files)
+    return any(status not in _REFUSED for status in asked)
 
 
 def asks_for_password(calls: Calls, token: str, project: int) -> bool:
