@@ -75,6 +75,15 @@ def needs_all_of_the_file(service: Service) -> None:
         return handler(request)
 
 
+def refuses_to_show(service: Service) -> None:
+    """Refuse all to read the configuration of approvals, and the rules of groups."""
+
+    @handling(service, "GET /projects/:id/approvals", _GROUP_RULES)
+    def _(handler: Any, request: Request) -> Any:
+        handler(request)
+        raise ForbiddenError
+
+
 def leaves_groups_to_administrators(service: Service) -> None:
     """Have the approval rules of groups for administrators of the installation alone."""
 
@@ -181,6 +190,13 @@ def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_mis
     outcome, profile = prepare(leaves_groups_to_administrators)
     assert outcome.code == 0, outcome.text
     assert (profile["features"]["group_approval_rules"], profile["features"]["group_branch_rules"]) == (True, True)
+
+
+def test_what_is_there_and_refused_is_declared_and_judged(
+    prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
+) -> None:
+    _, profile = prepare(refuses_to_show)
+    assert (profile["features"]["approval_configuration"], profile["features"]["group_approval_rules"]) == (True, True)
 
 
 def test_completions_that_need_what_is_optional_are_declared_and_judged(

@@ -16,7 +16,7 @@ from conformance.errors import TargetError
 from conformance.http.exchange import NOT_THERE
 from conformance.target.provisioning.blueprint import Names
 from conformance.target.provisioning.calls import Way
-from conformance.target.provisioning.inquiry import completes, edition, token_endpoint
+from conformance.target.provisioning.inquiry import completes, edition, is_there, token_endpoint
 from conformance.target.provisioning.integrations import (
     Kind,
     Trial,
@@ -195,9 +195,9 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
     rules, keepers = f"/groups/{group}/approval_rules", (owner, world.administrator)
     return {
         **world.rules_shown,
-        "approval_configuration": calls.get(maintainer, f"/projects/{project.get('id')}/approvals").is_served,
+        "approval_configuration": is_there(calls, maintainer, f"/projects/{project.get('id')}/approvals"),
         "code_completion": "enabled_project" in world.completions and completes(calls, owner),
-        "group_approval_rules": any(calls.get(keeper, rules).is_served for keeper in keepers),
+        "group_approval_rules": any(is_there(calls, keeper, rules) for keeper in keepers),
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),
         "password_approval": world.asks_for_password and "password_merge_request" in world.merge_requests,
