@@ -16,6 +16,7 @@ from conformance.suite.arrange.integrations import (
     given_set_up,
     integrations_path,
     offering,
+    set_up,
     settings_of,
     shows_text,
     slug_of,
@@ -193,15 +194,22 @@ def test_what_is_done_by_the_older_name_shows_by_the_newer_one(
             must(slugs == others, f"the slugs {others}", f"the slugs {slugs}")
 
 
-def test_disabling_by_the_older_name_leaves_the_project_beside_it(maintainer: Caller, integration: Fixture) -> None:
-    """What is kept for a namespace shows in two projects of it alone."""
+def test_a_change_and_a_disabling_leave_the_project_beside_it(maintainer: Caller, integration: Fixture) -> None:
+    """What is kept for a namespace shows in two projects of it alone; the disabling goes by the older name."""
     slug = slug_of(integration)
+    name, value = integration.get("distinctive_name"), integration.get("distinctive_value")
     for one, other in islice(projects_side_by_side(current_run().profile), 1):
         paths = [integrations_path(maintainer, each) for each in (one, other)]
         if all(maintainer.get(path).is_served for path in paths):
             with borrowed(maintainer, paths[0], integration), borrowed(maintainer, paths[1], integration):
                 for path in paths:
                     given_set_up(maintainer, path, integration)
+                looked = name and value and not shows_text(maintainer.get(paths[1] / slug), value)
+                if looked and set_up(maintainer, paths[0], integration, **{name: value}).is_served:
+                    with verifies("integrations.belong-to-their-project"):
+                        beside = maintainer.get(paths[1] / slug).must_not_break()
+                        leaks = beside.is_served and shows_text(beside, value)
+                        must(not leaks, f"no {name} of another project", f"{name} = {value}", beside.exchange)
                 if through(maintainer, "DELETE", project_path(one) / OLDER_NAME / slug).is_served:
                     with verifies("integrations.belong-to-their-project"):
                         maintainer.whole_list(paths[1]).must_contain(slug=slug)
