@@ -29,7 +29,7 @@ def complete(profile: dict[str, Any], administrator: str) -> None:
     _policies(maker, fixtures)
     _branch_rules(maker, fixtures, profile["actors"]["owner"]["token"])
     _chat_app(maker, fixtures)
-    profile["features"] |= {"approval_policies": True, "chat_app_integration": True}
+    profile["features"] |= dict.fromkeys(("approval_policies", "chat_app_integration", "group_branch_rules"), True)
 
 
 def _place(fixture: dict[str, Any]) -> dict[str, Any]:

@@ -76,12 +76,17 @@ def needs_all_of_the_file(service: Service) -> None:
 
 
 def refuses_to_show(service: Service) -> None:
-    """Refuse all to read the configuration of approvals, and the rules of groups."""
+    """Refuse all but administrators to read the configuration of approvals, and break with rules of groups."""
 
-    @handling(service, "GET /projects/:id/approvals", _GROUP_RULES)
+    @handling(service, "GET /projects/:id/approvals")
     def _(handler: Any, request: Request) -> Any:
-        handler(request)
-        raise ForbiddenError
+        if not request.caller.admin:
+            raise ForbiddenError
+        return handler(request)
+
+    @handling(service, _GROUP_RULES)
+    def _(handler: Any, request: Request) -> Any:
+        return replace(handler(request), status=500)
 
 
 def leaves_groups_to_administrators(service: Service) -> None:
@@ -192,7 +197,7 @@ def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_mis
     assert (profile["features"]["group_approval_rules"], profile["features"]["group_branch_rules"]) == (True, True)
 
 
-def test_what_is_there_and_refused_is_declared_and_judged(
+def test_what_is_there_and_refused_to_some_is_declared_and_judged(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
 ) -> None:
     _, profile = prepare(refuses_to_show)

@@ -192,12 +192,12 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
     owner, maintainer = (world.people[name].token for name in ("owner", "maintainer"))
     group, project = world.groups.get("group", {}).get("id"), world.projects.get("project", {})
     roles = ("/member_roles", f"/groups/{group}/member_roles")
-    rules, keepers = f"/groups/{group}/approval_rules", (owner, world.administrator)
+    rules, configuration = f"/groups/{group}/approval_rules", f"/projects/{project.get('id')}/approvals"
     return {
         **world.rules_shown,
-        "approval_configuration": is_there(calls, maintainer, f"/projects/{project.get('id')}/approvals"),
+        "approval_configuration": is_there(calls, (maintainer, owner, world.administrator), configuration),
         "code_completion": "enabled_project" in world.completions and completes(calls, owner),
-        "group_approval_rules": any(is_there(calls, keeper, rules) for keeper in keepers),
+        "group_approval_rules": is_there(calls, (owner, world.administrator), rules),
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),
         "password_approval": world.asks_for_password and "password_merge_request" in world.merge_requests,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Told = tuple[str, Any]
 #: How many projects are asked for what any of them may have.
 _MOST_ASKED = 20
-_FORBIDDEN, _GONE = 403, 410
+_FORBIDDEN = 403
 #: What an answer says that stays so; not what passes, such as that there were too many.
 _REFUSED = frozenset(range(400, 500)) - {408, 425, 429}
 #: Names under which projects show that they ask for a password, below the path of each.
@@ -45,9 +45,13 @@ def token_endpoint(calls: Calls, base_url: str) -> str | None:
     return None if status in {None, *NOT_THERE} else endpoint
 
 
-def is_there(calls: Calls, token: str, path: str) -> bool:
-    """Tell whether what a path names is not missing: where it is there and refused, a run finds out whether rightly."""
-    return calls.get(token, path).status not in {*NOT_THERE, _GONE}
+def is_there(calls: Calls, tokens: Iterable[str], path: str) -> bool:
+    """
+    Tell whether what a path names is there: a service that has given it up refuses everybody, in whatever way.
+
+    Where one of several is refused, or it breaks, a run finds out whether rightly.
+    """
+    return any(calls.get(token, path).status not in {*_REFUSED, *NOT_THERE} for token in tokens)
 
 
 def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str, Any]:
