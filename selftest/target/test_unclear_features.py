@@ -197,14 +197,14 @@ def test_rules_of_groups_that_only_administrators_may_see_are_not_said_to_be_mis
     assert (profile["features"]["group_approval_rules"], profile["features"]["group_branch_rules"]) == (True, True)
 
 
-def test_what_is_there_and_refused_to_some_is_declared_and_judged(
+def test_what_is_refused_to_some_or_breaks_is_declared(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
 ) -> None:
     _, profile = prepare(refuses_to_show)
     assert (profile["features"]["approval_configuration"], profile["features"]["group_approval_rules"]) == (True, True)
 
 
-def test_completions_that_need_what_is_optional_are_declared_and_judged(
+def test_completions_that_need_what_is_optional_are_declared(
     prepare: Callable[..., tuple[Outcome, dict[str, Any]]],
 ) -> None:
     outcome, profile = prepare(needs_all_of_the_file)
