@@ -196,6 +196,9 @@ def refuse(prepared: Arranged, wrong: list[Wrong]) -> None:
     found = tried(prepared, wrong) if wrong else None
     if found is None or found.is_clean or len(wrong) == 1:
         parts = [(wrong, found)] if found else []
+        # What is on or off is so before and after the right call, and a refused one moves it from neither.
+        if found and found.control.is_served and is_switch(prepared.operation):
+            parts.append((wrong, tried(prepared, wrong, as_it_is=True)))
     else:
         parts = [([one], tried(prepared, [one])) for one in wrong]
     for asked, came in parts:
@@ -204,9 +207,15 @@ def refuse(prepared: Arranged, wrong: list[Wrong]) -> None:
             note(one.code, f"{prepared.operation.id} answers {answers[0].exchange.status} to {one.what}")
 
 
-def tried(prepared: Arranged, wrong: list[Wrong]) -> Tried:
+def is_switch(operation: Operation) -> bool:
+    """Tell whether all that a call has to say is on or off."""
+    return not operation.is_read and {one.schema.get("type") for one in required(operation)} == {"boolean"}
+
+
+def tried(prepared: Arranged, wrong: list[Wrong], *, as_it_is: bool = False) -> Tried:
     """Send wrong calls, then the right one, and read the state before and after the wrong ones."""
-    prepared.again()
+    if not as_it_is:
+        prepared.again()
     caller, before = served_caller(prepared.operation), prepared.state()
     answers = [[call.sent_by(caller) for call in one.calls(prepared)] for one in wrong]
     return Tried(answers, before, prepared.state(), prepared.control(caller))
