@@ -193,18 +193,22 @@ def refuse(prepared: Arranged, wrong: list[Wrong]) -> None:
 
     They are sent one after the other; only where that shows something, each is by itself, to tell which of them it was.
     """
-    found = tried(prepared, wrong) if wrong else None
-    if found is None or found.is_clean or len(wrong) == 1:
-        parts = [(wrong, found)] if found else []
-        # What is on or off is so before and after the right call, and a refused one moves it from neither.
-        if found and found.control.is_served and is_switch(prepared.operation):
-            parts.append((wrong, tried(prepared, wrong, as_it_is=True)))
-    else:
-        parts = [([one], tried(prepared, [one])) for one in wrong]
+    parts = parts_of(prepared, wrong) if wrong else []
+    # What is on or off is so before and after the right call, and a refused one moves it from neither.
+    if is_switch(prepared.operation) and parts and parts[-1][1].control.is_served:
+        parts += parts_of(prepared, wrong, as_it_is=True)
     for asked, came in parts:
         for one, answers in zip(asked, came.answers, strict=True):
             hold(prepared, one, answers, came)
             note(one.code, f"{prepared.operation.id} answers {answers[0].exchange.status} to {one.what}")
+
+
+def parts_of(prepared: Arranged, wrong: list[Wrong], *, as_it_is: bool = False) -> list[tuple[list[Wrong], Tried]]:
+    """Return what came of wrong calls: of all together, or of each where that does not tell which of them it was."""
+    found = tried(prepared, wrong, as_it_is=as_it_is)
+    if found.is_clean or len(wrong) == 1:
+        return [(wrong, found)]
+    return [([one], tried(prepared, [one], as_it_is=as_it_is)) for one in wrong]
 
 
 def is_switch(operation: Operation) -> bool:
