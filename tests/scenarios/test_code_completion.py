@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -291,6 +292,11 @@ def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixt
     with verifies("code-completion.enabled.unknown-project"):
         for unknown in paths_of_no_project(path):
             check(maintainer, unknown).must_be(404)
+        for end in ends_of_deep_paths():
+            answer = check(maintainer, end)
+            # What another project may be called, if there is one.
+            if answer.status != 404 and not maintainer.get(f"/projects/{quote(end, safe='')}/approval_rules").is_served:
+                answer.must_be(404)
         for beside, _ in in_turns(partial(check, maintainer, UNKNOWN_PATH), partial(check, maintainer, path)):
             beside.must_be(404)
 
@@ -316,6 +322,14 @@ def paths_of_no_project(path: str) -> list[str]:
     # That a group has completions says nothing of what does not exist in it.
     beside = [f"{str(found).rpartition('/')[0]}/conformance-none" for found in enabled if "/" in str(found)]
     return [*near, *filter(None, groups), *beside, *(one for one in short if one not in known)]
+
+
+def ends_of_deep_paths() -> list[str]:
+    """Return the last group and the name alone of a project that lies deeper."""
+    fixtures = current_run().profile.fixtures
+    known = {one.get("path") for entries in fixtures.values() for one in entries}
+    deep = [str(one.get("path") or "").split("/") for one in fixtures.get("subgroup_project", ())[:1]]
+    return [end for parts in deep if len(parts) > len(["group", "name"]) and (end := "/".join(parts[-2:])) not in known]
 
 
 def test_a_readable_project_has_completions_or_has_none(maintainer: Caller, project: Fixture) -> None:

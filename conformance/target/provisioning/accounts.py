@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conformance.target.provisioning.blueprint import is_ours
+from conformance.target.provisioning.blueprint import Blueprint, is_ours
 from conformance.target.provisioning.calls import (
     ABSENT,
     MOMENTARY,
@@ -60,7 +60,7 @@ class Accounts:
         needed = {
             "email": f"{username}@example.com",
             "username": username,
-            "name": self.names.shown(name),
+            "name": self.names.shown(Blueprint.load().user_namesakes.get(name, name)),
             "password": password,
         } | ({"admin": True} if name == "admin" else {})
         wanted = Wanted(
