@@ -140,7 +140,7 @@ def test_a_project_rule_is_made_saved_and_deleted(seats: Seats, served: Served) 
             "name": "Security",
             "approvals_required": 2,
             "user_ids": [seats.user("approver")],
-            "usernames": ["world-1-second-approver"],
+            "usernames": ["world-1-approver-second-approver"],
             "group_ids": [served.id_of("approver_group")],
             "protected_branch_ids": [served.id_of("protected_branch")],
         }
@@ -189,7 +189,7 @@ def test_set_approvers_makes_a_rule_and_the_second_time_changes_it(seats: Seats,
         [],
         [served.id_of("approver_group")],
         approval_rule_name="Reviewers",
-        approver_usernames=["world-1-second-approver"],
+        approver_usernames=["world-1-approver-second-approver"],
     )
     assert changed.id == made.id
     (rule,) = (entry for entry in merge_request.approval_rules.list(get_all=True) if entry.name == "Reviewers")

@@ -112,7 +112,8 @@ def wrong_values_of(prepared: Arranged) -> Iterator[tuple[Parameter, Any, str]]:
         for value in wrong_values(parameter.schema):
             yield parameter, value, f"a wrong {parameter.name}"
     for parameter in taken(prepared, chosen(prepared.operation)):
-        for value in (UNKNOWN_VALUE, str(parameter.schema["enum"][0])[:-1]):
+        right = str(parameter.schema["enum"][0])
+        for value in (UNKNOWN_VALUE, right[:-1], f"{right}-none"):
             yield parameter, value, f"{parameter.name} = {value}"
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from conformance.suite import Operation
     from conformance.suite.arrange import Prepared
+    from conformance.suite.expectations import Listing
 
 pytestmark = pytest.mark.together
 
@@ -103,8 +104,20 @@ def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
     """Return the rules that were made elsewhere whose number means nothing here."""
     here = prepared.call.path.rpartition("/")[0]
     elsewhere = [rule for rule in others.rules() if rule.list_path != here]
-    known = [*prepared.keeper.list(here).ids(), *numbers_in_force(prepared)] if elsewhere else []
-    return [rule for rule in elsewhere if rule.number not in known]
+    in_force = numbers_in_force(prepared) if elsewhere else []
+    listed = prepared.keeper.list(here) if elsewhere else None
+    return [rule for rule in elsewhere if rule.number not in in_force and may_be_named(prepared, rule, listed)]
+
+
+def may_be_named(prepared: Arranged, rule: Rule, listed: Listing | None) -> bool:
+    """
+    Tell whether the number of a rule means nothing on a list; of a deletion, it may also mean that very rule.
+
+    A list of a project may show the rules of the groups above. To delete them is nothing that a project can.
+    """
+    found = listed.having(id=rule.number) if listed is not None else []
+    names = [one["name"] for one in rule.shown()] if found and prepared.operation.method == "DELETE" else []
+    return all(isinstance(one, dict) and one.get("name") in names for one in found)
 
 
 def numbers_in_force(prepared: Arranged) -> list[Any]:
@@ -130,7 +143,7 @@ def calls_of_others(prepared: Arranged, others: Others) -> Iterator[tuple[Rule, 
         if rule.list_path.startswith("/groups/") and prepared.operation.path == OF_PROJECTS:
             with suppress(NotTested, Unmet):
                 inside = prepared.place.fixture("inner_rules_project")
-                if rule.number not in prepared.keeper.list(f"/projects/{inside.id}/approval_rules").ids():
+                if may_be_named(prepared, rule, prepared.keeper.list(f"/projects/{inside.id}/approval_rules")):
                     yield rule, call.having(parameters["id"], inside.id)
     if prepared.operation.path.startswith("/groups/"):
         own = Rule(prepared)

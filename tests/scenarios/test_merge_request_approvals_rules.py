@@ -390,10 +390,15 @@ def test_a_deleted_rule_is_gone_and_the_others_stay(
         now.pop(doomed["id"], None)
         must(now == others, f"the other rules as before: {others}", str(now))
     created(maintainer, merge_request_rules, user_ids=[user_id(approver)])
-    with verifies("merge-request-approvals.rules.delete.gone"):
+    afterwards = maintainer.list(merge_request_rules)
+    with verifies("merge-request-approvals.rules.delete.gone", go_on=True):
         # A number may be given once more: what comes back is known by its name as well.
         same = {"id": doomed["id"], "name": doomed.get("name")}
-        maintainer.list(merge_request_rules).must_not_contain(**same, after=listed)
+        afterwards.must_not_contain(**same, after=listed)
+    with verifies("merge-request-approvals.rules.delete.leaves-others"):
+        # Nor is the number of another rule given to a new one, once there are fewer.
+        for number, rule in others.items():
+            afterwards.must_contain_once(id=number, name=rule["name"])
 
 
 def test_what_the_state_says_after_the_last_rule_was_deleted(

@@ -136,6 +136,9 @@ def test_a_rule_holds_for_the_branches_it_was_created_with(
     with verifies("project-approval-rules.create.protected-branch-ids"):
         rule = created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])
         by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
+    with verifies("project-approval-rules.create.leaves-other-rules"):
+        created(maintainer, project_rules, protected_branch_ids=[protected_branch.id])
+        by_id(maintainer, project_rules, rule["id"]).must_name_only(protected_branches=[protected_branch.id])
 
 
 def test_single_branches_leave_the_flag_for_all_of_them_off(

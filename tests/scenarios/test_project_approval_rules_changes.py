@@ -386,6 +386,11 @@ def test_a_deleted_rule_is_gone_and_the_others_are_not(maintainer: Caller, proje
     with verifies("project-approval-rules.delete.leaves-other-rules"):
         answer.given_served()
         must_stay(maintainer, project_rules, others)
+    with verifies("project-approval-rules.create.leaves-other-rules", go_on=True):
+        answer.given_served()
+        # A number that was counted up and not kept is given a second time once there are fewer rules.
+        created(maintainer, project_rules)
+        must_stay(maintainer, project_rules, others)
     with verifies("project-approval-rules.delete.gone"):
         maintainer.delete(project_rules / second).given_served()
         maintainer.get(project_rules / second).must_be_refused(beside=alone)

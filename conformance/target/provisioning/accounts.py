@@ -55,12 +55,13 @@ class Accounts:
 
     def user(self, name: str) -> Person:
         """Return a user with a token; raise RefusedError when the target makes none, NotOursError for another's."""
-        username = self.names.path(name)
+        namesake = Blueprint.load().user_namesakes.get(name)
+        username = self.names.path(f"{namesake}_{name}" if namesake else name)
         password = self.secrets.password(self.names.secret(name, "password"))
         needed = {
             "email": f"{username}@example.com",
             "username": username,
-            "name": self.names.shown(Blueprint.load().user_namesakes.get(name, name)),
+            "name": self.names.shown(namesake or name),
             "password": password,
         } | ({"admin": True} if name == "admin" else {})
         wanted = Wanted(
