@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -120,21 +121,13 @@ def test_an_approval_lists_its_caller_and_lowers_what_is_left(
     with verifies("merge-request-approvals.approve.lists-caller", go_on=True):
         must(me in shown_in(answer), f"user {me} in approved_by of the answer", str(shown_in(answer)))
         must_be_approved_by(maintainer, review, *approvers_in(before), me)
-    after = status_of(maintainer, review)
+    was_left, left = approvals_left(before), approvals_left(status_of(maintainer, review))
     with verifies("merge-request-approvals.approve.left-never-rises", go_on=True):
-        must(
-            approvals_left(after) <= approvals_left(before),
-            f"approvals_left <= {approvals_left(before)}",
-            str(approvals_left(after)),
-        )
+        must(left <= was_left, f"approvals_left <= {was_left}", str(left))
     with verifies("merge-request-approvals.approve.left-falls"):
         named = [[user.get("id") for user in rule.get("users", ())] for rule in still_open]
         given(named == [[me]], "not exactly one rule is open, the one that names the caller")
-        must(
-            approvals_left(after) < approvals_left(before),
-            f"approvals_left < {approvals_left(before)}",
-            str(approvals_left(after)),
-        )
+        must(left < was_left, f"approvals_left < {was_left}", str(left))
 
 
 def test_an_approval_counts_in_the_rule_that_names_its_caller(
@@ -157,11 +150,15 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
         "merge-request-approvals.state.rule.approved-follows-approvals",
         f"approved is {approved} once as many of the rule's approvers approved as it requires",
     )
-    shown, wanted = approved_beyond(maintainer, review, rule["id"], me)
+    beyond = approved_beyond(maintainer, review, rule["id"], me)
     left_to_others("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller")
-    if wanted:
+    if beyond is not None:
+        shown, wanted = beyond.shown, beyond.wanted
         with verifies("merge-request-approvals.approve.keeps-others", "merge-request-approvals.approve.lists-caller"):
-            must(shown >= wanted, f"users {sorted(wanted)} in approved_by, needed or not", str(sorted(shown)))
+            must(set(shown) >= set(wanted), f"users {wanted} in approved_by, needed or not", str(shown))
+            must(len(set(shown)) == len(shown), "each of them once, whatever it counts for", str(shown))
+        with verifies("merge-request-approvals.approve.left-never-rises"):
+            must(beyond.left <= beyond.was_left, f"approvals_left <= {beyond.was_left}", str(beyond.left))
     status = status_of(maintainer, review)
     within = approvals_left(status) <= int(status.get("approvals_required") or 0)
     observe(
@@ -170,24 +167,35 @@ def test_an_approval_counts_in_the_rule_that_names_its_caller(
     )
 
 
-def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> tuple[set[int], set[int]]:
-    """
-    Let one more approve than has to, and return who has approved then, and who of these is to be shown.
+@dataclass(frozen=True)
+class Beyond:
+    """Who has approved, and how many approvals are left, after one that no rule needed any more."""
 
-    Whether more may approve than have to is open: where it is refused, or nobody else is known, nobody is to be shown.
+    wanted: list[int]
+    shown: list[int]
+    was_left: int
+    left: int
+
+
+def approved_beyond(reader: Caller, review: Path, rule: int, first: int) -> Beyond | None:
+    """
+    Let one more approve than has to, and return what that came to.
+
+    Whether more may approve than have to is open: None where it is refused, or nobody else is known.
     """
     more = current_run().profile.actors.get("second_approver")
     if more is None or more.id is None:
-        return set(), set()
+        return None
     other = caller_named("second_approver")
     change = {"approvals_required": 1, "user_ids": [first, user_id(other)], "group_ids": []}
     with approvals_put_back(reader, review, other):
         asks_for_one = reader.put(review / "approval_rules" / rule, change)
-        kept = set(approvers_of(reader, review))
+        before = status_of(reader, review)
         if not asks_for_one.is_served or not other.post(review / "approve").is_served:
-            return set(), set()
-        wanted = {*kept, user_id(other)}
-        return set(settled(lambda: approvers_of(reader, review), sorted(wanted))), wanted
+            return None
+        wanted = sorted({*approvers_in(before), user_id(other)})
+        shown = settled(lambda: approvers_of(reader, review), wanted)
+        return Beyond(wanted, shown, approvals_left(before), approvals_left(status_of(reader, review)))
 
 
 def counted(reader: Caller, path: Path, number: int) -> list[int]:

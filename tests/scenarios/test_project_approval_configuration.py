@@ -366,10 +366,14 @@ def test_a_change_is_gone_from_16_0_on_or_still_does_what_it_did(
             if before:
                 now = found.settings()
                 must(now == before, f"the configuration as before: {before}", str(now))
-                number = reading.json.get(NUMBER)
-                if is_a_number(number) and found.change(**{NUMBER: number + 1}).exchange.is_refusal:
-                    kept = maintainer.read(found.path).get(NUMBER)
-                    must(kept == number, f"{NUMBER} = {number}, as before", f"{NUMBER} = {kept}")
+                shown = reading.json
+                number = {NUMBER: shown[NUMBER] + 1} if is_a_number(shown.get(NUMBER)) else {}
+                if found.change(**{flag: not value for flag, value in before.items()}, **number).exchange.is_refusal:
+                    kept = {
+                        name: value for name, value in maintainer.read(found.path).items() if name in {*before, *number}
+                    }
+                    stays = {name: shown.get(name) for name in kept}
+                    must(kept == stays, f"the configuration as before: {stays}", str(kept))
     observe(
         "project-approval-configuration.change.still-served",
         f"a change of the configuration from 16.0 on answers {answer.status}",
