@@ -164,6 +164,15 @@ class Exchange:
         return is_page and (self.is_success or is_error) and not self.is_of_gateway
 
     @property
+    def may_be_cut(self) -> bool:
+        """Whether the end of a served answer may be lost: what should be JSON is none, and no length was told."""
+        is_told = {"content-length", "transfer-encoding"} & self.headers.keys()
+        is_data = not self.call.raw and "json" in self.headers.get("content-type", "").lower()
+        if not is_data or is_told or not self.is_success or self.status == HTTPStatus.NO_CONTENT:
+            return False
+        return json_in(self.body) is None and self.body.strip() != b"null"
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the call was refused with some 4xx; too many requests is no refusal."""
         return self.status is not None and 400 <= self.status < 500 and self.status != TOO_MANY_REQUESTS  # noqa: PLR2004

@@ -130,8 +130,9 @@ class Retries:
         lost = exchange.seconds if exchange.trouble in _TIMEOUTS else 0.0
         if pause is None or not self._may(pause, lost, begun, exchange.trouble):
             return False
+        reason = "JSON without its end" if exchange.may_be_cut else exchange.trouble or f"status {exchange.status}"
         with self._lock:
-            self.counts[str(exchange.trouble or f"status {exchange.status}")] += 1
+            self.counts[str(reason)] += 1
         time.sleep(pause)
         return True
 
@@ -144,7 +145,8 @@ class Retries:
             return growing if calm else None
         if exchange.is_of_gateway and safe:
             return _asked_for(exchange) if "retry-after" in exchange.headers else growing
-        if exchange.may_be_of_gateway and safe and not self._is_its_own(exchange):
+        is_page = exchange.may_be_of_gateway and not self._is_its_own(exchange)
+        if safe and (is_page or (exchange.may_be_cut and tries < _MOST_BREAKS)):
             return growing
         is_late = exchange.trouble in _TIMEOUTS and tries == 0
         is_broken = exchange.trouble is Trouble.BROKEN and may_break

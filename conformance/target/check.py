@@ -22,7 +22,7 @@ from conformance.target.readings import Finding, Readings, State
 from conformance.target.version import Reported, ask_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.http.client import Client
     from conformance.target.profile import Fixture, Profile
@@ -50,8 +50,18 @@ def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)
     Return what of a profile its target contradicts, what is missing and what could not be read.
 
     It only reads. `worlds` are the numbers of those that are looked at. Raise TargetGoneError when nobody answers.
+    One answer that was lost on its way or cut short contradicts nothing: what does is looked at again.
     """
     numbers = [*worlds]
+    found = _look(profile, client, numbers)
+    if not any(one.state is State.CONTRADICTED for one in found):
+        return found
+    again = _look(profile, client, numbers)
+    steady = {(one.place, one.state) for one in again} & {(one.place, one.state) for one in found}
+    return tuple(one for one in again if one.state is not State.CONTRADICTED or (one.place, one.state) in steady)
+
+
+def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Finding, ...]:
     looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [("", partial(_version, profile, client))]
     for number in numbers:
         before = f"worlds[{number - 1}]." if number else ""

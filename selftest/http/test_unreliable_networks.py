@@ -67,6 +67,22 @@ def test_a_read_is_repeated_once_after_a_broken_connection(breaks: Answer) -> No
     assert retries == {"connection broken": 1}
 
 
+#: Where no length is told, the end of a connection is that of the body, and its second half is missed by nobody.
+HALF = says(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + GOOD[:20])
+
+
+def test_a_read_is_repeated_where_its_json_breaks_off_and_no_length_was_told() -> None:
+    exchange, retries = asked(Turns(HALF))
+    assert exchange.body == GOOD, exchange.problem
+    assert retries == {"JSON without its end": 1}
+
+
+def test_json_that_breaks_off_every_time_is_the_answer_of_the_service() -> None:
+    turns = Turns(*[HALF] * 4)
+    exchange, _ = asked(turns)
+    assert (exchange.status, exchange.body, turns.calls) == (200, GOOD[:20], 4)
+
+
 def test_a_read_whose_repetition_breaks_too_is_unanswered() -> None:
     turns = Turns(resets, resets)
     exchange, _ = asked(turns)

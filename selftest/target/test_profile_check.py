@@ -108,6 +108,27 @@ def test_nothing_is_said_of_a_profile_that_is_right(right: dict[str, Any]) -> No
     assert found(right) == {}
 
 
+@pytest.mark.parametrize(("status", "body"), [(200, b'{"id": '), (200, b""), (401, b"{}")], ids=["cut", "empty", "401"])
+def test_one_answer_that_is_lost_on_its_way_contradicts_nothing(
+    right: dict[str, Any], status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever it is: each call of the first look is spoiled once, in a look of its own."""
+    send, spoiled = Client.send, set[str]()
+
+    def spoiling(client: Client, actor: Any, method: str, path: str, **others: Any) -> Any:
+        exchange = send(client, actor, method, path, **others)
+        name = f"{getattr(actor, 'name', '')} {path} {others.get('query')}"
+        if len(spoiled) < looks and name not in spoiled:
+            spoiled.add(name)
+            return replace(exchange, status=status, body=body)
+        return exchange
+
+    monkeypatch.setattr(Client, "send", spoiling)
+    for looks in range(1, 16):
+        said = found(right)
+        assert State.CONTRADICTED not in said.values(), (looks, said)
+
+
 @pytest.mark.parametrize(("place", "value", "named"), WRONG, ids=str)
 def test_a_wrong_value_is_named_and_no_run_begins_with_it(
     right: dict[str, Any], place: str, value: Any, named: str | None
