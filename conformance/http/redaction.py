@@ -43,7 +43,7 @@ class Redaction:
     def learn(self, secrets: Iterable[str]) -> None:
         """Know these secrets too."""
         self._secrets |= {secret for secret in secrets if secret.strip()}
-        for name in ("_as_they_are", "_short_ones", "_left_behind", "_beginnings_and_ends"):
+        for name in ("_as_they_are", "_short_ones", "_left_behind", "_beginnings_and_ends", "_secret_of", "_pattern"):
             self.__dict__.pop(name, None)
 
     def text(self, text: str) -> str:
@@ -51,6 +51,20 @@ class Redaction:
         if self.is_in(text):
             text = self._without_traces(text)
         return self._short_ones.sub(MASK, text) if self._short_ones is not None else text
+
+    def parts(self, text: str) -> Iterator[tuple[str, str | None]]:
+        """
+        Yield a text piece by piece, each with the secret that it is; None where it is none.
+
+        A secret in another form, such as that within an address, is told like one as it is. What only `text` finds,
+        such as a secret over several lines, stays in the pieces.
+        """
+        end = 0
+        for found in self._pattern.finditer(text) if self._secrets else ():
+            yield text[end : found.start()], None
+            yield found.group(), self._secret_of[found.group()]
+            end = found.end()
+        yield text[end:], None
 
     def _without_traces(self, text: str) -> str:
         text = self._without(self._as_they_are, text)
@@ -120,6 +134,20 @@ class Redaction:
     def _as_they_are(self) -> list[str]:
         """The secrets and their encodings, longest first."""
         return _longest_first(secret for secret in self._secrets if not is_short(secret))
+
+    @cached_property
+    def _secret_of(self) -> dict[str, str]:
+        """The secret behind each of their encodings, longest encoding first."""
+        found = {form: secret for secret in sorted(self._secrets) for form in _forms(secret)} | {
+            secret: secret for secret in self._secrets
+        }
+        return dict(sorted(found.items(), key=lambda entry: -len(entry[0])))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """What finds all of these, short ones as words of their own."""
+        words = (rf"(?<!\w){re.escape(form)}(?!\w)" if is_short(form) else re.escape(form) for form in self._secret_of)
+        return re.compile("|".join(words))
 
     @cached_property
     def _short_ones(self) -> re.Pattern[str] | None:

@@ -58,6 +58,8 @@ class ClientSettings:
     """Which run calls; goes into the User-Agent."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Every text that must never reach a report."""
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """For each of these the variable of the shell that stands for it in a command, such as `$WEBHOOK`."""
 
     @property
     def api(self) -> str:

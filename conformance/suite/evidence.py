@@ -37,22 +37,36 @@ def evidence_of(exchange: Exchange, client: Client) -> Evidence:
 
 
 def _curl(call: Call, client: Client) -> str:
-    """Return a command that repeats a call; tokens, and headers that may be keys, are variables of the shell."""
-    before, body = _body(call)
+    """Return a command that repeats a call; tokens and other secrets are variables of the shell."""
+    before, body = _body(call, client)
     address = client.address(call)
     shown = _without_query(address) if call.is_elsewhere else without_userinfo(address)
     parts = [f"{before}curl", "-i", *(["--head"] if call.method == "HEAD" else ["-X", call.method])]
     parts += _way(client.settings) if not call.is_elsewhere else []
-    parts += [f"-H {header}" for header in _headers(call, client.settings)]
+    parts += [f"-H {header}" for header in _headers(call, client)]
     parts += body
     # Which curl would else take for patterns of several addresses, or make shorter.
     parts += ["-g"] if set("[]{}") & set(shown) else []
     parts += ["--path-as-is"] if "/." in shown else []
-    return " ".join([*parts, shlex.quote(shown)])
+    return " ".join([*parts, _quoted(shown, client)])
 
 
-def _headers(call: Call, settings: ClientSettings) -> Iterator[str]:
+def _quoted(text: str, client: Client) -> str:
+    """Return a text as one word for the shell, in which a variable stands for each secret."""
+    words = []
+    for part, secret in client.redaction.parts(text):
+        if secret is None:
+            words.append(shlex.quote(part) if part else "")
+            continue
+        variable = client.settings.variables.get(secret, "$SECRET")
+        # What is written otherwise there, such as the quotes of JSON, the shell cannot make of the secret.
+        words.append(f'"{variable}"' if part == secret else f'"{variable}_AS_SENT"')
+    return "".join(words) or "''"
+
+
+def _headers(call: Call, client: Client) -> Iterator[str]:
     """Yield the headers of a call, quoted for the shell."""
+    settings = client.settings
     given = {name.lower() for name in call.headers}
     for name, value in settings.headers.items() if not call.is_elsewhere else ():
         if name.lower() not in given:
@@ -66,7 +80,7 @@ def _headers(call: Call, settings: ClientSettings) -> Iterator[str]:
             around = [shlex.quote(part) if part else "" for part in line.split(call.actor.token)]
             yield f'"{call.actor.variable}"'.join(around)
         else:
-            yield shlex.quote(line)
+            yield _quoted(line, client)
     if call.body is not None and "content-type" not in given:
         yield "Content-Type:"  # curl would add one
 
@@ -90,7 +104,7 @@ def _way(settings: ClientSettings) -> Iterator[str]:
         yield from [f"--key {shlex.quote(key)}"] if (key := settings.client_certificate.key) else []
 
 
-def _body(call: Call) -> tuple[str, list[str]]:
+def _body(call: Call, client: Client) -> tuple[str, list[str]]:
     """Return what stands before the command, and the options of curl, to send a body as it is."""
     if call.body is None:
         return "", []
@@ -101,7 +115,7 @@ def _body(call: Call) -> tuple[str, list[str]]:
     if "\0" in text:  # which no argument can have
         octal = "".join(f"\\{byte:03o}" for byte in call.body)
         return f"printf '{octal}' | ", ["--data-binary", "@-"]
-    return "", ["--data-raw", shlex.quote(text)]
+    return "", ["--data-raw", _quoted(text, client)]
 
 
 def _without_query(address: str) -> str:

@@ -51,6 +51,37 @@ def stated_secrets(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from secrets_below({key: value}, "profile")
 
 
+def shell_variables(secrets: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return for each secret, given by its place in the profile, the variable of the shell that stands for it.
+
+    It is called by its key, such as `$WEBHOOK`; another secret of the same key, further below in the profile, has a
+    number, such as `$WEBHOOK_2`. The token of an actor is `$TOKEN_MAINTAINER`, in each world.
+    """
+    found: dict[str, str] = {}
+    for place, secret in secrets.items():
+        name, number = _variable(place), 1
+        is_taken = {variable for other, variable in found.items() if other != secret}
+        while (variable := f"{name}_{number}" if number > 1 else name) in is_taken and not name.startswith("$TOKEN_"):
+            number += 1
+        found.setdefault(secret, variable)
+    return found
+
+
+def _variable(place: str) -> str:
+    """Return the variable for what a profile has at a place such as `0.integration.1.settings.webhook`."""
+    keys = [key for key in place.split(".") if not key.isdecimal()]
+    if place.startswith("headers."):
+        keys = ["header", place.partition(".")[2]]
+    elif len(keys) == 1:
+        keys.append("password")
+    elif keys[0] in ACTORS:
+        keys.reverse()
+    else:
+        keys = keys[-1:]
+    return "$" + re.sub(r"[^A-Z0-9]", "_", "_".join(keys).upper())
+
+
 def require_carried(tokens: Mapping[str, str], source: str) -> None:
     """Raise UsageError for a token that no header can carry, such as one with the line break of the file it was in."""
     for place, token in tokens.items():

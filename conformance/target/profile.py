@@ -31,6 +31,7 @@ from conformance.target.fit_secrets import (
     require_carried,
     require_no_words,
     secrets_below,
+    shell_variables,
     stated_secrets,
 )
 from conformance.target.names import ACTORS, FEATURES, FIXTURE_ROWS, FIXTURES, PLURALS, PRESUMED, fixtures_schema
@@ -232,6 +233,7 @@ class Profile:
             headers=self.headers,
             http2=self.http2,
             secrets=self.secrets(),
+            variables=shell_variables(self.named_secrets()),
         )
 
     def missing(self, needs: tuple[str, ...]) -> str | None:

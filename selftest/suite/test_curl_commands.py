@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from conformance.http.client import Client
 from conformance.suite.evidence import evidence_of
+from conformance.target.fit_secrets import shell_variables
 from conformance.target.profile import Actor, profile_from
 from selftest.proof.hostile import GOOD, Call, Line, serving, whole
 
@@ -76,3 +78,48 @@ def test_a_command_sends_what_the_suite_sent(tmp_path: Path, method: str, path: 
         )
     sent, repeated = seen.calls
     assert shown(repeated) == shown(sent)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
+@pytest.mark.parametrize("webhook", ["https://chat.example.com/it's/1", 'a "quoted" hook'])
+def test_a_secret_in_a_body_or_address_is_a_variable(tmp_path: Path, webhook: str) -> None:
+    seen = Seen()
+    body = {"webhook": webhook, "other": f"{webhook}/$HOME'", "password": "second-hidden"}
+    with serving(seen) as target:
+        entries = [{"slug": "chat", "settings": {"webhook": webhook, "password": "second-hidden"}}]
+        profile = {"base_url": target.base_url, "fixtures": {"integrations": entries}}
+        profile["actors"] = {MAINTAINER.name: {"token": MAINTAINER.token}}
+        with Client(profile_from(profile, "target.yaml").client_settings()) as client:
+            path = "/projects/1?private_token=secret-token&job=second-hidden"
+            command = evidence_of(client.send(MAINTAINER, "PUT", path, json_body=body), client).curl
+        assert "redacted" not in command
+        assert not any(secret in command for secret in (webhook, "second-hidden", "secret-token"))
+        variables = {"TOKEN_MAINTAINER": MAINTAINER.token, "PASSWORD": "second-hidden", "WEBHOOK": webhook}
+        variables["WEBHOOK_AS_SENT"] = json.dumps(webhook)[1:-1]
+        subprocess.run(  # noqa: S602 - a command for a shell, from this test
+            command, shell=True, check=True, capture_output=True, cwd=tmp_path, env={**os.environ, **variables}
+        )
+    sent, repeated = seen.calls
+    assert shown(repeated) == shown(sent)
+
+
+def test_secrets_of_one_key_are_told_apart_by_a_number() -> None:
+    places = {
+        "0.maintainer.token": "one",
+        "1.maintainer.token": "two",
+        "0.maintainer.password": "three",
+        "0.integration.0.settings.webhook": "four",
+        "0.integration.1.settings.webhook": "five",
+        "1.integration.0.settings.webhook": "four",
+        "headers.X-Key": "six",
+        "proxy": "seven",
+    }
+    assert shell_variables(places) == {
+        "one": "$TOKEN_MAINTAINER",
+        "two": "$TOKEN_MAINTAINER",
+        "three": "$PASSWORD_MAINTAINER",
+        "four": "$WEBHOOK",
+        "five": "$WEBHOOK_2",
+        "six": "$HEADER_X_KEY",
+        "seven": "$PROXY_PASSWORD",
+    }
