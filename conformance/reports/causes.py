@@ -15,7 +15,7 @@ from conformance.target.names import TABLE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.results.record import Check, Evidence
+    from conformance.results.record import Check
     from conformance.results.verdicts import RequirementVerdict, Verdict
 
 _Key = tuple[str, int | None, str, str]
@@ -79,18 +79,6 @@ def causes(rows: Iterable[RequirementVerdict]) -> tuple[Cause, ...]:
         check = max(row.failures, key=lambda entry, row=row: common[_weight(row), _key(entry)])  # type: ignore[misc]
         groups.setdefault((_weight(row), _key(check)), []).append((row, check))
     return tuple(Cause(members[0][1], tuple(row for row, _ in members)) for members in groups.values())
-
-
-def to_repeat(check: Check) -> tuple[Evidence, ...]:
-    """
-    Return the calls that somebody repeats to see a failure: the last one.
-
-    Before an answer that was served and shows a wrong state stands the last call that may have changed it.
-    """
-    last = check.evidence[-1:]
-    is_look = bool(last) and last[0].request.startswith("GET ") and str(last[0].status).startswith("2")
-    writes = [entry for entry in check.evidence if not entry.request.startswith("GET ")] if is_look else []
-    return (*writes[-1:], *last)
 
 
 def guilty(check: Check) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from conformance.reports.causes import to_repeat
 from conformance.reports.facts import Facts, Tally, weight
+from conformance.results.sequence import to_repeat
 from conformance.results.text import clip, one_line, plural, said, visible
 from conformance.results.verdicts import Verdict
 
@@ -78,7 +78,7 @@ def _cause(cause: Cause) -> Iterator[str]:
     yield f"{words(clip(stated.statement, _SHOWN_WORDS))} *{words(stated.section)}*"
     yield ""
     yield from _block("text", _seen(cause.check))
-    calls = [clip(entry.curl, _SHOWN_CURL) for entry in to_repeat(cause.check)]
+    calls = [clip(command, _SHOWN_CURL) for command in to_repeat(cause.check).commands]
     if calls:
         yield from _block("sh", calls)
     if cause.others:

@@ -8,8 +8,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from conformance.reports.causes import to_repeat
 from conformance.reports.facts import failure_in_words, standing, weight, why
+from conformance.results.sequence import to_repeat
 from conformance.results.text import clip, one_line, plural, visible
 
 

@@ -6,8 +6,8 @@ import json
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from conformance.reports.causes import to_repeat
 from conformance.reports.facts import failure_in_words
+from conformance.results.sequence import to_repeat
 from conformance.results.text import one_line, plural, visible
 from conformance.results.verdicts import RunVerdict, Verdict
 
@@ -95,7 +95,7 @@ def _commands(facts: Facts) -> Iterator[str]:
     for cause in violated[:_SHOWN]:
         also = f" Also violates: {', '.join(row.requirement.id for row in cause.others)}." if cause.others else ""
         text = f"{cause.head.requirement.statement}\n{failure_in_words(cause.check)}{also}"
-        calls = [entry.curl for entry in to_repeat(cause.check)]
+        calls = to_repeat(cause.check).commands
         kind = "warning" if cause.head.is_known else "error"
         yield _command(kind, cause.head.requirement.id, "\n".join((text, *calls)))
     if violated[_SHOWN:]:

@@ -6,8 +6,8 @@ import shlex
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from conformance.reports.causes import to_repeat
 from conformance.reports.facts import Facts, failure_in_words, weight
+from conformance.results.sequence import to_repeat
 from conformance.results.text import clip, one_line, plural, said, visible
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict
 from conformance.target.names import ACTORS
@@ -177,7 +177,7 @@ def _cause(cause: Cause, text: _Text) -> Iterator[str]:
     yield f"    {visible(stated.section)}"
     for name, value in said(cause.check).items():
         yield f"      {name:9} {one_line(value, _SHOWN_WORDS)}"
-    yield from (f"      {clip(entry.curl, _SHOWN_WORDS * 2)}" for entry in to_repeat(cause.check))
+    yield from (f"      {clip(command, _SHOWN_WORDS * 2)}" for command in to_repeat(cause.check).commands)
     if cause.others:
         yield f"      the same violates {plural(len(cause.others), 'more requirement')}:"
         yield from (f"    {_first_line(row, text)}" for row in cause.others[:_SHOWN])

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from conformance.http.exchange import TOO_MANY_REQUESTS
+from conformance.http.exchange import READING, TOO_MANY_REQUESTS
+from conformance.results.sequence import are_of_one_thing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.http.exchange import Exchange
 
-_REMEMBERED = 10
+_REMEMBERED = 20
 _SHOWN_BEFORE = 2
+_WRITES_BEFORE = 3
 _LONGEST_SEQUENCE = 25
 
 
@@ -59,7 +61,16 @@ class CallHistory:
 
     def _before(self, found: Sequence[Exchange]) -> list[Exchange]:
         first = next((place for place, entry in enumerate(self._recent) if found and entry is found[0]), 0)
-        return self._recent[max(0, first - _SHOWN_BEFORE) : first]
+        start = max(0, first - _SHOWN_BEFORE)
+        # What they show may be what a write made that was followed by looks, or undone.
+        writes = [
+            entry
+            for entry in self._recent[:start]
+            if entry.call.method not in READING
+            and entry.is_success
+            and are_of_one_thing(entry.call.path, found[-1].call.path)
+        ]
+        return [*writes[-_WRITES_BEFORE:], *self._recent[start:first]]
 
     @property
     def suspects(self) -> tuple[Exchange, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance.reports.causes import to_repeat
 from conformance.reports.facts import Facts
 from conformance.results.record import Evidence, Outcome
+from conformance.results.sequence import to_repeat
 from selftest.reports.report_samples import EXCHANGE, failed, planned, record
 
 
@@ -83,9 +83,31 @@ def test_a_warning_never_hides_below_a_violation_nor_the_other_way_round() -> No
     ]
 
 
-def test_a_wrong_state_is_repeated_by_the_change_and_the_look_and_a_refusal_by_itself() -> None:
-    change, look = _call("PATCH /things", 204), _call("GET /things")
-    assert to_repeat(failed("a.one", evidence=(look, change, look))) == (change, look)
-    assert to_repeat(failed("a.one", evidence=(change, _call("GET /things", 403))))[0].status == 403
-    assert to_repeat(failed("a.one", evidence=(look, change))) == (change,)
-    assert to_repeat(failed("a.one", evidence=())) == ()
+def _repeated(*calls: Evidence) -> tuple[str, ...]:
+    return to_repeat(failed("a.one", evidence=calls)).commands
+
+
+def test_a_failure_is_repeated_by_what_was_changed_before_and_the_call_that_shows_it() -> None:
+    made, gone = _call("POST /api/v4/projects/7/list", 201), _call("DELETE /api/v4/projects/a%2Fb/list/3", 204)
+    look = _call("GET /api/v4/projects/7/list")
+    assert _repeated(made, look, gone) == (made.curl, gone.curl)
+    assert _repeated(look, made, gone, look) == (made.curl, gone.curl, look.curl)
+    assert _repeated(made, replace(look, status=404)) == (made.curl, look.curl)
+    assert _repeated(look) == (look.curl,)
+    assert _repeated() == ()
+
+
+def test_what_was_refused_or_changed_another_thing_is_not_repeated() -> None:
+    shown = _call("PUT /api/v4/projects/7/integrations/chat")
+    others = (_call("PUT /api/v4/projects/8/integrations/chat"), _call("PUT /api/v4/projects/7/integrations/mail"))
+    refused = replace(shown, status=403)
+    assert _repeated(*others, refused, shown) == (shown.curl,)
+    look = _call("GET /api/v4/projects/7/integrations")
+    assert _repeated(shown, refused, look) == (shown.curl, refused.curl, look.curl)
+
+
+def test_of_many_writes_the_last_are_repeated_and_the_others_counted() -> None:
+    many = [_call(f"POST /api/v4/projects/7/list?{number}", 201) for number in range(9)]
+    note, *commands = _repeated(*many)
+    assert commands == [entry.curl for entry in many[-5:]]
+    assert note == "# 4 earlier calls are left out; junit.xml and report.json have all that were kept"

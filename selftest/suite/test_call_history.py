@@ -50,3 +50,19 @@ def test_calls_that_are_forgotten_are_no_suspects() -> None:
     history, _ = _history("PUT /thing", "GET /thing")
     history.forget()
     assert history.evidence_for(()) == ()
+
+
+def test_what_was_changed_on_the_same_thing_earlier_stands_before_the_failure() -> None:
+    path = "/projects/1/integrations/chat"
+    history, calls = _history(
+        f"POST {path}",
+        "PUT /projects/1/integrations/mail",
+        "GET /projects/1",
+        f"DELETE {path}",
+        "GET /projects/1/integrations",
+        f"GET {path}",
+        f"PUT {path}",
+        f"GET {path}?again",
+    )
+    told = [f"POST {path}", f"DELETE {path}", f"GET {path}", f"PUT {path}", f"GET {path}?again"]
+    assert _told(history.evidence_for([calls[f"GET {path}?again"]])) == told

@@ -22,7 +22,7 @@ from conformance.suite.arrange.integrations import (
     without,
 )
 from conformance.suite.arrange.places import by_full_path
-from conformance.suite.context import Unmet
+from conformance.suite.context import Unmet, suspects
 from conformance.suite.expectations import (
     Caller,
     Path,
@@ -38,6 +38,7 @@ from conformance.suite.shown_records import values_under
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from conformance.http.exchange import Exchange
     from conformance.suite import Fixture
 
 FLAG = (False, True)
@@ -79,10 +80,11 @@ def test_disabling_an_integration_forgets_its_switches_and_numbers(
             moved |= found.moved
             if found.moved:
                 with verifies("integrations.disable.settings-reset", go_on=True):
-                    must(not found.left, f"{', '.join(found.moved)} reset", f"{', '.join(found.left)} still shown")
+                    still = f"{', '.join(found.left)} still shown"
+                    must(not found.left, f"{', '.join(found.moved)} reset", still, *found.while_disabled)
                 with verifies("integrations.disable.settings-stay-reset", go_on=True):
-                    back = ", ".join(found.back)
-                    must(not found.back, f"{', '.join(found.moved)} reset", f"{back} as before it was disabled")
+                    back = f"{', '.join(found.back)} as before it was disabled"
+                    must(not found.back, f"{', '.join(found.moved)} reset", back, *found.set_up_again)
     if not moved:
         left_to_others("integrations.disable.settings-reset", "integrations.disable.settings-stay-reset")
 
@@ -107,6 +109,10 @@ class Forgotten:
     """Those that it still shows as they were while it is disabled."""
     back: set[str]
     """Those that are as they were once it is set up again without them."""
+    while_disabled: tuple[Exchange, ...]
+    """The calls that show the former."""
+    set_up_again: tuple[Exchange, ...]
+    """The calls that show the latter."""
 
 
 def after_disabling(caller: Caller, path: Path, integration: Fixture, names: set[str]) -> Forgotten:
@@ -120,11 +126,13 @@ def after_disabling(caller: Caller, path: Path, integration: Fixture, names: set
             moved &= shown_as(caller.read(path / slug), values)
             given_disabled(caller, path, integration)
             disabled = caller.get(path / slug)
+            while_disabled = suspects()
             left &= shown_as(disabled.json, values) if disabled.is_served else set()
             caller.put(path / slug, least).given_served()
             back &= shown_as(caller.read(path / slug), values)
+            set_up_again = suspects()
             given_disabled(caller, path, integration)
-    return Forgotten(moved, moved & left, moved & back)
+    return Forgotten(moved, moved & left, moved & back, while_disabled, set_up_again)
 
 
 def shown_as(settings: Any, values: Mapping[str, bool | int]) -> set[str]:

@@ -1,0 +1,93 @@
+"""The calls that somebody repeats to see a failure: what was changed before it, and the call that shows it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.results.record import Check, Evidence
+
+_MOST_CALLS = 5
+#: The methods that change nothing.
+_READING = ("GET ", "HEAD ")
+#: What stands behind these in a path is a name, as a number is elsewhere.
+_NAMED = re.compile(r"(?<=/)(integrations|services)/([^/]+)")
+_API = "/api/v4"
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The calls that show a failure, in their order."""
+
+    calls: tuple[Evidence, ...]
+    left_out: int = 0
+    """How many earlier ones there are."""
+
+    @property
+    def note(self) -> str:
+        """Say what is left out, as a comment of the shell; empty where nothing is."""
+        if not self.left_out:
+            return ""
+        calls = "1 earlier call is" if self.left_out == 1 else f"{self.left_out} earlier calls are"
+        return f"# {calls} left out; junit.xml and report.json have all that were kept"
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """A command for each call, below the note where there is one."""
+        return (*filter(None, (self.note,)), *(entry.curl for entry in self.calls))
+
+
+def to_repeat(check: Check) -> Steps:
+    """
+    Return the calls that somebody repeats to see a failure: the writes that led to it, and the last call.
+
+    A write counts that may have changed what the last call is about. One that was refused did not; the last before a
+    look is shown all the same, for it may be what the look shows to have done something.
+    """
+    *before, last = check.evidence or (None,)
+    if last is None:
+        return Steps(())
+    writes = [entry for entry in before if entry is not None and not entry.request.startswith(_READING)]
+    shown = [
+        entry
+        for entry in writes
+        if (not _is_refused(entry) and are_of_one_thing(entry.request, last.request))
+        or (entry is writes[-1] and last.request.startswith(_READING))
+    ]
+    calls = (*shown[1 - _MOST_CALLS :], last)
+    return Steps(calls, len(shown) + 1 - len(calls))
+
+
+def _is_refused(entry: Evidence) -> bool:
+    return str(entry.status).startswith("4")
+
+
+def are_of_one_thing(request: str, other: str) -> bool:
+    """
+    Tell whether what one call changes may show in another, by their paths.
+
+    That is so unless they name two of a kind: two projects, or two integrations. A project may be named by its number
+    in one and by its path in the other.
+    """
+    for mine, yours in zip(_segments(request), _segments(other), strict=False):
+        if mine != yours:
+            if _is_name(mine) and _is_name(yours):
+                return False
+            if not (_is_name(mine) or _is_name(yours)):
+                return True  # such as the rules of a project and its merge requests
+    return True
+
+
+def _segments(request: str) -> Sequence[str]:
+    """Return the path of a call piece by piece, what names one of many with a mark."""
+    path = request.partition(" ")[2] or request
+    path = path.partition("?")[0].removeprefix(_API).strip("/")
+    return _NAMED.sub(r"\1/=\2", f"/{path}").strip("/").split("/")
+
+
+def _is_name(segment: str) -> bool:
+    return segment.isdecimal() or segment.startswith("=")
