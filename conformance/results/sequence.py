@@ -58,8 +58,22 @@ def to_repeat(check: Check) -> Steps:
         if (not _is_refused(entry) and are_of_one_thing(entry.request, last.request))
         or (entry is writes[-1] and last.request.startswith(_READING))
     ]
-    calls = (*shown[1 - _MOST_CALLS :], last)
-    return Steps(calls, len(shown) + 1 - len(calls))
+    steps = _since_it_was_gone((*shown, last))
+    return Steps(steps[-_MOST_CALLS:], max(0, len(steps) - _MOST_CALLS))
+
+
+def _since_it_was_gone(steps: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    """Leave out what was done to a thing before it was deleted, where it was made and deleted once more since then."""
+    gone: dict[tuple[str, ...], list[int]] = {}
+    for number, entry in enumerate(steps):
+        if entry.request.startswith("DELETE "):
+            gone.setdefault(_place(entry.request), []).append(number)
+    for place, numbers in gone.items():
+        for first in numbers[-2:-1]:
+            of_it = (place, place[:-1])
+            steps = tuple(entry for at, entry in enumerate(steps) if at > first or _place(entry.request) not in of_it)
+            return _since_it_was_gone(steps)
+    return steps
 
 
 def _is_refused(entry: Evidence) -> bool:
@@ -80,6 +94,12 @@ def are_of_one_thing(request: str, other: str) -> bool:
             if not (_is_name(mine) or _is_name(yours)):
                 return True  # such as the rules of a project and its merge requests
     return True
+
+
+def _place(request: str) -> tuple[str, ...]:
+    """Return the path of a call without which project or group it is of."""
+    first, *rest = _segments(request)
+    return (first, *rest[1:])
 
 
 def _segments(request: str) -> Sequence[str]:

@@ -106,6 +106,14 @@ def test_what_was_refused_or_changed_another_thing_is_not_repeated() -> None:
     assert _repeated(shown, refused, look) == (shown.curl, refused.curl, look.curl)
 
 
+def test_what_was_made_and_deleted_before_it_was_made_anew_is_not_repeated() -> None:
+    made, gone = _call("POST /api/v4/projects/7/list", 201), _call("DELETE /api/v4/projects/7/list/3", 204)
+    by_path, other = _call("DELETE /api/v4/projects/a%2Fb/list/3", 204), _call("PUT /api/v4/projects/7/switch")
+    assert _repeated(made, by_path, other, made, gone) == (other.curl, made.curl, gone.curl)
+    look = _call("GET /api/v4/projects/7/list")
+    assert _repeated(gone, made, gone, made, look) == (made.curl, gone.curl, made.curl, look.curl)
+
+
 def test_of_many_writes_the_last_are_repeated_and_the_others_counted() -> None:
     many = [_call(f"POST /api/v4/projects/7/list?{number}", 201) for number in range(9)]
     note, *commands = _repeated(*many)
