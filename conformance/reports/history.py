@@ -15,7 +15,9 @@ from conformance.reports import small
 from conformance.reports.facts import Facts
 from conformance.reports.pages import template
 from conformance.results.reading import read_record
+from conformance.results.record import in_brief
 from conformance.results.text import one_line, plural
+from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,6 +47,8 @@ class Run:
     """Of each area the share of its owed requirements that was verified; None where nothing is owed."""
     failed: tuple[str, ...]
     unstable: tuple[str, ...]
+    selection: tuple[str, ...] = ()
+    """What was selected of the requirements; empty for a whole run."""
 
     @classmethod
     def of(cls, folder: Path, totals: Any) -> Run:
@@ -57,8 +61,24 @@ class Run:
             **{name: totals[name] for name in ("seconds", "requests")},
             failed=tuple(totals["failed"]),
             unstable=tuple(totals["unstable"]),
+            selection=tuple(totals.get("selection", ())),
             areas=tuple((name, _share(area["verified"], area["owed"])) for name, area in totals["areas"].items()),
         )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything that is owed was looked at, and not a selection of it."""
+        return not self.selection and self.verdict != RunVerdict.SELECTION_HOLDS
+
+    @property
+    def words(self) -> str:
+        """The verdict, which says of a selection that it is one."""
+        return self.verdict if self.is_whole or "selection" in self.verdict else f"selection {self.verdict}"
+
+    @property
+    def selected(self) -> str:
+        """What was selected, in a line."""
+        return in_brief(self.selection)
 
     @property
     def share(self) -> float | None:
@@ -95,15 +115,31 @@ class Target:
         return self.runs[: -_SHOWN_RUNS - 1 : -1]
 
     @property
+    def whole(self) -> tuple[Run, ...]:
+        """The runs that are no selections, the oldest first."""
+        return tuple(run for run in self.runs if run.is_whole)
+
+    @property
+    def now(self) -> str:
+        """How it stands: the verdict of the latest whole run, and apart from it that of a selection since then."""
+        last = self.runs[-1]
+        of_selection = f"the latest of a selection: {last.words}"
+        if not self.whole:
+            return f"none of them whole, {of_selection}"
+        stands = f"the latest{'' if last.is_whole else ' whole one'} {self.whole[-1].verdict}"
+        return stands if last.is_whole else f"{stands} ({of_selection})"
+
+    @property
     def plots(self) -> tuple[Plot, ...]:
-        """Verified share of all and of each area, duration and calls."""
-        areas = tuple(dict.fromkeys(name for run in self.runs for name, share in run.areas if share is not None))
-        by_area = [dict(run.areas) for run in self.runs]
+        """Verified share of all and of each area, duration and calls, of the whole runs."""
+        runs = self.whole
+        areas = tuple(dict.fromkeys(name for run in runs for name, share in run.areas if share is not None))
+        by_area = [dict(run.areas) for run in runs]
         return (
-            _plot("all", [run.share for run in self.runs], share=True),
+            _plot("all", [run.share for run in runs], share=True),
             *(_plot(name, [shares.get(name) for shares in by_area], share=True) for name in areas),
-            _plot("seconds", [run.seconds for run in self.runs]),
-            _plot("calls", [run.requests for run in self.runs]),
+            _plot("seconds", [run.seconds for run in runs]),
+            _plot("calls", [run.requests for run in runs]),
         )
 
     @property
@@ -128,10 +164,7 @@ class History:
     @property
     def summary(self) -> str:
         """The history in one line."""
-        told = [
-            f"{target.name}: {plural(len(target.runs), 'run')}, the latest {target.runs[-1].verdict}"
-            for target in self.targets
-        ]
+        told = [f"{target.name}: {plural(len(target.runs), 'run')}, {target.now}" for target in self.targets]
         return "; ".join([*told, *([f"{len(self.unreadable)} unreadable"] if self.unreadable else [])])
 
 

@@ -60,6 +60,7 @@ def totals(facts: Facts) -> str:
         "contract": visible(header.contract),
         "subjects": list(header.subjects),
         "merged": [visible(shard) for shard in header.merged],
+        "selection": [visible(option) for option in header.selection],
         "verdict": str(facts.result.verdict),
         "seconds": footer.seconds if footer else None,
         "requests": footer.requests if footer else None,

@@ -54,6 +54,21 @@ def test_runs_stand_by_target_and_time_and_what_cannot_be_read_is_named(runs: Pa
     )
 
 
+def test_a_selection_is_told_apart_and_never_stands_for_the_whole(tmp_path: Path) -> None:
+    whole = _at(SAMPLES["non-conformant"], "2026-03-01T10:00:00+00:00")
+    render(whole, ["totals"], tmp_path / "whole")
+    part = _at(SAMPLES["conformant"], "2026-03-02T10:00:00+00:00")
+    part = replace(part, header=replace(part.header, selection=("--requirement scope.switch",)))
+    render(part, ["totals"], tmp_path / "part")
+    (target,) = read_history(tmp_path, last=10).targets
+    assert target.now == "the latest whole one non-conformant (the latest of a selection: selection holds)"
+    assert [plot.latest for plot in target.plots] == [plot.latest for plot in replace(target, runs=target.whole).plots]
+    text = as_html(read_history(tmp_path, last=10), tmp_path)
+    assert text.count('<i class="selection"') == text.count('<i class="non-conformant"') == 1
+    assert "(--requirement scope.switch)" in text
+    assert replace(target, runs=target.runs[1:]).now == "none of them whole, the latest of a selection: selection holds"
+
+
 def test_what_was_unstable_or_violated_is_counted(runs: Path) -> None:
     staging = read_history(runs, last=100).targets[1]
     assert staging.unstable == (
