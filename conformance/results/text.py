@@ -17,6 +17,12 @@ _UNSHOWABLE = re.compile(
 )
 
 
+#: So many more characters are shown rather than counted: the note takes about forty.
+_WORTH_A_CUT = 120
+#: What is cut through at the end of a text; a very long word, such as an address, is cut through all the same.
+_LAST_WORD = re.compile(r"(?<=\S)\s+\S{0,40}\Z")
+
+
 def visible(text: object) -> str:
     r"""Return a text with everything unshowable written as an escape, such as `\x00`; None is an empty text."""
     if text is None:
@@ -30,14 +36,20 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def clip(text: object, limit: int) -> str:
-    """Return a visible text of at most `limit` characters, and after those a note of how many were left out."""
+    """
+    Return a visible text of at most `limit` characters, and after those a note of how many were left out.
+
+    It is cut at the end of a word, and only where that makes it much shorter: a little more stands there in full.
+    """
     # What is far too long need not be looked through to its end: an escape makes a text longer, never shorter by half.
     whole = text if isinstance(text, str) else visible(text)
-    shown = visible(whole[: 3 * limit])
-    left_out = max(0, len(whole) - 3 * limit)
-    if not left_out and len(shown) <= limit:
+    looked_at = 3 * limit + _WORTH_A_CUT
+    shown = visible(whole[:looked_at])
+    left_out = max(0, len(whole) - looked_at)
+    if not left_out and len(shown) <= limit + _WORTH_A_CUT:
         return shown
-    return f"{shown[:limit]}… [{len(shown) - limit + left_out} more characters in report.json]"
+    kept = _LAST_WORD.sub("", shown[: limit + 1])[:limit]
+    return f"{kept}… [{len(shown) - len(kept) + left_out} more characters in report.json]"
 
 
 def one_line(text: object, limit: int = 300) -> str:

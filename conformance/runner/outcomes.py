@@ -41,6 +41,11 @@ class Running:
     told: BaseException | None = None
     """What pytest was told of it: anything else that pytest sees is not of our making."""
 
+    @property
+    def has_not_begun(self) -> bool:
+        """Whether nothing of it was run so far."""
+        return self.outcome is TestOutcome.NOT_BEGUN
+
     def say(self, outcome: TestOutcome, detail: str | None = None, reason: Reason | None = None) -> None:
         """Note what the test came to; a test that broke stays broken."""
         if self.outcome is not TestOutcome.BROKEN:

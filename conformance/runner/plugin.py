@@ -30,7 +30,7 @@ from conformance.runner.collection import (
 )
 from conformance.runner.options import add_options, options_of
 from conformance.runner.outcomes import Running
-from conformance.runner.progress import TRIED_AGAIN, ByArea, FewWords, before_tests
+from conformance.runner.progress import NOT_RUN, TRIED_AGAIN, ByArea, FewWords, before_tests
 from conformance.runner.reruns import Reruns
 from conformance.runner.session import Session
 from conformance.suite.context import TestContext, enter
@@ -469,6 +469,7 @@ def pytest_runtest_makereport(
     if not report.passed and session.stopped is None and not item.stash[_RERUNS].is_last(running.test, running.outcome):
         report.outcome = TRIED_AGAIN  # type: ignore[assignment]  # pytest's own are passed, failed and skipped
     if call.when == "teardown":
+        report.user_properties += [NOT_RUN] if session.stopped and running.has_not_begun else []
         running.end()
         del item.stash[_RUNNING]
         _ended(item, session, running.test)

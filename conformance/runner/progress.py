@@ -35,6 +35,8 @@ SILENCE_SECONDS = 15.0
 
 #: The outcome of a test that failed and runs once more: a category of our own, as plugins may have.
 TRIED_AGAIN = "tried again"
+#: What a report says of a test that pytest began and the run did not: the run was over.
+NOT_RUN = ("conformance", "not run")
 _TICK_SECONDS = 0.5
 #: What shares tests out, and what shows the state of workers, by the names under which pytest-xdist registers them.
 _SHARES_OUT, _SHOWS_WORKERS = "dsession", "terminaldistreporter"
@@ -279,6 +281,8 @@ class ByArea:
                 return
             seconds = self._seconds.pop(name)
             self._seconds_of_ended += seconds
+            if NOT_RUN in map(tuple, report.user_properties):  # a worker sends lists
+                return
             self._progress.ended(name, seconds, failed="failed" in seen, skipped="skipped" in seen)
 
     def _begin(self, ids: Iterable[str]) -> None:

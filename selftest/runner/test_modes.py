@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,3 +66,6 @@ def test_a_run_begins_no_test_when_its_minutes_are_over(conformance: Callable[..
     }
     assert reasons == {"not reached"}
     assert "0.0001 minutes of --minutes were over" in outcome.text
+    (not_run,) = re.findall(r"^(\d+) tests not run$", outcome.text, re.MULTILINE)
+    assert f"not begun: {not_run} tests" in outcome.text
+    assert "stopped after" not in outcome.text
