@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from conformance.reports.causes import Cause, Gap, causes, gap_groups
+from conformance.results.baseline import reason_from
 from conformance.results.record import Check, Outcome, Reason, RunRecord, TestOutcome
 from conformance.results.text import one_line, plural
 from conformance.results.verdicts import RequirementVerdict, RunResult, RunVerdict, Verdict, add_up
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 5
 
 _SHOWN_CAUSES = 3
+#: The verdicts that owed requirements have, and others too.
+_OWED_OR_NOT = frozenset(Verdict) - {Verdict.NOT_APPLICABLE, Verdict.NOTED}
 #: The sorts of drawn cases.
 _DRAWN = ("coverage", "fresh", "replayed", "failed_before")
 _CUT_OFF = "The record ends before the run did; what would have followed was not seen."
@@ -130,6 +133,17 @@ class Facts:
         """Counts of each area, in the contract's order."""
         verdicts = self.result.area_verdicts
         return tuple(Tally.of(area, rows, verdicts[area]) for area, rows in self.result.by_area.items())
+
+    @cached_property
+    def counts_in_words(self) -> str:
+        """How many requirements of every level have which verdict, and how many of these are none that is owed."""
+        found = []
+        for verdict, number in self.result.counts.items():
+            of_it = self.result.rows_with(verdict) if verdict in _OWED_OR_NOT else ()
+            beside = [row for row in of_it if not row.is_owed]
+            what = "should or note" if all(row.requirement.selected for row in beside) else "not selected or not a must"
+            found += [f"{number} {verdict}{f' ({len(beside)} of them {what})' if beside else ''}"] if number else []
+        return ", ".join(found) or "none was planned"
 
     @cached_property
     def headline(self) -> Mapping[str, str]:
@@ -393,7 +407,9 @@ def weight(row: RequirementVerdict) -> str:
     """Say of a requirement that failed why it is no violation; empty where it is one."""
     known = row.requirement.known_failure
     if known is not None and row.verdict is Verdict.FAILED:
-        return f"in the baseline: {known.words}"
+        is_said = known.reason in map(reason_from, row.failures)  # beside it stands what failed
+        words = known.terms if is_said else known.words
+        return f"in the baseline: {words}" if words else "in the baseline"
     if row.is_violation:
         return ""
     return (

@@ -143,6 +143,8 @@ def _areas(facts: Facts) -> Iterator[str]:
         yield _table_row(words(tally.name), tally)
     yield _table_row("**all**", facts.total)
     yield ""
+    yield "Verified counts what is owed (level must); the other columns count every level."
+    yield ""
 
 
 def _table_row(name: str, tally: Tally) -> str:

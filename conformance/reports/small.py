@@ -107,8 +107,7 @@ def _commands(facts: Facts) -> Iterator[str]:
         names = [row.requirement.id for row in facts.unverified[reason] if row.is_gap]
         more = f" and {number - 5} more" if number > 5 else ""  # noqa: PLR2004 - as many as fit a line
         yield _command("warning", f"{number} not verified: {reason}", ", ".join(names[:5]) + more)
-    counts = [f"{number} {verdict}" for verdict, number in facts.result.counts.items() if number]
-    told = f"{facts.total.score}. {facts.result.explanation} Requirements: {', '.join(counts) or 'none'}."
+    told = f"{facts.total.score}. {facts.result.explanation} Requirements: {facts.counts_in_words}."
     yield _command("notice", f"{facts.record.header.target}: {facts.result.verdict}", told)
 
 

@@ -77,8 +77,7 @@ def _head(facts: Facts, text: _Text, folder: Path) -> Iterator[str]:
     result, header = facts.result, facts.record.header
     yield _verdict(facts, text)
     yield from wrap(visible(result.explanation), _WIDTH)
-    counts = [f"{number} {verdict}" for verdict, number in result.counts.items() if number]
-    yield f"{plural(len(result.rows), 'requirement')}: {', '.join(counts) or 'none was planned'}"
+    yield from _wrapped(f"{plural(len(result.rows), 'requirement')}: {facts.counts_in_words}", "    ")
     yield from _without_weight(facts)
     if result.beside_known is not None:
         code = result.exit_code

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.contract import Contract
+    from conformance.results.record import Check
     from conformance.results.verdicts import RequirementVerdict, RunResult
 
 #: The schema of the file, among those that ship with the package.
@@ -81,11 +82,14 @@ def baseline_of(result: RunResult, owner: str, expires: date) -> str:
     return _HEAD + str(yaml.safe_dump({"baseline": entries}, sort_keys=False, allow_unicode=True, width=110))
 
 
+def reason_from(check: Check) -> str:
+    """Return what a new entry gives as the reason: what a failed check saw."""
+    return " ".join(f"Expected {check.expected}; got {check.actual}.".split())[:_LONGEST_REASON]
+
+
 def _entry(row: RequirementVerdict, owner: str, expires: date) -> dict[str, Any]:
     known = row.requirement.known_failure
     if known is None:
-        check = row.failures[0]
-        said = " ".join(f"Expected {check.expected}; got {check.actual}.".split())
-        known = KnownFailure(said[:_LONGEST_REASON], owner, expires.isoformat())
+        known = KnownFailure(reason_from(row.failures[0]), owner, expires.isoformat())
     kept = {name: value for name, value in asdict(known).items() if name != "expired" and value is not None}
     return {"requirement": row.requirement.id, **kept}

@@ -193,9 +193,13 @@ class KnownFailure:
     @property
     def words(self) -> str:
         """All of it in a line."""
+        return f"{self.reason} ({self.terms})" if self.terms else self.reason
+
+    @property
+    def terms(self) -> str:
+        """Whose it is, until when, and where more of it stands."""
         until = f"{'expired on' if self.expired else 'until'} {self.expires}" if self.expires else ""
-        more = ", ".join(filter(None, (self.owner, until, self.link)))
-        return f"{self.reason} ({more})" if more else self.reason
+        return ", ".join(filter(None, (self.owner, until, self.link)))
 
 
 @dataclass(frozen=True, slots=True)

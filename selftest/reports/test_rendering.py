@@ -15,6 +15,7 @@ from conformance.reports import FORMATS, WRITTEN, render, render_all
 from conformance.reports.facts import Facts, Standing, standing
 from conformance.reports.terminal import summary
 from conformance.results.record import Reason
+from conformance.results.text import clip
 from conformance.results.verdicts import Verdict, add_up
 from selftest.reports.report_samples import (
     CONFORMANT,
@@ -29,6 +30,15 @@ from selftest.reports.report_samples import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def test_a_text_is_cut_where_that_saves_much_and_at_the_end_of_a_word() -> None:
+    text = "word " * 40
+    assert clip(text, 90) == text
+    assert clip(text, 63) == f"{'word ' * 11}word… [141 more characters in report.json]"
+    assert clip(text, 64) == f"{'word ' * 12}word… [136 more characters in report.json]"
+    assert clip("x" * 300, 50) == f"{'x' * 50}… [250 more characters in report.json]"
+    assert clip(f"{text}{'y' * 5000}", 100).endswith("word… [5101 more characters in report.json]")
 
 
 def _files(folder: Path) -> dict[str, bytes]:

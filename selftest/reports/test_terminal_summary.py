@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from conformance.reports import render
+from conformance.reports.facts import Facts
 from conformance.reports.terminal import summary
-from conformance.results.record import Reason, TestEnd, TestOutcome
+from conformance.results.baseline import reason_from
+from conformance.results.record import KnownFailure, Reason, TestEnd, TestOutcome
 from conformance.results.verdicts import add_up
 from selftest.reports.report_samples import (
     CONFORMANT,
@@ -36,7 +38,27 @@ def test_it_begins_with_verdict_and_score() -> None:
     lines = _summary("incomplete").splitlines()
     assert lines[0] == "INCOMPLETE  1 of 7 verified  (staging, version 17.7)"
     assert add_up(SAMPLES["incomplete"]).explanation in " ".join(" ".join(lines).split())
-    assert "8 requirements: 3 inconclusive, 4 not tested, 1 passed" in lines
+    assert "8 requirements: 3 inconclusive (1 of them should or note), 4 not tested, 1 passed" in lines
+
+
+def test_what_counts_and_what_does_not_add_up_to_all_of_a_verdict() -> None:
+    whole = Facts.of(record(planned("a.duty"), planned("a.hint", level="should"), planned("a.note", level="note")))
+    assert whole.counts_in_words == "3 not tested (2 of them should or note)"
+    part = Facts.of(record(planned("a.duty"), replace(planned("a.other"), selected=False), checks=(passed("a.duty"),)))
+    assert "1 not tested (1 of them not selected or not a must)" in part.counts_in_words
+
+
+def test_a_baseline_that_says_what_failed_is_not_told_twice() -> None:
+    failure = failed("a.duty")
+    known = KnownFailure(reason_from(failure), "team-x", "2099-01-01")
+    run = record(replace(planned("a.duty"), known_failure=known), checks=(failure,))
+    (line,) = [
+        line for line in summary(run, add_up(run), Path("out"), brief=True).splitlines() if line.startswith("  a.duty")
+    ]
+    assert "(in the baseline: team-x, until 2099-01-01): expected" in line
+    assert line.lower().count("expected") == 1
+    other = replace(run, plan=(replace(run.plan[0], known_failure=replace(known, reason="ours")),))
+    assert "baseline: ours (team-x, until 2099-01-01)" in summary(other, add_up(other), Path("out"), brief=True)
 
 
 def test_it_tells_what_failed_and_how_to_repeat_it() -> None:
