@@ -25,6 +25,8 @@ _OF_ONE_TEST = re.compile(r"\btests/[\w/]+\.py::\w+(?:\[[^\]]*\])?:? ?")
 _SHOWN_IDS = 3
 #: What differs between reasons that are one: numbers, queries and lists of them.
 _OF_ONE_REASON = re.compile(r"\?[^\s,;]*|\[[^\]]*\]|\b\d+\b(?!\.)")
+#: How it is told that no integration of the profile has certain parameters.
+_NO_INTEGRATION = re.compile(r"no integration of the profile has (\w+(?: and \w+)*): ")
 _STATUS = re.compile(r"\bstatus \d{3}\b")
 _OF_ONE_CALL = re.compile(r"(?<=/)(?:\d+|[^/?]*%2F[^/?]*)(?=[/?]|$)|\?.*$|\b\d{2,}\b", re.IGNORECASE)
 
@@ -142,7 +144,7 @@ def gap_groups(rows: Iterable[RequirementVerdict]) -> tuple[Gap, ...]:
             reason = str(row.reason or Reason.NOT_REACHED)
             found.setdefault((reason, _common(detail), paste), []).append((detail, row))
     groups = [
-        Gap(reason, members[0][0], tuple(row.requirement.id for _, row in members), _owed(members), paste)
+        Gap(reason, _together(members), tuple(row.requirement.id for _, row in members), _owed(members), paste)
         for (reason, _, paste), members in found.items()
     ]
     return tuple(sorted(groups, key=lambda gap: (-gap.owed, -len(gap.ids))))
@@ -152,8 +154,22 @@ def _owed(members: Iterable[tuple[str, RequirementVerdict]]) -> int:
     return sum(row.is_gap for _, row in members)
 
 
+def _together(members: Iterable[tuple[str, RequirementVerdict]]) -> str:
+    """Return the reason of a group; of one that names a parameter each, all of these."""
+    details = list(dict.fromkeys(detail for detail, _ in members))
+    lacking = [_NO_INTEGRATION.match(detail) for detail in details]
+    names = sorted({name for found in lacking if found for name in found[1].split(" and ")})
+    if not names:
+        return details[0]
+    told = f"{', '.join(names[:-1])} or {names[-1]}" if names[1:] else names[0]
+    each = "one that has each" if names[1:] else "one that has"
+    return f"no integration of the profile has {told}: add {each}, with it among its parameters or events"
+
+
 def _common(detail: str) -> str:
     """Return what reasons have in common that come from the same answer to calls about different things."""
+    if _NO_INTEGRATION.match(detail):
+        return "no integration of the profile has it"
     statuses = _STATUS.findall(detail)
     return f"{_OF_ONE_REASON.sub('*', detail)} {statuses}"
 
@@ -166,7 +182,7 @@ def _closed_by(row: RequirementVerdict) -> tuple[str, str]:
     fitting = [entry for entry in (*TABLE["fixtures"], *TABLE["actors"]) if name and name in (entry.each, entry.name)]
     known = next((entry for entry in fitting if entry.each), next(iter(fitting), None))  # most write the list
     if known is None:
-        return one_line(_OF_ONE_TEST.sub("", detail), 160), ""
+        return one_line(_OF_ONE_TEST.sub("", detail), 400), ""
     what = next((entry.what for entry in known.fields if entry.name == value), None)
     if value is None or value == "id":
         return f"`{known.name}`: {known.what}", "\n".join(pasted(known))

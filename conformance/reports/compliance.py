@@ -15,23 +15,26 @@ from conformance.results.verdicts import RequirementVerdict, RunVerdict, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from conformance.reports.causes import Gap
     from conformance.reports.facts import Facts
     from conformance.results.record import AccessRule, Check, RunRecord
 
 # What keeps even a run in which everything failed within six pages.
 _SHOWN_FAILURES = 14
-_SHOWN_GAPS = 22
+_SHOWN_GAPS = 40
+#: Letters of reasons and statements in all; of the largest groups only some statements are named when these are spent.
+_ROOM_OF_GAPS = 13_000
 _SHOWN_NOT_OWED = 30
 _COMMON_ACTORS = 4
 _SIGNS: Mapping[str, str] = {"verified": "", "violated": " ✗", "open": " ?", "not applicable": " -"}
 _SENTENCES: Mapping[RunVerdict, str] = {
-    RunVerdict.CONFORMANT: "{target} does what the specification demands of it{scope}: each of the {owed} statements "
-    "that apply to it was tried, and held.",
-    RunVerdict.SELECTION_HOLDS: "Of the part that was selected for this run, each of the {owed} statements was tried, "
+    RunVerdict.CONFORMANT: "{target} does what the specification demands of it{scope}: {each} that {apply} to "
+    "it was tried, and held.",
+    RunVerdict.SELECTION_HOLDS: "Of the part that was selected for this run, {each} was tried, "
     "and held. The rest was not looked at, so this is no statement about the whole.",
-    RunVerdict.NON_CONFORMANT: "{target} does not do what the specification demands of it: of {owed} statements that "
-    "apply to it, {violated} seen to be violated, and again when tried once more{known}.{open}",
-    RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification; but of {owed} statements that apply "
+    RunVerdict.NON_CONFORMANT: "{target} does not do what the specification demands of it: of {statements} that "
+    "{apply} to it, {violated} seen to be violated, and again when tried once more{known}.{open}",
+    RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification; but of {statements} that {apply} "
     "to {target}, {unverified} not verified, so that conformance is not shown.",
     RunVerdict.BROKEN: "A test of the suite itself broke, so that this run shows nothing about {target} as a whole. "
     "That is a fault of the suite, not of the service.",
@@ -95,7 +98,7 @@ class NotOwed:
 
 def render(facts: Facts) -> str:
     """Return the report as one page, with its style inside."""
-    record, total = facts.record, facts.total
+    record, total, gaps = facts.record, facts.total, open_rows(facts.gap_groups)
     return template("compliance.html.j2").render(
         facts=facts,
         header=record.header,
@@ -109,9 +112,9 @@ def render(facts: Facts) -> str:
         uncounted=_uncounted(facts.result.rows),
         areas=[(tally, levels(facts.result.by_area[tally.name])) for tally in facts.areas],
         causes=facts.causes[:_SHOWN_FAILURES],
-        hidden_causes=len(facts.causes) - _SHOWN_FAILURES,
-        gaps=facts.gap_groups[:_SHOWN_GAPS],
-        hidden_gaps=len(facts.gap_groups) - _SHOWN_GAPS,
+        hidden_causes=facts.causes[_SHOWN_FAILURES:],
+        gaps=gaps,
+        hidden_gaps=facts.gap_groups[len(gaps) :],
         waived=[row for row in facts.result.rows if row.requirement.known_failure],
         not_owed=_not_owed(facts.result.rows_with(Verdict.NOT_APPLICABLE)),
         grid=grid(record, facts.result.rows),
@@ -125,7 +128,9 @@ def sentence(facts: Facts) -> str:
     words = _SENTENCES[facts.result.verdict].format(
         target=one_line(header.target, 80),
         scope=f", for the areas that it claims ({', '.join(header.scope)})" if header.scope else "",
-        owed=total.owed,
+        each="the one statement" if total.owed == 1 else f"each of the {total.owed} statements",
+        statements=plural(total.owed, "statement"),
+        apply="applies" if total.owed == 1 else "apply",
         violated=_were(total.violated),
         open=f" Besides, {_were(total.open)} not verified." if total.open else "",
         unverified=_were(total.open),
@@ -137,6 +142,40 @@ def sentence(facts: Facts) -> str:
     if facts.result.verdict is RunVerdict.INCOMPLETE and not total.open:
         words = _NOTHING_OPEN if total.owed else _NOTHING_PLANNED
     return f"{words} {stopped}".rstrip()
+
+
+def open_rows(groups: Sequence[Gap]) -> tuple[tuple[Gap, str], ...]:
+    """
+    Return the groups of what was not verified, each with its statements, as many as fit the pages.
+
+    Who reads this has nothing else: all of them are named where that is possible, and otherwise those of small groups.
+    """
+    shown: list[Gap] = []
+    room = _ROOM_OF_GAPS
+    for gap in groups[:_SHOWN_GAPS]:
+        room -= len(gap.detail) + len(gap.shown)
+        if room < 0:
+            break
+        shown.append(gap)
+    names = {gap.ids: gap.shown for gap in shown}
+    for gap in sorted(shown, key=lambda one: len(one.ids)):
+        whole = _named(gap.ids)
+        room -= len(whole) - len(gap.shown)
+        if room < 0:
+            break
+        names[gap.ids] = whole
+    return tuple((gap, names[gap.ids]) for gap in shown)
+
+
+def _named(ids: Iterable[str]) -> str:
+    """Return ids in a line, below each other's area."""
+    areas: dict[str, list[str]] = {}
+    for name in ids:
+        area, _, rest = name.partition(".")
+        areas.setdefault(area, []).append(rest)
+    return "; ".join(
+        f"{area}.{rests[0]}" if len(rests) == 1 else f"{area}: {', '.join(rests)}" for area, rests in areas.items()
+    )
 
 
 def _not_owed(rows: Iterable[RequirementVerdict]) -> tuple[NotOwed, ...]:

@@ -27,6 +27,7 @@ def template(name: str) -> Template:
     )
     environment.filters.update(
         clip=clip,
+        breakable=breakable,
         failure=failure_in_words,
         one_line=one_line,
         plural=plural,
@@ -37,6 +38,11 @@ def template(name: str) -> Template:
         why=why,
     )
     return environment.get_template(name)
+
+
+def breakable(path: object) -> Markup:
+    """Return a path that breaks before a slash only, as far as a line has room for what stands between two."""
+    return Markup("<wbr>/").join(visible(path).split("/"))
 
 
 def _shown(value: object) -> object:

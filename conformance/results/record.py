@@ -329,6 +329,8 @@ class Header:
     """Which part of the plan it runs, as `2/8`; empty for all of it."""
     merged: tuple[str, ...] = ()
     """The shards that it was merged from, each with its record and when it ran; empty for what ran in one go."""
+    run_by: str = ""
+    """Who ran it and on which machine, as `somebody on build-7`."""
 
     @property
     def selected_in_brief(self) -> str:

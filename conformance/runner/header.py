@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance import __version__
 from conformance.results.record import RECORD_FORM, Header
+from conformance.target.marker import operator
 from conformance.target.names import PRESUMED
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def header_of(beginning: Beginning, contract: Contract, profile: Profile, option
         fail_on=options.fail_on,
         allowed=_allowed(profile, options),
         shard=str(options.shard or ""),
+        run_by=operator(),
     )
 
 

@@ -34,6 +34,17 @@ _BEAT_SECONDS = 60
 _STALE = timedelta(minutes=10)
 
 
+def operator() -> str:
+    """Return who runs this and on which machine, as `somebody on build-7`."""
+    return " on ".join(filter(None, (_user(), socket.gethostname())))
+
+
+def _user() -> str | None:
+    with suppress(Exception):  # some containers know no name of their user
+        return getpass.getuser()
+    return None
+
+
 @dataclass
 class Marker:
     """The mark of one run on one world."""
@@ -104,9 +115,7 @@ class Marker:
     def _say(self) -> str:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         known = {"run": self.run, "host": socket.gethostname(), "pid": os.getpid(), "since": self._since, "beat": now}
-        with suppress(Exception):  # some containers know no name of their user
-            known["who"] = getpass.getuser()
-        return json.dumps(known)
+        return json.dumps(known | ({"who": user} if (user := _user()) else {}))
 
     def _put(self, client: Client) -> Mapping[str, Any]:
         """Put the mark where there is none; return the one that is there, nothing when it now is ours."""

@@ -13,6 +13,7 @@ from conformance.reports.facts import Facts
 from conformance.results.plan import access, table
 from conformance.results.record import (
     AccessRule,
+    Check,
     Evidence,
     KnownFailure,
     Outcome,
@@ -227,6 +228,41 @@ def test_the_list_of_known_failures_is_shown() -> None:
     text = compliance.render(Facts.of(run))
     assert "ticket 12" in text
     assert "1 of these the operator knows of" in compliance.sentence(Facts.of(run))
+
+
+def _open(name: str, detail: str) -> Check:
+    return replace(left_open(name, Reason.PREREQUISITE_MISSING, Outcome.NOT_TESTED), detail=detail)
+
+
+def test_every_open_statement_is_named_and_those_of_one_reason_together() -> None:
+    many = [f"scope.statement-{number}" for number in range(60)]
+    lacking = {
+        f"hooks.of-{name}": f"no integration of the profile has {name}: name one that has, with it among its parameters"
+        for name in ("token", "channel", "active")
+    }
+    checks = [_open(name, "for one reason") for name in many] + [_open(*entry) for entry in lacking.items()]
+    checks += [_open(f"own.{word}", f"for want of {word}") for word in ("ants", "bees", "cats", "dogs")]
+    run = record(*(planned(check.requirement) for check in checks), checks=tuple(checks))
+    rows = compliance.open_rows(Facts.of(run).gap_groups)
+    assert [names for _, names in rows][:2] == [
+        "scope: " + ", ".join(name.partition(".")[2] for name in many),
+        "hooks: of-token, of-channel, of-active",
+    ]
+    assert rows[1][0].detail.startswith("no integration of the profile has active, channel or token: add one that has")
+    assert len(rows) == 6
+    assert "more reason" not in compliance.render(Facts.of(run))
+
+
+def test_it_names_who_ran_it_and_speaks_of_one_statement_as_one() -> None:
+    run = record(planned("scope.read"), checks=(passed("scope.read"),), header=replace(HEADER, run_by="kim on build-7"))
+    text = compliance.render(Facts.of(run))
+    assert "<dt>run by</dt><dd>kim on build-7</dd>" in text
+    assert "the one statement that applies to it was tried, and held." in text
+
+
+def test_a_path_of_the_grid_breaks_before_a_slash() -> None:
+    run = replace(record(planned("scope.read")), access=RULES)
+    assert "<code>GET <wbr>/things</code>" in compliance.render(Facts.of(run))
 
 
 def test_what_was_left_changed_is_told() -> None:
