@@ -10,7 +10,7 @@ import click
 from conformance.contract import Contract
 from conformance.contract.yaml_files import schema_text
 from conformance.errors import ExitCode
-from conformance.reports import FORMATS, WRITTEN, printed, render, write_text
+from conformance.reports import FORMATS, WRITTEN, printed, render, set_aside, write_text
 from conformance.reports import diff as differences
 from conformance.reports.facts import Facts
 from conformance.reports.history import as_html as history_page
@@ -67,6 +67,9 @@ def merge(shards: tuple[Path, ...], out: Path) -> int:
     parts = [Part.of(place, contract) for place in shards]
     require_shards(parts)
     require_unread(out, shards)
+    told = set_aside(out)
+    if told is not None:
+        click.echo(told, err=True)
     record, result = merge_into(Recorder(out / "results.jsonl"), parts)
     try:
         render(record, WRITTEN, out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +17,11 @@ from click.core import ParameterSource
 from conformance.cli.parameters import shared_with_pytest
 from conformance.cli.several import run_each
 from conformance.cli.watch import watch as watch_runs
-from conformance.contract import Version
+from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
 from conformance.reports import json_report
 from conformance.reports.facts import Facts
-from conformance.results.reading import read_record
-from conformance.results.trust import record_in
+from conformance.results.trust import record_in, trusted_record
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import OPTIONS
@@ -31,6 +31,7 @@ from conformance.target import load_profile
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from conformance.results.record import Header, RunRecord
     from conformance.runner.session import Session
 
 
@@ -128,11 +129,48 @@ def _resumed(context: click.Context) -> int:
             "--resume takes all options from the run that it goes on with, but for --minutes, --max-requests and what "
             "is told of it. Leave the others out."
         )
+    file = record_in(given["resume"])
+    record = trusted_record(file, Contract.load())
+    if record.is_complete:
+        return _told_again(record, given["resume"], as_json=given["form"] == "json")
     anew = {"-q", "-v", *bounds}
-    kept = [word for word in _of_the_run_in(given["resume"]) if word.partition("=")[0] not in anew]
-    return _run(
-        suite_arguments(*_loudness(given), *kept, *(f"{name}={value}" for name, value in bounds.items())), given
-    )
+    started_in = _started_in(file, record.header)
+    kept = [word for word in _of_the_run_in(file, record.header, started_in) if word.partition("=")[0] not in anew]
+    with contextlib.chdir(started_in or Path()):
+        return _run(
+            suite_arguments(*_loudness(given), *kept, *(f"{name}={value}" for name, value in bounds.items())), given
+        )
+
+
+def _told_again(record: RunRecord, place: Path, *, as_json: bool) -> int:
+    """Say what a complete run came to, and change nothing of it; return its exit code."""
+    click.echo(f"The run in {place} is complete: there is nothing to go on with.", err=True)
+    facts = Facts.of(record)
+    if as_json:
+        _echo_json(facts)
+    else:
+        click.echo(f"{facts.result.verdict}: {facts.result.explanation}")
+    return int(facts.result.exit_code)
+
+
+def _started_in(file: Path, header: Header) -> Path | None:
+    """
+    Return the folder from which the files are seen that a run named; None for the one in which this command is given.
+
+    Raise UsageError where its profile is to be seen from neither.
+    """
+    targets = [Path(word.partition("=")[2]) for word in header.arguments if word.startswith("--target=")]
+    there = (file.resolve().parent / header.started_in).resolve() if header.started_in else None
+    if there is not None and there.is_dir() and all((there / target).is_file() for target in targets):
+        return None if there == Path.cwd() else there
+    missing = [target for target in targets if not target.is_file()]
+    if missing:
+        raise UsageError(
+            f"The run in {file.parent} was begun with --target={missing[0]}, and neither the folder in which it was "
+            f"begun nor this one has that file. Call it in the folder that has: conformance run --resume "
+            f"{shlex.quote(str(file.parent.resolve()))}"
+        )
+    return None
 
 
 def _run_as_json(arguments: list[str], ready_for: str | None) -> int:
@@ -141,9 +179,13 @@ def _run_as_json(arguments: list[str], ready_for: str | None) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         code = run_suite(arguments, ready_for=ready_for, plugins=(watcher,))
     if watcher.session is not None and watcher.session.record is not None:
-        for piece in json_report.render(Facts.of(watcher.session.record)):
-            click.echo(piece, nl=False)
+        _echo_json(Facts.of(watcher.session.record))
     return code
+
+
+def _echo_json(facts: Facts) -> None:
+    for piece in json_report.render(facts):
+        click.echo(piece, nl=False)
 
 
 def _workers_by_default(given: Mapping[str, Any]) -> int:
@@ -159,9 +201,9 @@ def _workers_by_default(given: Mapping[str, Any]) -> int:
     return min(cores, _MOST_OF_REFERENCE) if is_whole else 1
 
 
-def _of_the_run_in(folder: Path) -> list[str]:
-    """Return the arguments with which pytest goes on with the run in a folder; raise UsageError when there is none."""
-    header = read_record(record_in(folder)).header
+def _of_the_run_in(file: Path, header: Header, started_in: Path | None) -> list[str]:
+    """Return the arguments with which pytest goes on, in the folder in which a run was started, with its record."""
+    folder = file.parent if started_in is None else file.parent.resolve()
     anew = ("--out", "--seed", "--resume")
     kept = [word for word in header.arguments if word.partition("=")[0] not in anew]
     return [*kept, f"--seed={header.seed}", f"--out={folder}", f"--resume={folder}"]

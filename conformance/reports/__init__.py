@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from conformance.errors import ReportError, UsageError
 from conformance.reports import allure, attestation, compliance, ctrf, earl, html, json_report, junit, markdown, small
 from conformance.reports.facts import Facts
+from conformance.results.recorder import require_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -135,10 +137,54 @@ def _digests_of_others(folder: Path, formats: Collection[str]) -> dict[str, str]
 
 def take_away(folder: Path) -> None:
     """Remove the reports of an earlier run, so that nobody takes them for those of the run that begins there."""
-    for form in (FORMATS[name] for name in WRITTEN):
-        for old in {*folder.glob(form.file), *(folder.glob(form.stale) if form.stale else ())}:
-            with suppress(OSError):  # what cannot be removed can perhaps be written over, and that is told
-                old.unlink()
+    for old in _reports_in(folder):
+        with suppress(OSError):  # what cannot be removed can perhaps be written over, and that is told
+            old.unlink()
+
+
+def _reports_in(folder: Path) -> list[Path]:
+    """Return the files of reports in the folder of a run."""
+    patterns = {pattern for name in WRITTEN for pattern in (FORMATS[name].file, FORMATS[name].stale) if pattern}
+    return sorted({file for pattern in patterns for file in folder.glob(pattern) if not file.is_dir()})
+
+
+def set_aside(folder: Path) -> str | None:
+    """
+    Move the record of an earlier run and its reports out of a folder: FOLDER.1 beside it, or the first that is free.
+
+    Ledgers stay, for they say what still has to be put back. Return a sentence that says where the record is now, None
+    where there was none. Raise UsageError while that run is still writing, or when its record cannot be moved.
+    """
+    record = folder / "results.jsonl"
+    if not record.is_file() or not record.stat().st_size:
+        return None
+    named, aside = folder if folder.name not in ("", "..") else folder.resolve(), None
+    try:
+        with record.open("a", encoding="utf-8") as stream:
+            require_alone(stream, record)
+            aside = _made_beside(named)
+            for file in (record, *_reports_in(folder)):
+                place = aside / file.relative_to(folder)
+                place.parent.mkdir(exist_ok=True)
+                file.rename(place)
+    except OSError as error:
+        if aside is not None:
+            with suppress(OSError):  # it stays where something could be moved
+                aside.rmdir()
+        raise UsageError(
+            f"{folder} holds the record of an earlier run, which cannot be moved to a folder beside it: "
+            f"{error.strerror or error}. Name another folder with --out."
+        ) from error
+    return f"{folder} held the record of an earlier run: that and its reports are in {aside} now."
+
+
+def _made_beside(folder: Path) -> Path:
+    for number in count(1):
+        aside = folder.with_name(f"{folder.name}.{number}")
+        with suppress(FileExistsError):
+            aside.mkdir()
+            return aside
+    raise AssertionError  # numbers do not end
 
 
 def _write(form: Format, texts: Files, folder: Path) -> Mapping[str, str]:

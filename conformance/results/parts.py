@@ -198,7 +198,7 @@ def _without_shard(header: Row) -> Row:
     kept = [word for word in header.get("arguments", ()) if not word.startswith(own)]
     words = [word for word in header.get("command", "").split(" ") if not word.startswith(own)]
     return {
-        **{key: value for key, value in header.items() if key != "shard"},
+        **{key: value for key, value in header.items() if key not in ("shard", "started_in")},
         "arguments": kept,
         "command": " ".join(words),
     }

@@ -325,6 +325,8 @@ class Header:
     """Whether `any` failure fails the run, or only a `new` one that the baseline does not hold."""
     allowed: Mapping[str, float] = field(default_factory=dict)
     """How long the run may wait and how often it may begin a test anew, and what the command bounds it by."""
+    started_in: str = ""
+    """The folder in which the command was given, as seen from that of the record: what it names is seen from there."""
     shard: str = ""
     """Which part of the plan it runs, as `2/8`; empty for all of it."""
     merged: tuple[str, ...] = ()
@@ -407,6 +409,12 @@ class RunRecord:
     """What an upgrade would meet, if that was asked; see `conformance.versions.readiness`."""
     damage: tuple[str, ...] = ()
     """What of the record could not be read: no verdict that needs all of it can be given."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run came to its end: nothing stopped it, and every test that was not left out ran."""
+        has_ended = self.footer is not None and self.footer.detail is None
+        return has_ended and not any(end.outcome in (TestOutcome.NOT_BEGUN, TestOutcome.BROKEN) for end in self.tests)
 
     @property
     def truncated(self) -> bool:

@@ -57,7 +57,7 @@ class Recorder:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._stream: TextIO | None = file.open("a", encoding="utf-8", errors="backslashreplace")
-            _require_alone(self._stream, file)
+            require_alone(self._stream, file)
             with suppress(OSError):  # of what is no file
                 self._stream.truncate(0)
         except OSError as error:
@@ -185,7 +185,7 @@ def _compact(line: Any) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, (), [], "")}
 
 
-def _require_alone(stream: TextIO, file: Path) -> None:
+def require_alone(stream: TextIO, file: Path) -> None:
     """Raise UsageError while another process writes its record to the same file."""
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance import __version__
@@ -26,6 +28,8 @@ class Beginning:
     seed: int
     started: datetime
     warnings: tuple[str, ...]
+    folder: Path
+    """Where its record is."""
 
 
 def header_of(beginning: Beginning, contract: Contract, profile: Profile, options: Options) -> Header:
@@ -54,6 +58,7 @@ def header_of(beginning: Beginning, contract: Contract, profile: Profile, option
         subjects=tuple(subject.words for subject in options.subjects),
         fail_on=options.fail_on,
         allowed=_allowed(profile, options),
+        started_in=os.path.relpath(Path.cwd(), beginning.folder.resolve()),
         shard=str(options.shard or ""),
         run_by=operator(),
     )

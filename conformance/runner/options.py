@@ -213,12 +213,14 @@ class Options:
 
     @property
     def command(self) -> str:
-        """The command that makes the same run again, but for its seed."""
-        left_out = {_BY_AREA, *self.pytest_arguments}
+        """The command that makes the same run again, but for its seed, where it writes to and how much it says."""
+        left_out = {_BY_AREA, "-q", "-v", *self.pytest_arguments}
         kept = [
             argument
             for argument in self.arguments
-            if argument not in left_out and not _WORKERS.fullmatch(argument) and not argument.startswith("--resume=")
+            if argument not in left_out
+            and not _WORKERS.fullmatch(argument)
+            and not argument.startswith(("--resume=", "--out="))
         ]
         kept += ["--workers", str(self.workers)] if self.workers > 1 else []
         behind = ["--", *self.pytest_arguments] if self.pytest_arguments else []

@@ -315,17 +315,13 @@ class Session:
 
     def _begun_record(self, profile: Profile, plan: Plan) -> Recorder:
         """Begin the record; with what came to a result in an earlier run, where this one goes on with it."""
-        beginning = Beginning(self.seed, self.started, self.warnings)
+        beginning = Beginning(self.seed, self.started, self.warnings, self.folder)
         header = header_of(beginning, self.contract, profile, self.options)
         if self.earlier is not None:
             before = self.earlier.record.header
             require_same_run(self.earlier.name, before, "this run", header)
             header = replace(header, started=before.started)
-        recorder = Recorder(self.folder / "results.jsonl")
-        if self.mode.renders:
-            from conformance.reports import take_away  # noqa: PLC0415 - what renders is for no worker
-
-            take_away(recorder.file.parent)
+        recorder = self._recorder_of_its_own() if self.mode.renders else Recorder(self.folder / "results.jsonl")
         recorder.write(header)
         recorder.write_plan(plan.requirements)
         recorder.write_table(table(self.contract))
@@ -333,6 +329,17 @@ class Session:
         for line in (*self.earlier.lines_of(self.kept), *self.earlier.notices) if self.earlier is not None else ():
             recorder.append(line)
         self.writer.ended |= self.kept
+        return recorder
+
+    def _recorder_of_its_own(self) -> Recorder:
+        """Open the record in a folder without the reports of another run; the record of that is set aside."""
+        from conformance.reports import set_aside, take_away  # noqa: PLC0415 - what renders is for no worker
+
+        told = set_aside(self.folder) if self.earlier is None else None
+        if told is not None:
+            print(told, file=sys.stderr)  # noqa: T201 - whoever names a folder twice has to know
+        recorder = Recorder(self.folder / "results.jsonl")
+        take_away(self.folder)
         return recorder
 
     def _terminate(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -70,6 +72,48 @@ def test_a_run_begins_without_the_reports_of_the_one_before(conformance: Callabl
     left = {file.name for file in (tmp_path / "out").iterdir()}
     assert left <= {"results.jsonl", "mine.txt", "ledger.jsonl"}
     assert {"results.jsonl", "mine.txt"} <= left
+
+
+def test_a_run_sets_the_record_of_an_earlier_one_aside(conformance: Callable[..., Any], tmp_path: Path) -> None:
+    few = ("run", "-q", "--requirement", "job-token-scope.settings.read", "--corpus", "none", "--out", "out")
+    kept = []
+    for number in range(3):
+        outcome = conformance(*few, "--seed", str(number))
+        assert (outcome.code, outcome.err.count("held the record of an earlier run")) == (0, min(number, 1))
+        assert number == 0 or f"are in out.{number} now" in outcome.err
+        kept.append({file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()})
+        (tmp_path / "out" / "mine.txt").write_text("stays", encoding="utf-8")
+    for number in (1, 2):
+        aside = {file.name: file.read_bytes() for file in (tmp_path / f"out.{number}").iterdir()}
+        assert aside == {name: text for name, text in kept[number - 1].items() if name != "mine.txt"}
+    assert {"results.jsonl", "index.html", "report.json", "summary.md"} <= kept[0].keys()
+    assert not (tmp_path / "out.3").exists()
+
+
+def test_a_run_begins_not_where_an_earlier_record_cannot_be_moved(
+    conformance: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = ("run", "-q", "--requirement", "job-token-scope.settings.read", "--corpus", "none", "--out", "out")
+    assert conformance(*few).code == 0
+    before = (tmp_path / "out" / "results.jsonl").read_bytes()
+    monkeypatch.setattr(Path, "rename", Mock(side_effect=OSError(errno.EXDEV, "Invalid cross-device link")))
+    outcome = conformance(*few)
+    assert (outcome.code, "Name another folder with --out" in outcome.err) == (ExitCode.USAGE, True), outcome.text
+    assert (tmp_path / "out" / "results.jsonl").read_bytes() == before
+    assert not (tmp_path / "out.1").exists()
+
+
+def test_the_command_that_repeats_a_run_writes_nowhere_in_particular(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    few = ("--requirement", "job-token-scope.settings.read", "--seed", "5")
+    outcome = conformance("run", "-v", *few, "--out", "out")
+    command = "conformance run --requirement=job-token-scope.settings.read --seed=5"
+    assert f"\nto repeat: {command}\n" in outcome.out
+    conformance("run", "-q", *few, "--out", "quiet")
+    for name in ("out", "quiet"):
+        assert read_record(tmp_path / name / "results.jsonl").header.command == command
+        assert f"`{command}`" in (tmp_path / name / "summary.md").read_text(encoding="utf-8")
 
 
 def test_a_run_that_is_gone_on_with_takes_how_it_is_told(conformance: Callable[..., Any], tmp_path: Path) -> None:

@@ -62,6 +62,14 @@ def test_merged_shards_have_the_verdicts_of_one_run(folder: Path) -> None:
     assert (folder / "merged" / "index.html").is_file()
 
 
+def test_merging_into_the_folder_of_a_run_sets_its_record_aside(folder: Path) -> None:
+    assert run_conformance("merge", "one", "two", "--out", "twice", cwd=folder).code == ExitCode.NON_CONFORMANT
+    before = (folder / "twice" / "results.jsonl").read_bytes()
+    outcome = run_conformance("merge", "one", "--out", "twice", cwd=folder)
+    assert "are in twice.1 now" in outcome.err
+    assert (folder / "twice.1" / "results.jsonl").read_bytes() == before
+
+
 def test_a_shard_that_was_killed_at_once_hides_nothing_that_another_saw(folder: Path) -> None:
     """In whatever order they are put together: it does not say yet which tests are not its own."""
     seen = {name: {str(verdict) for verdict, _ in verdicts(folder / name).values()} for name in ("one", "two")}
@@ -123,12 +131,50 @@ def test_each_shard_runs_about_half_in_a_world_of_its_own_and_verifies_nothing_a
     assert "CONFORMANT" not in outcome.out.replace("NON-CONFORMANT", "")
 
 
-def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> None:
+def killed_copy(folder: Path, name: str, of_tests: float = 0.5) -> list[str]:
+    """Make a record as of a run that was killed when a part of its tests had ended; return its whole lines."""
     lines = (folder / "whole" / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     ended = [number for number, line in enumerate(lines) if '"kind": "test"' in line and "deselected" not in line]
-    (folder / "killed").mkdir()
-    kept = lines[: ended[len(ended) // 2]]
-    (folder / "killed" / "results.jsonl").write_text("".join([*kept, lines[-1][:9]]), encoding="utf-8")
+    (folder / name).mkdir()
+    kept = lines[: ended[int(len(ended) * of_tests)]]
+    (folder / name / "results.jsonl").write_text("".join([*kept, lines[-1][:9]]), encoding="utf-8")
+    return kept
+
+
+def test_a_run_that_is_complete_is_not_gone_on_with(folder: Path) -> None:
+    before = {file: file.read_bytes() for file in (folder / "whole").rglob("*") if file.is_file()}
+    outcome = run_conformance("run", "--resume", "whole", cwd=folder)
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+    assert outcome.err == "The run in whole is complete: there is nothing to go on with.\n"
+    assert outcome.out.startswith("non-conformant: ")
+    printed = run_conformance("run", "--resume", "whole", "--format", "json", cwd=folder)
+    assert (printed.code, json.loads(printed.out)["verdict"]) == (ExitCode.NON_CONFORMANT, "non-conformant")
+    assert {file: file.read_bytes() for file in (folder / "whole").rglob("*") if file.is_file()} == before
+
+
+def test_a_run_is_gone_on_with_from_another_folder(folder: Path) -> None:
+    kept = killed_copy(folder, "killed-elsewhere", 0.9)
+    assert json.loads(kept[0])["started_in"] == ".."
+    (folder / "deep" / "down").mkdir(parents=True)
+    outcome = run_conformance("run", "--resume", "../../killed-elsewhere", cwd=folder / "deep" / "down")
+    assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
+    assert verdicts(folder / "killed-elsewhere") == verdicts(folder / "whole")
+    assert str(folder.resolve() / "killed-elsewhere" / "index.html") in outcome.out
+    assert not list((folder / "deep" / "down").iterdir())
+
+
+def test_a_run_whose_profile_is_nowhere_says_where_to_go_on(folder: Path, tmp_path: Path) -> None:
+    kept = killed_copy(folder, "killed-and-moved")
+    (folder / "killed-and-moved").rename(tmp_path / "moved")
+    outcome = run_conformance("run", "--resume", "moved", cwd=tmp_path)
+    assert outcome.code == ExitCode.USAGE
+    assert "begun with --target=target.yaml" in outcome.err
+    assert f"conformance run --resume {tmp_path.resolve() / 'moved'}" in outcome.err
+    assert (tmp_path / "moved" / "results.jsonl").read_text(encoding="utf-8").startswith("".join(kept))
+
+
+def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> None:
+    kept = killed_copy(folder, "killed")
     outcome = run_conformance("run", "--resume", "killed", cwd=folder)
     assert outcome.code == ExitCode.NON_CONFORMANT, outcome.text
     assert verdicts(folder / "killed") == verdicts(folder / "whole")
@@ -141,7 +187,6 @@ def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("run", "--resume", "whole"), "nothing is left"),
         (("run", "--resume", "absent"), "There is no record"),
         (("run", "--resume", "whole", "--seed", "2"), "takes all options from the run"),
         (("run", "--shard", "1/2"), "--shard needs --seed"),
