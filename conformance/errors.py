@@ -25,7 +25,10 @@ class ExitCode(IntEnum):
     USAGE = 4, "The call, the profile or a file that was given is wrong; the message says what to do."
     NOTHING_RAN = 5, "No test ran, so there is no verdict."
     INCOMPLETE = 6, "Incomplete: nothing failed, and something that is owed could not be verified."
-    SUITE_BROKE = 7, "A test of the suite itself broke, or a report could not be written. The target is not to blame."
+    SUITE_BROKE = (
+        7,
+        "Nothing failed, but a test of the suite broke, or a report could not be written. The target is not to blame.",
+    )
     COULD_NOT_RUN = 8, "The target could not be tested: no connection, a wrong token, not this API."
     TERMINATED = (
         143,

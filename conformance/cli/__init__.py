@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from conformance import __version__
 from conformance.errors import ConformanceError, ExitCode
@@ -109,6 +110,15 @@ def _open_what_is_closed() -> None:
             setattr(sys, f"__{name}__", stream)  # which pytest falls back on
 
 
+def _name_the_variable(error: click.ClickException) -> None:
+    """Let a message about a value say from which variable of the environment it is, where nobody wrote it down here."""
+    parameter, context = getattr(error, "param", None), getattr(error, "ctx", None)
+    if not isinstance(error, click.BadParameter) or parameter is None or context is None:
+        return
+    if context.get_parameter_source(parameter.name) is ParameterSource.ENVIRONMENT:
+        error.param_hint = f"{parameter.envvar} in the environment, which stands for {max(parameter.opts, key=len)}"
+
+
 def main() -> None:
     """Run the command line; every foreseeable mistake ends with one message and its exit code."""
     _open_what_is_closed()
@@ -116,6 +126,7 @@ def main() -> None:
     try:
         code = commands.main(standalone_mode=False)
     except click.ClickException as error:
+        _name_the_variable(error)
         error.show()
         if isinstance(error, click.NoSuchOption) and error.option_name in _OF_PYTEST:
             click.echo(f"Options of pytest stand behind `--`: conformance run -- {error.option_name} ...", err=True)

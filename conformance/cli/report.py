@@ -9,7 +9,7 @@ import click
 
 from conformance.contract import Contract
 from conformance.contract.yaml_files import schema_text
-from conformance.errors import ExitCode
+from conformance.errors import ExitCode, UsageError
 from conformance.reports import FORMATS, WRITTEN, printed, render, set_aside, write_text
 from conformance.reports import diff as differences
 from conformance.reports.facts import Facts
@@ -111,6 +111,11 @@ def report(record: Path, out: Path | None, formats: tuple[str, ...], unverified_
     """
     file = record_in(record)
     read = trusted_record(file, Contract.load())
+    if "attestation" in formats and not read.header.subjects:
+        raise UsageError(
+            "An attestation names what exactly was tested, and this run was not told. Run it with "
+            "--subject NAME=DIGEST, such as --subject registry.example/service=sha256:..."
+        )
     shown = [name for name in formats if not FORMATS[name].file]
     for name in shown:
         click.echo(printed(read, name), nl=False)

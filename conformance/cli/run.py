@@ -15,7 +15,7 @@ import pytest
 from click.core import ParameterSource
 
 from conformance.cli.parameters import shared_with_pytest
-from conformance.cli.several import run_each
+from conformance.cli.several import require_apart, run_each
 from conformance.cli.watch import watch as watch_runs
 from conformance.contract import Contract, Version
 from conformance.errors import ExitCode, UsageError
@@ -85,6 +85,8 @@ def run(context: click.Context, /, **given: Any) -> int:
     if len(targets) > 1:
         if given["form"] == "json":
             raise UsageError("--format json tells of one target. The folder of several has comparison.json.")
+        if not given["read_only"]:
+            require_apart(targets, given["base_url"])
         out = given["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         return run_each(targets, _as_given(context, without={"target", "out", *inherited}), out)
     _refuse_profiles_among(given["pytest_arguments"])
@@ -261,13 +263,26 @@ def _exit_code(code: int, watcher: _Watcher) -> int:
     if code == ExitCode.INTERRUPTED:
         click.echo("\nInterrupted before the first test.", err=True)
     if code in (ExitCode.CONFORMANT, ExitCode.NON_CONFORMANT, ExitCode.NOTHING_RAN):
-        click.echo(
-            "No test ran, so there is no verdict. Does anything have the name that was selected, by -k or in another "
-            "way, and is it inside the scope, the version and the features of the profile?",
-            err=True,
-        )
+        click.echo(f"No test ran, so there is no verdict. {_why_nothing_ran(session)}", err=True)
         return int(ExitCode.NOTHING_RAN)
     return code
+
+
+def _why_nothing_ran(session: Session | None) -> str:
+    """Say what was selected outside the scope of the profile, or ask for what else it may be."""
+    profile = session.profile if session is not None else None
+    if session is not None and profile is not None and profile.scope:
+        options, stated = session.options, session.contract.requirements
+        selected = dict.fromkeys((*options.areas, *(stated[name].area for name in options.requirements)))
+        if selected and not any(map(profile.claims, selected)):
+            return (
+                f"Outside the scope of the profile: {', '.join(selected)}. Its `scope:` has "
+                f"{', '.join(profile.scope)}: select one of these, or add to it what the service implements."
+            )
+    return (
+        "Does anything have the name that was selected, by -k or in another way, and is it inside the scope, the "
+        "version and the features of the profile?"
+    )
 
 
 class _Watcher:

@@ -8,12 +8,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance.contract import Contract
-from conformance.errors import ExitCode, UsageError
+from conformance.errors import ConformanceError, ExitCode, UsageError
+from conformance.http.settings import without_userinfo
 from conformance.reports.comparison import (
     compare_targets,
     comparison_as_html,
@@ -23,6 +24,7 @@ from conformance.reports.comparison import (
 from conformance.reports.facts import Facts
 from conformance.results.trust import record_in, trusted_record
 from conformance.runner.precautions import when_terminated
+from conformance.target import load_profile
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -84,6 +86,28 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
     # What an earlier call left where a run could not begin now is no result of this one.
     _write(out, {name: out / name for name in names if _is_new(out / name / "results.jsonl", begun)})
     return worst_of(codes.values())
+
+
+def require_apart(targets: Sequence[Path], base_url: str | None) -> None:
+    """
+    Raise UsageError when two profiles name one project of one service, which two runs would change at once.
+
+    `base_url` takes the place of that of each. What is wrong with a profile by itself is for its own run to say.
+    """
+    taken: dict[tuple[str, Any], Path] = {}
+    for target in targets:
+        try:
+            profile = load_profile(target)
+        except ConformanceError:
+            continue
+        address, project = (base_url or profile.base_url).rstrip("/"), profile.value("project")
+        other = taken.setdefault((address, project), target)
+        if project is not None and other != target:
+            raise UsageError(
+                f"{other} and {target} both name project {project} of {without_userinfo(address)}, and two runs at "
+                "once would change it under each other. Run one after the other and put them beside each other with "
+                "`conformance compare`, or give each a project of its own: conformance provision --worlds 2."
+            )
 
 
 def _names(targets: Sequence[Path]) -> list[str]:

@@ -156,6 +156,8 @@ def _check(file: Path, *, fix: bool, as_json: bool) -> int:
         click.echo(json.dumps(shown, indent=2))
     else:
         _show(findings, proofs, features, mended)
+        if fix and not mended:
+            click.echo(f"\nThere was nothing to fix in {file}: it is as it was.")
         if not may_write:
             click.echo("\nThe profile does not say `disposable: true`, so nothing was tried by writing.")
         if unseen:

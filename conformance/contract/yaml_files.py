@@ -55,6 +55,29 @@ class _Loader(_SAFE_LOADER):  # type: ignore[misc]
         found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return found
 
+    def construct_day(self, node: yaml.ScalarNode) -> Any:
+        """Return a day or a moment; what looks like one and is in no calendar is a text, for others to refuse."""
+        try:
+            return self.construct_yaml_timestamp(node)
+        except ValueError:
+            return node.value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_day)
+
+
+def line_of(text: str, *path: str | int) -> int | None:
+    """Return the number of the line in which a value stands, by the names and numbers that lead to it."""
+    node = yaml.compose(text, Loader=_SAFE_LOADER)
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            node = next((value for key, value in node.value if key.value == step), None)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            node = node.value[step]
+        else:
+            return None
+    return None if node is None else int(node.start_mark.line) + 1
+
 
 def read_yaml(file: Path) -> Any:
     """Read one YAML file; raise UsageError that names file and place when it cannot be read."""
@@ -80,7 +103,7 @@ def parse_yaml(text: str, name: str) -> Any:
         if mark and any("\t" in line[: mark.column + 1] for line in text.splitlines()[mark.line : mark.line + 1]):
             problem = "there is a tab, and YAML is indented by blanks"
         raise UsageError(f"{name}{place} is not valid YAML: {problem}.") from error
-    except (ValueError, KeyError, AttributeError) as error:  # of a day that no month has, and of a wrong tag
+    except (ValueError, KeyError, AttributeError) as error:  # of a wrong tag
         raise UsageError(f"{name} has a value that cannot be read: {error}.") from error
     if "&" in text and "*" in text:
         _require_an_end(data, name)

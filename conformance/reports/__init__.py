@@ -137,12 +137,12 @@ def _digests_of_others(folder: Path, formats: Collection[str]) -> dict[str, str]
 
 def take_away(folder: Path) -> None:
     """Remove the reports of an earlier run, so that nobody takes them for those of the run that begins there."""
-    for old in _reports_in(folder):
+    for old in reports_in(folder):
         with suppress(OSError):  # what cannot be removed can perhaps be written over, and that is told
             old.unlink()
 
 
-def _reports_in(folder: Path) -> list[Path]:
+def reports_in(folder: Path) -> list[Path]:
     """Return the files of reports in the folder of a run."""
     patterns = {pattern for name in WRITTEN for pattern in (FORMATS[name].file, FORMATS[name].stale) if pattern}
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if not file.is_dir()})
@@ -163,7 +163,7 @@ def set_aside(folder: Path) -> str | None:
         with record.open("a", encoding="utf-8") as stream:
             require_alone(stream, record)
             aside = _made_beside(named)
-            for file in (record, *_reports_in(folder)):
+            for file in (record, *reports_in(folder)):
                 place = aside / file.relative_to(folder)
                 place.parent.mkdir(exist_ok=True)
                 file.rename(place)

@@ -6,6 +6,7 @@ import shlex
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from conformance.reports import reports_in
 from conformance.reports.facts import Facts, failure_in_words, weight
 from conformance.results.sequence import to_repeat
 from conformance.results.text import clip, one_line, plural, said, visible
@@ -38,17 +39,27 @@ _COLOURS = {
 }
 
 
-def summary(record: RunRecord, result: RunResult, folder: Path, *, colour: bool = False, brief: bool = False) -> str:
+def summary(  # noqa: PLR0913 - what it is about, and how it is told
+    record: RunRecord,
+    result: RunResult,
+    folder: Path,
+    *,
+    colour: bool = False,
+    brief: bool = False,
+    is_explained: bool = False,
+) -> str:
     """
     Return the summary of a run for the end of the terminal's output, without a newline at its end.
 
     `folder` is where the reports lie; `colour` adds escape sequences for verdict and headings and changes no word;
-    `brief` tells the verdict, what went wrong with the run, and the first line of each failure.
+    `brief` tells the verdict, what went wrong with the run, and the first line of each failure. Why a run could not
+    begin is left out where that `is_explained` already.
     """
     facts = Facts(record, result)
     text = _Text(colour=colour)
     if result.verdict is RunVerdict.COULD_NOT_RUN:  # why is all that there is to say, in lines of its own
-        why = (line for told in result.explanation.splitlines() for line in wrap(visible(told), _WIDTH))
+        told = [] if is_explained else result.explanation.splitlines()
+        why = (line for text_line in told for line in wrap(visible(text_line), _WIDTH))
         return "\n".join((_verdict(facts, text), *why, *_place(folder)))
     if brief:
         return "\n".join((*_in_brief(facts, text), *_place(folder)))
@@ -222,5 +233,6 @@ def _more(number: int) -> Iterator[str]:
 
 def _place(folder: Path) -> Iterator[str]:
     page = folder / "index.html"
-    yield ""
-    yield f"Report: {page if page.is_file() else folder}"
+    if page.is_file() or reports_in(folder):  # otherwise none could be written, which is said where that was seen
+        yield ""
+        yield f"Report: {page if page.is_file() else folder}"

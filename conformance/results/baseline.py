@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from types import MappingProxyType
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from conformance.contract.yaml_files import first_problem, parse_yaml
+from conformance.contract.yaml_files import first_problem, line_of, parse_yaml
 from conformance.errors import UsageError
 from conformance.results.record import KnownFailure
 from conformance.results.verdicts import Verdict
@@ -43,6 +44,7 @@ def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, K
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read the baseline {file}: {getattr(error, 'strerror', None) or error}.") from error
     data = _plain(parse_yaml(text, str(file)))
+    _require_days(data, text, file)
     problem = first_problem(data, SCHEMA)
     if problem:
         raise UsageError(
@@ -55,11 +57,29 @@ def load_baseline(file: Path, contract: Contract, today: date) -> Mapping[str, K
             raise UsageError(f"The baseline {file} names {name} twice. Keep one of the two entries.")
         try:
             contract.requirement(name)
-            expired = date.fromisoformat(entry["expires"]) < today
-        except (UsageError, ValueError) as error:
+        except UsageError as error:
             raise UsageError(f"The baseline {file} is not valid at {name}: {error}") from None
-        found[name] = KnownFailure(**entry, expired=expired)
+        found[name] = KnownFailure(**entry, expired=date.fromisoformat(entry["expires"]) < today)
     return MappingProxyType(found)
+
+
+def _require_days(data: Any, text: str, file: Path) -> None:
+    """Raise UsageError for an entry whose `expires` is no day; whatever else it lacks is for the schema to say."""
+    entries = data.get("baseline") if isinstance(data, dict) else None
+    for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+        day = entry.get("expires") if isinstance(entry, dict) else None
+        if isinstance(day, str) and not _is_day(day):
+            raise UsageError(
+                f"The baseline {file} is not valid in line {line_of(text, 'baseline', number, 'expires')}, entry "
+                f"{entry.get('requirement', number + 1)}: '{day}' is no date such as 2030-12-31, and expires: must be "
+                "one."
+            )
+
+
+def _is_day(text: str) -> bool:
+    with suppress(ValueError):
+        return date.fromisoformat(text).isoformat() == text
+    return False
 
 
 def _plain(value: Any) -> Any:

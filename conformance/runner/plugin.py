@@ -357,7 +357,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from conformance.reports.terminal import summary  # noqa: PLC0415 - what renders is for no worker
 
     folder = state.writer.recorder.file.parent
-    told = summary(state.record, state.result, folder, colour=terminalreporter.hasmarkup, brief=brief)
+    shown = {"colour": terminalreporter.hasmarkup, "brief": brief, "is_explained": _EXIT in config.stash}
+    told = summary(state.record, state.result, folder, **shown)
     terminalreporter.write(f"{told}\n")
     if state.writer.recorder.moved:
         terminalreporter.write_line(f"Warning: {state.writer.recorder.moved}.")

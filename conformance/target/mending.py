@@ -43,6 +43,8 @@ def mend(file: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
             continue
         entry[last] = finding.write
         written.append(finding.place)
+    if not written:  # writing lays out a file anew
+        return ()
     stream = StringIO()
     yaml.dump(data, stream)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -98,7 +99,7 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
         actor = exchange.call.actor
         return (
             f"{where} refuses the token of actor '{actor.name}' (status 401). "
-            f"Check the token in the profile, and that it has not expired: {client_hint(exchange)}"
+            f"Check the token in the profile, and that it has not expired: {_curl(where, exchange)}"
         )
     return None
 
@@ -170,11 +171,11 @@ def _below(profile: Profile, fixture: str, path: str) -> str | None:
     return path.format(entry.id) if entry else None
 
 
-def client_hint(exchange: Exchange) -> str:
+def _curl(base_url: str, exchange: Exchange) -> str:
     """Return a command that shows what the target says to a call."""
     actor = exchange.call.actor
     token = f'-H "PRIVATE-TOKEN: {actor.variable}" ' if actor else ""
-    return f"curl -i {token}<base_url>/api/v4{exchange.call.target}"
+    return f"curl -i {token}{shlex.quote(f'{base_url}/api/v4{exchange.call.target}')}"
 
 
 def _is_html(exchange: Exchange) -> bool:

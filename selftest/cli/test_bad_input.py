@@ -157,8 +157,8 @@ def test_a_refused_connection_leaves_a_readable_report(
     write_profile(service, f"http://127.0.0.1:{unused_port()}")
     outcome = conformance("run", "--target", "target.yaml", "--out", "out", *JOB_TOKEN_SCOPE)
     assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
-    assert outcome.out.count("does not answer") == 1
-    assert outcome.err.count("does not answer") == 1
+    assert (outcome.out.count("does not answer"), outcome.err.count("does not answer")) == (0, 1), outcome.text
+    assert outcome.out.count("COULD NOT RUN") == 1
     assert_nothing_passed(tmp_path / "out")
 
 
@@ -189,6 +189,19 @@ def test_a_host_that_is_not_the_service_is_said_to_be_none(
     assert_nothing_passed(tmp_path / "out")
 
 
+def test_the_call_of_a_refused_token_can_be_pasted_into_a_shell(
+    conformance: Callable[..., Any], answering: Callable[..., str], reference: Any, write_profile: Callable[..., Path]
+) -> None:
+    base_url = answering(401, b"{}", "application/json")
+    write_profile(reference[0], base_url)
+    outcome = conformance("run", "--target", "target.yaml", "--out", "out")
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
+    command = outcome.err.partition("has not expired: ")[2].splitlines()[0]
+    assert command.startswith(f'curl -i -H "PRIVATE-TOKEN: $TOKEN_MAINTAINER" {base_url}/api/v4/projects/')
+    assert not set(command) & set("<>|;&")
+    assert "refuses the token" not in outcome.out
+
+
 @pytest.mark.parametrize(
     ("location", "shown"),
     [
@@ -216,6 +229,40 @@ def test_a_check_where_nothing_of_the_service_is_says_so(
     write_profile(reference[0], answering(404, b"{}", "application/json"))
     outcome = conformance("target", "--check", "target.yaml")
     assert "nothing shows that this is the service" in outcome.err, outcome.text
+
+
+def test_a_value_of_the_environment_is_refused_by_the_name_of_its_variable(conformance: Callable[..., Any]) -> None:
+    outcome = conformance("run", environment={**os.environ, "CONFORMANCE_RUN_SEED": "abc"})
+    assert outcome.code == ExitCode.USAGE
+    assert "CONFORMANCE_RUN_SEED in the environment, which stands for --seed: 'abc' is not" in outcome.err
+    given = conformance("run", "--seed", "abc")
+    assert "Invalid value for '--seed': 'abc' is not" in given.err
+
+
+@pytest.mark.parametrize(
+    "selected", [("--area", "code-completion"), ("--requirement", "code-completion.result.fields")]
+)
+def test_a_selection_outside_the_scope_is_told_what_the_scope_is(
+    conformance: Callable[..., Any], reference: Any, write_profile: Callable[..., Path], selected: tuple[str, str]
+) -> None:
+    write_profile(*reference, scope=["job-token-scope", "integrations"])
+    outcome = conformance("run", "-q", "--target", "target.yaml", "--out", "out", *selected)
+    assert outcome.code == ExitCode.NOTHING_RAN, outcome.text
+    told = "Outside the scope of the profile: code-completion. Its `scope:` has job-token-scope, integrations"
+    assert told in outcome.err
+
+
+def test_a_discovery_where_nobody_can_ask_who_he_is_says_what_to_do(
+    conformance: Callable[..., Any], answering: Callable[..., str], reference: Any, write_profile: Callable[..., Path]
+) -> None:
+    write_profile(reference[0], answering(404, b'{"message":"404 Not Found"}'))
+    outcome = conformance("target", "--discover", "target.yaml")
+    assert outcome.code == ExitCode.COULD_NOT_RUN, outcome.text
+    assert "GET /user answers status 404" in outcome.err
+    assert "conformance target --example" in outcome.err
+    write_profile(reference[0], answering(401, b"{}"))
+    refused = conformance("target", "--discover", "target.yaml")
+    assert "none of the actors: status 401. Check base_url and the tokens" in refused.err
 
 
 def test_a_report_folder_that_cannot_be_made_ends_with_4(conformance: Callable[..., Any], tmp_path: Path) -> None:

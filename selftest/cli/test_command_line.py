@@ -97,6 +97,15 @@ def test_the_reports_of_a_run_are_made_again_from_its_record(conformance: Callab
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()} == before
 
 
+def test_an_attestation_of_a_run_without_a_subject_says_what_it_lacks(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    conformance("run", "-q", "--requirement", "job-token-scope.switch.on", "--out", "out")
+    outcome = conformance("report", "out", "--format", "attestation", "--out", "att")
+    assert (outcome.code, "--subject NAME=DIGEST" in outcome.err) == (ExitCode.USAGE, True), outcome.text
+    assert not (tmp_path / "att").exists()
+
+
 @pytest.mark.parametrize("line", ["{", '{"kind": "header"}', "[]", '{"kind": "header", "form": 99}'])
 def test_a_file_that_is_no_record_ends_with_4(conformance: Callable[..., Any], tmp_path: Path, line: str) -> None:
     (tmp_path / "results.jsonl").write_text(f"{line}\n", encoding="utf-8")

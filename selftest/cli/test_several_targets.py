@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
 ID = "job-token-scope.settings.inbound-enabled"
 
 
@@ -39,6 +42,26 @@ def test_two_targets_are_tested_and_compared(
     assert [row["cells"] for row in compared["requirements"]] == [["passed", "not tested"]]
     again = conformance("compare", str(out / "staging"), str(out / "canary"), "--format", "json")
     assert json.loads(again.text) == compared
+
+
+def test_two_profiles_of_one_project_are_told_apart_before_anything_is_sent(
+    conformance: Callable[..., Outcome], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    with serving() as (service, base_url):
+        calls: list[str] = []
+
+        def note(route: Route, _: Request, response: Response) -> Response:
+            calls.append(route.key)
+            return response
+
+        service.transformers.append(note)
+        write_profile(service, base_url, name="one.yaml")
+        write_profile(service, f"{base_url}/", name="other.yaml")
+        outcome = conformance("run", "--target=one.yaml", "--target=other.yaml", "--out=out", "-q")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "one.yaml and other.yaml both name project " in outcome.err
+    assert calls == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_an_earlier_call_left_is_not_compared(

@@ -19,6 +19,7 @@ from conformance.runner.precautions import Precautions
 from conformance.target import load_profile
 from conformance.target.ledger import Content, UnwrittenError
 from selftest.conftest import in_a_test
+from selftest.proof.test_caught import pages_are_whole
 from selftest.runner.test_precautions import everything_read
 
 if TYPE_CHECKING:
@@ -145,6 +146,26 @@ def test_a_report_that_is_missing_is_told_by_the_exit_code_also_where_a_run_is_i
     outcome = conformance("run", "-q", "--area", "job-token-scope", "--minutes", "0.0001", "--out", "out")
     assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
     assert "Missing there: html" in outcome.text
+
+
+@pytest.mark.parametrize(("faulty", "code"), [(True, ExitCode.NON_CONFORMANT), (False, ExitCode.SUITE_BROKE)])
+def test_where_no_report_could_be_written_none_is_named_and_a_violation_stays_one(
+    conformance: Callable[..., Any],
+    reference: tuple[Service, str],
+    write_profile: Callable[..., Path],
+    tmp_path: Path,
+    faulty: bool,  # noqa: FBT001 - of a table
+    code: ExitCode,
+) -> None:
+    write_profile(*reference)
+    if faulty:
+        pages_are_whole(reference[0])
+    for name in ("index.html", "report.json", "summary.md"):
+        (tmp_path / "out" / name / "in-the-way").mkdir(parents=True)
+    outcome = conformance("run", *FEW, "--area", "job-token-scope", "--out", "out")
+    assert outcome.code == code, outcome.text
+    assert "Missing there: json, html, markdown" in outcome.err
+    assert "Report:" not in outcome.text
 
 
 def test_reports_for_which_there_is_no_room_are_named_once_and_none_stays_in_part(

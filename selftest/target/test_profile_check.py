@@ -256,6 +256,16 @@ def test_fix_writes_what_was_found_out_and_keeps_the_comments(
     assert load_profile(file).redacted() == profile_from(right, "the profile").redacted()
 
 
+def test_fix_leaves_a_profile_alone_in_which_there_is_nothing_to_fix(
+    right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    text = "# by hand\n" + json.dumps(right, indent=7)
+    (tmp_path / "target.yaml").write_text(text, encoding="utf-8")
+    outcome = conformance("target", "--check", "target.yaml", "--fix")
+    assert (outcome.code, "There was nothing to fix in target.yaml" in outcome.out) == (0, True), outcome.text
+    assert (tmp_path / "target.yaml").read_text(encoding="utf-8") == text
+
+
 def test_a_forced_run_says_so_above_all_else(
     right: dict[str, Any], conformance: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -409,6 +409,7 @@ def test_a_wrong_token_file_gives_one_message(
     (tmp_path / "admin.token").write_text(content)
     outcome = conformance("provision", "--base-url", reference[1], "--admin-token-file", "admin.token")
     assert (outcome.code, says in outcome.err) == (code, True), outcome.text
+    assert [file.name for file in tmp_path.iterdir()] == ["admin.token"]
 
 
 def test_a_service_that_does_not_know_who_calls_is_not_said_to_refuse_the_token(

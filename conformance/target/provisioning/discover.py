@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from conformance.http.exchange import NOT_THERE
 from conformance.target.names import FIXTURE_ROWS
 from conformance.target.provisioning import inquiry
 from conformance.target.provisioning.calls import RefusedError, segment
@@ -64,7 +65,7 @@ class Discovery:
         """Fill what can be found out, and return the places. Raise RefusedError when the target knows no actor."""
         self._fill_actors()
         if not self._sight.ids:
-            raise RefusedError("GET /user is served to none of the actors: check base_url and the tokens")
+            raise RefusedError(self._nobody_known())
         self._choose_project_and_group()
         self._choose_group_to_export()
         self._choose_other_places()
@@ -78,6 +79,18 @@ class Discovery:
         self._declare_features()
         self._try_integrations()
         return self._draft.filled
+
+    def _nobody_known(self) -> str:
+        """Say what GET /user came to for the actors, and what is to be done then."""
+        answers = self._sight.answers
+        came_to = "; ".join(dict.fromkeys(f"{answer}" for answer in answers.values()))
+        if answers and all(answer.status in NOT_THERE for answer in answers.values()):
+            return (
+                f"GET /user answers {came_to}. If base_url is the address above /api/v4, the service does not have "
+                "this call, by which actors are known. Write the profile by hand then, from `conformance target "
+                "--example`; docs/first-run.md says how"
+            )
+        return f"GET /user is served to none of the actors: {came_to}. Check base_url and the tokens"
 
     # -- actors, projects and groups -----------------------------------------------------------------------------------
 

@@ -60,6 +60,7 @@ class SecretsFile(Secrets):
         """Read what an earlier call left; raise UsageError when the file cannot be used."""
         super().__init__()
         self.file = file
+        self._is_new = not file.exists()
         try:
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             os.fchmod(self._descriptor, 0o600)
@@ -76,8 +77,9 @@ class SecretsFile(Secrets):
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; one that was made for nothing goes."""
         os.close(self._descriptor)
+        _remove_if_empty(self.file, is_new=self._is_new)
 
 
 class Made:
@@ -106,6 +108,7 @@ class MadeFile(Made):
         """Append to a file; raise UsageError when it cannot be used."""
         super().__init__()
         self._base_url = base_url
+        self._file, self._is_new = file, not file.exists()
         try:
             self._stream = file.open("a", encoding="utf-8")
         except OSError as error:
@@ -117,5 +120,11 @@ class MadeFile(Made):
         os.fsync(self._stream.fileno())
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; one that was made for nothing goes."""
         self._stream.close()
+        _remove_if_empty(self._file, is_new=self._is_new)
+
+
+def _remove_if_empty(file: Path, *, is_new: bool) -> None:
+    if is_new and file.is_file() and not file.stat().st_size:
+        file.unlink()

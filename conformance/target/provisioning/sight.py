@@ -11,7 +11,7 @@ from conformance.target.provisioning.calls import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.target.provisioning.calls import Calls, Entry
+    from conformance.target.provisioning.calls import Answer, Calls, Entry
 
 _OWNER, _MAINTAINER = 50, 40
 
@@ -26,9 +26,14 @@ class Sight:
     _levels: dict[tuple[str, int], dict[int, int]] = field(default_factory=dict)
 
     @cached_property
+    def answers(self) -> dict[str, Answer]:
+        """What the target answers to each actor who asks who that is."""
+        return {name: self.calls.get(token, "/user") for name, token in self.tokens.items()}
+
+    @cached_property
     def users(self) -> dict[str, Entry]:
         """Who the target says that each actor is."""
-        return {name: self.calls.get(token, "/user").entry for name, token in self.tokens.items()}
+        return {name: answer.entry for name, answer in self.answers.items()}
 
     @cached_property
     def ids(self) -> dict[str, int]:
