@@ -2,6 +2,7 @@
 
 from conformance.contract import Change, ChangeKind, Contract, Operation, Parameter, Version
 from conformance.contract.changes import ReplacedBy
+from conformance.http.exchange import Exchange
 from conformance.results.record import ItemState, Outcome, Reason
 from conformance.suite.session import SuiteSession
 from conformance.target import Actor, Fixture
@@ -11,6 +12,7 @@ __all__ = [
     "Change",
     "ChangeKind",
     "Contract",
+    "Exchange",
     "Fixture",
     "ItemState",
     "Operation",

@@ -38,8 +38,7 @@ from conformance.suite.shown_records import values_under
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.http.exchange import Exchange
-    from conformance.suite import Fixture
+    from conformance.suite import Exchange, Fixture
 
 FLAG = (False, True)
 #: Parameters whose values do not matter to a service, with two values of each; not what switches an integration on.
