@@ -82,7 +82,7 @@ def _counts(tally: Tally) -> dict[str, Any]:
 def _run(header: Header, facts: Facts) -> dict[str, Any]:
     footer = facts.record.footer
     about = asdict(header)
-    for elsewhere in ("form", "warnings"):
+    for elsewhere in ("form", "warnings", "started_in"):
         del about[elsewhere]
     return {
         **about,
