@@ -320,7 +320,8 @@ class Facts:
             found.append(Problem("the run", "stopped early", self.record.footer.detail))
         if not self.record.plan:
             found.append(Problem("the plan", "nothing planned", _NOTHING_PLANNED))
-        found += [Problem("the record", "damaged", sentence) for sentence in self.record.damage]
+        unsure = "; whether the others are as they were written, nothing shows"
+        found += [Problem("the record", "damaged", f"{sentence}{unsure}") for sentence in self.record.damage]
         found += [Problem("the suite", "contradiction", sentence) for sentence in self.result.contradictions]
         for end in self.record.tests:
             if end.outcome is TestOutcome.BROKEN:

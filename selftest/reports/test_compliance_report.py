@@ -288,3 +288,14 @@ def test_a_caller_without_evidence_leaves_the_cell_open() -> None:
     )
     run = replace(run, access=RULES[1:])
     assert compliance.grid(run, add_up(run).rows).rows[0].cells["guest"].sign == "R ?"
+
+
+def test_a_damaged_record_is_not_vouched_for_by_the_digest_it_once_had() -> None:
+    whole = replace(CONFORMANT, footer=replace(FOOTER, digest="ab12"))
+    damaged = replace(whole, damage=("line 4 of the record cannot be read",))
+    pages = ["".join(compliance.render(Facts.of(each))) for each in (whole, damaged)]
+    assert ["<code>ab12</code> when it was written, which does not hold any more" in page for page in pages] == [
+        False,
+        True,
+    ]
+    assert "whether the others are as they were written, nothing shows" in pages[1]
