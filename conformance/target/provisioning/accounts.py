@@ -55,13 +55,13 @@ class Accounts:
 
     def user(self, name: str) -> Person:
         """Return a user with a token; raise RefusedError when the target makes none, NotOursError for another's."""
-        namesake = Blueprint.load().user_namesakes.get(name)
-        username = self.names.path(f"{namesake}_{name}" if namesake else name)
+        beginning = Blueprint.load().username_begins_with.get(name)
+        username = self.names.path(f"{beginning}_{name}" if beginning else name)
         password = self.secrets.password(self.names.secret(name, "password"))
         needed = {
             "email": f"{username}@example.com",
             "username": username,
-            "name": self.names.shown(namesake or name),
+            "name": self.names.shown(name),
             "password": password,
         } | ({"admin": True} if name == "admin" else {})
         wanted = Wanted(

@@ -66,7 +66,7 @@ class Blueprint:
     """Everything that a world is made of; see blueprint.yaml."""
 
     users: Sequence[str]
-    user_namesakes: Mapping[str, str]
+    username_begins_with: Mapping[str, str]
     groups: Mapping[str, Place]
     projects: Mapping[str, Place]
     merge_requests: Mapping[str, str]
@@ -101,7 +101,7 @@ class Blueprint:
         staff = data["staff"]
         return cls(
             users=tuple(data["users"]),
-            user_namesakes=data["user_namesakes"],
+            username_begins_with=data["username_begins_with"],
             groups={name: Place(**{"name": name, "members": staff, **entry}) for name, entry in data["groups"].items()},
             projects={name: Place(name=name, **entry) for name, entry in data["projects"].items()},
             merge_requests=data["merge_requests"],
