@@ -54,14 +54,15 @@ def check_profile(profile: Profile, client: Client, worlds: Iterable[int] = (0,)
     """
     numbers = [*worlds]
     found = _look(profile, client, numbers)
-    if not any(one.state is State.CONTRADICTED for one in found):
+    contradicted = {one.place for one in found if one.state is State.CONTRADICTED}
+    if not contradicted:
         return found
     again = _look(profile, client, numbers)
-    steady = {(one.place, one.state) for one in again} & {(one.place, one.state) for one in found}
-    return tuple(one for one in again if one.state is not State.CONTRADICTED or (one.place, one.state) in steady)
+    return tuple(one for one in again if one.state is not State.CONTRADICTED or one.place in contradicted)
 
 
 def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Finding, ...]:
+    """Look at everything once."""
     looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [("", partial(_version, profile, client))]
     for number in numbers:
         before = f"worlds[{number - 1}]." if number else ""

@@ -101,7 +101,7 @@ def others() -> Iterator[Others]:
 
 
 def rules_of_others(prepared: Arranged, others: Others) -> list[Rule]:
-    """Return the rules that were made elsewhere whose number means nothing here."""
+    """Return the rules that were made elsewhere and may be named here, as `may_be_named` says."""
     here = prepared.call.path.rpartition("/")[0]
     elsewhere = [rule for rule in others.rules() if rule.list_path != here]
     in_force = numbers_in_force(prepared) if elsewhere else []
