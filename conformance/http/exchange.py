@@ -164,6 +164,11 @@ class Exchange:
         return is_page and (self.is_success or is_error) and not self.is_of_gateway
 
     @property
+    def is_not_found_in_prose(self) -> bool:
+        """Whether nothing was found, in a text or on a page that is no JSON."""
+        return self.status == HTTPStatus.NOT_FOUND and bool(self.body.strip()) and json_in(self.body) is None
+
+    @property
     def may_be_cut(self) -> bool:
         """Whether the end of a served answer may be lost: what should be JSON is none, and no length was told."""
         is_told = {"content-length", "transfer-encoding"} & self.headers.keys()

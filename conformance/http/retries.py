@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
+from http import HTTPStatus
 
 from conformance.http.exchange import READING, TOO_MANY_REQUESTS, Exchange, Trouble
 
@@ -34,6 +35,8 @@ _TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
 _RARELY = 1e-6
 #: So many pages for people in a row are the answer of the service to calls of a kind.
 _PAGES_OF_ITS_OWN = 3
+#: So many calls show that a service tells in JSON what it does not find; so small a share of all answers may be others.
+_NOT_FOUND_IN_JSON, _SELDOM_IN_PROSE = 10, 0.05
 
 
 class Persistence(Enum):
@@ -75,6 +78,9 @@ class Retries:
     _answers: int = 0
     _accidents: int = 0
     """How many of all answers were pages where the same call was then answered with something else."""
+    _in_json: int = 0
+    _in_prose: int = 0
+    """How many of all answers told that nothing was found, and how."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
@@ -83,8 +89,10 @@ class Retries:
 
         A page for people may be a gateway's or the service's own. It is a gateway's at first; the same call that is
         answered so again, or calls of that kind which are answered with nothing else, show that it is the service's.
+        So with prose that says that nothing is there, where the service says that in JSON: a gateway says it of all
+        that it has, while it knows of no service.
         """
-        if exchange.is_of_gateway or (exchange.may_be_of_gateway and not self._is_its_own(exchange)):
+        if exchange.is_of_gateway or (self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)):
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"
             return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.GATEWAY)
         return exchange
@@ -93,13 +101,21 @@ class Retries:
         """Take note of what came, before it is decided whether to send the call again."""
         with self._lock:
             self._answers += exchange.status is not None
-            if not exchange.may_be_of_gateway and exchange.status is not None:
+            self._in_prose += exchange.is_not_found_in_prose
+            self._in_json += exchange.status == HTTPStatus.NOT_FOUND and not exchange.is_not_found_in_prose
+            is_page = self._may_be_of_gateway(exchange)
+            if not is_page and exchange.status is not None:
                 self._accidents += self._pages[_same(exchange)]
             for name in (_kind(exchange), _same(exchange)):
-                if exchange.may_be_of_gateway:
+                if is_page:
                     self._pages[name] += 1
                 elif exchange.status is not None:
                     self._pages.pop(name, None)
+
+    def _may_be_of_gateway(self, exchange: Exchange) -> bool:
+        if not exchange.is_not_found_in_prose:
+            return exchange.may_be_of_gateway
+        return self._in_json >= _NOT_FOUND_IN_JSON and self._in_prose <= _SELDOM_IN_PROSE * self._answers
 
     def _is_its_own(self, exchange: Exchange) -> bool:
         # A write is sent again by a test that begins anew, a read also by itself.
@@ -145,7 +161,7 @@ class Retries:
             return growing if calm else None
         if exchange.is_of_gateway and safe:
             return _asked_for(exchange) if "retry-after" in exchange.headers else growing
-        is_page = exchange.may_be_of_gateway and not self._is_its_own(exchange)
+        is_page = self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)
         if safe and (is_page or (exchange.may_be_cut and tries < _MOST_BREAKS)):
             return growing
         is_late = exchange.trouble in _TIMEOUTS and tries == 0

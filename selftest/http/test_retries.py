@@ -122,6 +122,26 @@ def test_pages_that_come_now_and_then_are_never_taken_for_those_of_the_service(r
                 break
 
 
+@pytest.mark.parametrize(("usual", "is_of_gateway"), [(b'{"message": "404 Not Found"}', True), (b"Not Found", False)])
+def test_nothing_found_in_prose_is_of_a_gateway_where_the_service_says_so_in_json(
+    usual: bytes,
+    is_of_gateway: bool,  # noqa: FBT001 - data
+) -> None:
+    retries = Retries(call_seconds=60, run_seconds=600)
+    for number in range(100):
+        retries.see(Exchange(Call(None, "GET", f"/projects/{number}"), 404, {}, usual, 0))
+    seen = []
+    for method, times in (("GET", 3), ("POST", 2)):
+        for number in range(times):
+            odd = Exchange(Call(None, method, "/projects/1"), 404, {}, b"404 page not found\n", 0)
+            retries.see(odd)
+            again = retries.wait(odd, time.monotonic(), number, calm=True, persistence=Persistence.ONCE)
+            seen.append((method, retries.take_for(odd).status, again))
+    suspected = [("GET", None, True), ("GET", None, True), ("GET", 404, False), ("POST", None, False)]
+    believed = [(method, 404, False) for method, _, _ in suspected]
+    assert seen == [*(suspected if is_of_gateway else believed), ("POST", 404, False)]
+
+
 def test_another_server_that_never_answered_is_not_waited_for(reference: tuple[Service, str]) -> None:
     """The target's own address would be: it answered before."""
     with Client(ClientSettings(base_url=reference[1])) as client:

@@ -31,6 +31,11 @@ def answers_for_the_service(call: Passage) -> None:
     call.say(_of_gateway(call.chance.choice(_GATEWAY_STATUSES)))
 
 
+def finds_nothing(call: Passage) -> None:
+    """Answer as a gateway that knows of no service at the moment: nothing is there, and nothing was made."""
+    call.say(_whole("404 Not Found", "text/plain; charset=utf-8", "404 page not found\n"))
+
+
 def throttles(call: Passage) -> None:
     """Refuse the call as one too many."""
     call.say(_whole("429 Too Many Requests", "text/plain", "Retry later\n", "Retry-After: 1\r\n"))
@@ -64,6 +69,7 @@ OF_A_CALL: Mapping[str, Act] = {
     "reset-before": resets_before,
     "reset-after": resets_after,
     "gateway": answers_for_the_service,
+    "finds-nothing": finds_nothing,
     "throttled": throttles,
     "truncated": truncates,
     "slow-body": drips,
