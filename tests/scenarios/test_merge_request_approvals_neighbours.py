@@ -223,6 +223,21 @@ def test_an_approval_that_is_taken_back_stays_in_another_project(
             must_be_approved_by(maintainer, other, *there)
 
 
+def test_an_approval_stays_out_of_the_next_project_with_the_same_numbers(maintainer: Caller, approver: Caller) -> None:
+    """Both projects may lie in one group."""
+    left_to_others()
+    known = filter(None, map(current_run().profile.first, ("sibling_merge_request", "password_merge_request")))
+    paths = [Path(f"/projects/{one.get('project_id')}/merge_requests") / one["iid"] for one in known]
+    if len(set(paths)) < len(paths) or len(paths) < 2:
+        return
+    here, there = paths
+    with suppress(Unmet), approvals_put_back(maintainer, here, approver):
+        before = approvers_of(maintainer, there)
+        approver.post(here / "approve").given_served()
+        with verifies("merge-request-approvals.approvals-are-separate"):
+            must_be_approved_by(maintainer, there, *before)
+
+
 # -- several at once ---------------------------------------------------------------------------------------------------
 
 
