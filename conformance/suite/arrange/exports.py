@@ -384,11 +384,11 @@ class Export:
         return self.own().get("batched") is True
 
     def finished(self, *, batched: bool) -> Entry:
-        """Return the entry of the relation, finished in this form; an export is scheduled only if there is none."""
+        """Return the entry of the relation, finished in this form: by this run, for what is older may be out of date."""
         for _ in range(_MOST_RESTARTS):
             shown = self.quiet()
             before = marks_in(shown)
-            if before.get(self.relation, (None, None))[1] is not batched:
+            if not self._seen.has_accepted or before.get(self.relation, (None, None))[1] is not batched:
                 self.accepted(batched=batched).given_served()
                 shown = self.settled(before, batched=batched, sort=_END_IN_FORM[batched])
             found = self.own(shown)
