@@ -173,6 +173,8 @@ def test_a_parameter_takes_values_of_its_type_and_no_others(
             with borrowed(maintainer, path, integration):
                 given_set_up(maintainer, path, integration)
                 take(maintainer, path, integration, names, kind)
+                if kind.names == CHANNELS and has(integration, DEFAULT_CHANNEL):
+                    must_show_beside_the_default(maintainer, path, integration, names)
                 older = older_path(maintainer, project)
                 for name in names if older else ():
                     odd = {**settings_of(integration), name: kind.wrong}
@@ -252,6 +254,17 @@ def must_go_off_again(caller: Caller, path: Path, integration: Fixture, names: t
     set_up(caller, path, integration, **dict.fromkeys(names, False)).must_be_served()
     for name in names:
         must_not_show_another(caller, path, integration, (name, False), [True])
+
+
+def must_show_beside_the_default(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...]) -> None:
+    """Expect that the channels of events which are shown are shown as well where the one for all events is sent too."""
+    alone, beside = ({name: f"conformance-{way}-{name}" for name in names} for way in ("alone", "beside"))
+    set_up(caller, path, integration, **alone).must_be_served()
+    showing = [name for name in names if alone[name] in shown(caller, path, slug_of(integration), name)]
+    set_up(caller, path, integration, **{DEFAULT_CHANNEL: "Conformance-Default"}, **beside).must_be_served()
+    for name in showing:
+        found = shown(caller, path, slug_of(integration), name)
+        must(beside[name] in found, f"{name} = {beside[name]} beside {DEFAULT_CHANNEL}", f"{name} = {found}")
 
 
 def must_stand_for_itself(caller: Caller, path: Path, kind: Kind, name: str, value: Any) -> None:

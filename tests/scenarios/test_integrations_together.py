@@ -196,29 +196,35 @@ def needed_by_both(one: Fixture, other: Fixture) -> list[tuple[str, str]]:
     return [(own, strange) for own, strange in apart if strange not in str(one)][:1]
 
 
-def test_of_two_integrations_with_names_alike_the_named_one_is_disabled(
+def test_of_two_integrations_that_are_alike_the_named_one_is_disabled(
     maintainer: Caller,
     project: Fixture,
     integrations: tuple[Fixture, ...],
 ) -> None:
-    """A name may be taken for another that begins like it."""
+    """A name may be taken for another that begins like it, and one issue tracker for all. Two of these need not be."""
+    left_to_others()
     path = integrations_path(maintainer, project)
-    known = [each for each in every_integration(integrations) if not is_tracker(each)]
-    older, newer = max(combinations(known, 2), key=lambda pair: begin_alike(*pair), default=(None, None))
-    if older is None or newer is None or not begin_alike(older, newer):
-        left_to_others()
-        return
-    with borrowed(maintainer, path, older, newer):
-        are_served = all(set_up(maintainer, path, each).is_served for each in (older, newer))
-        both = maintainer.whole_list(path)
-        if not (are_served and all(both.having(slug=slug_of(each)) for each in (older, newer))):
-            left_to_others()
-            return
-        with verifies("integrations.update.leaves-others"):
-            for gone, left in ((newer, older), (older, newer)):
-                maintainer.delete(path / slug_of(gone)).given_served()
-                maintainer.whole_list(path).must_contain(slug=slug_of(left))
-                set_up(maintainer, path, gone).given_served()
+    for older, newer in pairs_alike(every_integration(integrations)):
+        with borrowed(maintainer, path, older, newer):
+            are_served = all(set_up(maintainer, path, each).is_served for each in (older, newer))
+            both = maintainer.whole_list(path)
+            if not (are_served and all(both.having(slug=slug_of(each)) for each in (older, newer))):
+                continue
+            with verifies("integrations.update.leaves-others"):
+                for gone, left in ((newer, older), (older, newer)):
+                    maintainer.delete(path / slug_of(gone)).given_served()
+                    maintainer.whole_list(path).must_contain(slug=slug_of(left))
+                    set_up(maintainer, path, gone).given_served()
+
+
+def pairs_alike(known: list[Fixture]) -> Iterator[tuple[Fixture, Fixture]]:
+    """Yield the two integrations whose names begin most alike, and two issue trackers."""
+    trackers = [each for each in known if is_tracker(each)]
+    others = combinations([each for each in known if not is_tracker(each)], 2)
+    found = max(others, key=lambda pair: begin_alike(*pair), default=None)
+    if found and begin_alike(*found):
+        yield found
+    yield from islice(combinations(trackers, 2), 1)
 
 
 def begin_alike(one: Fixture, other: Fixture) -> int:

@@ -29,6 +29,7 @@ from conformance.suite.expectations import (
     Caller,
     Path,
     given,
+    left_to_others,
     must,
     named_otherwise,
     observe,
@@ -192,6 +193,18 @@ def test_a_created_rule_has_the_approvers_sent_by_username(
         none_by_name = maintainer.post(merge_request_rules, body)
         if none_by_name.is_served:  # a service may take no empty list
             must_name(maintainer, merge_request_rules, rule_in(none_by_name), [first], [])
+
+
+def test_a_rule_that_names_only_a_group_overwrites_as_well(
+    merge_request_rules: Path, maintainer: Caller, project: Fixture, merge_request: Fixture
+) -> None:
+    left_to_others()  # unless the profile names a group
+    group = current_run().profile.first("approver_group")
+    with suppress(Unmet):
+        created(maintainer, merge_request_rules, user_ids=[], group_ids=[group.id] if group else [])
+        with verifies("merge-request-approvals.state.overwritten"):
+            state = maintainer.get(merge_request_path(project, merge_request) / "approval_state")
+            state.given_served().must_hold(approval_rules_overwritten=True)
 
 
 def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
