@@ -81,6 +81,8 @@ class Retries:
     _in_json: int = 0
     _in_prose: int = 0
     """How many of all answers told that nothing was found, and how."""
+    _own_prose: set[str] = field(default_factory=set)
+    """Kinds of paths of which the service itself says in prose that nothing is there."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
@@ -106,20 +108,25 @@ class Retries:
             is_page = self._may_be_of_gateway(exchange)
             if not is_page and exchange.status is not None:
                 self._accidents += self._pages[_same(exchange)]
-            for name in (_kind(exchange), _same(exchange)):
-                if is_page:
-                    self._pages[name] += 1
-                elif exchange.status is not None:
+            if is_page:
+                self._pages.update((_kind(exchange), _same(exchange)))
+            elif exchange.status is not None:
+                for name in (_kind(exchange), _same(exchange), _to_the_same(exchange)):
                     self._pages.pop(name, None)
+            if is_page and exchange.is_not_found_in_prose and self._is_its_own(exchange):
+                self._own_prose.add(_kind_of_path(exchange))
 
     def _may_be_of_gateway(self, exchange: Exchange) -> bool:
         if not exchange.is_not_found_in_prose:
             return exchange.may_be_of_gateway
+        if _kind_of_path(exchange) in self._own_prose:
+            return False
         return self._in_json >= _NOT_FOUND_IN_JSON and self._in_prose <= _SELDOM_IN_PROSE * self._answers
 
     def _is_its_own(self, exchange: Exchange) -> bool:
         # A write is sent again by a test that begins anew, a read also by itself.
-        often = _PAGES_OF_ITS_OWN if exchange.call.method in READING else _PAGES_OF_ITS_OWN - 1
+        is_repeated = exchange.call.method in READING or exchange.is_not_found_in_prose
+        often = _PAGES_OF_ITS_OWN if is_repeated else _PAGES_OF_ITS_OWN - 1
         by_chance = self._most_by_chance()
         of_kind, of_call = self._pages[_kind(exchange)], self._pages[_same(exchange)]
         return of_kind >= max(_PAGES_OF_ITS_OWN, by_chance) or of_call >= max(often, by_chance)
@@ -190,13 +197,22 @@ class Retries:
 
 def _kind(exchange: Exchange) -> str:
     """Return what a call has in common with those that the same code of the service answers, as far as can be told."""
-    return f"{exchange.call.method} {re.sub('[0-9]+', '0', exchange.call.path)}"
+    return f"{exchange.call.method} {_kind_of_path(exchange)}"
+
+
+def _kind_of_path(exchange: Exchange) -> str:
+    return re.sub("[0-9]+", "0", exchange.call.path)
 
 
 def _same(exchange: Exchange) -> str:
-    """Return what only the same call has in common with one."""
-    call = exchange.call
-    return f"{call.method} {call.target} {(call.body or b'').decode('latin-1')}"
+    """Return what only the same call has in common with one; whether something is there hangs on no body."""
+    if exchange.is_not_found_in_prose:
+        return _to_the_same(exchange)
+    return f"{_to_the_same(exchange)} {(exchange.call.body or b'').decode('latin-1')}"
+
+
+def _to_the_same(exchange: Exchange) -> str:
+    return f"{exchange.call.method} {exchange.call.target}"
 
 
 def _asked_for(exchange: Exchange) -> float:

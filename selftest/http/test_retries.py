@@ -131,15 +131,19 @@ def test_nothing_found_in_prose_is_of_a_gateway_where_the_service_says_so_in_jso
     for number in range(100):
         retries.see(Exchange(Call(None, "GET", f"/projects/{number}"), 404, {}, usual, 0))
     seen = []
-    for method, times in (("GET", 3), ("POST", 2)):
-        for number in range(times):
-            odd = Exchange(Call(None, method, "/projects/1"), 404, {}, b"404 page not found\n", 0)
+    for method, path in (("GET", "/projects/1"), ("POST", "/groups/1")):
+        for number in range(3):
+            odd = Exchange(Call(None, method, path), 404, {}, b"404 page not found\n", 0)
             retries.see(odd)
             again = retries.wait(odd, time.monotonic(), number, calm=True, persistence=Persistence.ONCE)
             seen.append((method, retries.take_for(odd).status, again))
-    suspected = [("GET", None, True), ("GET", None, True), ("GET", 404, False), ("POST", None, False)]
-    believed = [(method, 404, False) for method, _, _ in suspected]
-    assert seen == [*(suspected if is_of_gateway else believed), ("POST", 404, False)]
+    suspected = [("GET", None, True), ("GET", None, True), ("GET", 404, False)]
+    suspected += [("POST", None, False), ("POST", None, False), ("POST", 404, False)]
+    assert seen == (suspected if is_of_gateway else [(method, 404, False) for method, _, _ in suspected])
+    # What was said of one is believed of others of its kind at once.
+    other = Exchange(Call(None, "PUT", "/projects/2"), 404, {}, b"404 page not found\n", 0)
+    retries.see(other)
+    assert retries.take_for(other).status == 404
 
 
 def test_another_server_that_never_answered_is_not_waited_for(reference: tuple[Service, str]) -> None:

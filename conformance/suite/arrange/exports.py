@@ -384,7 +384,7 @@ class Export:
         return self.own().get("batched") is True
 
     def finished(self, *, batched: bool) -> Entry:
-        """Return the entry of the relation, finished in this form: by this run, for what is older may be out of date."""
+        """Return the entry of the relation, finished in this form by this run: what is older may be out of date."""
         for _ in range(_MOST_RESTARTS):
             shown = self.quiet()
             before = marks_in(shown)
