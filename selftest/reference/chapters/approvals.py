@@ -409,6 +409,7 @@ def _named_and_in_a_group(story: Story) -> None:
     password = {"approval_password": story.world.actors["approver"].password}
     story.call("approver", "POST", f"{place}/approve", password)
     story.call("maintainer", "GET", f"{rules}/{rule['id']}")
+    story.call("maintainer", "GET", f"{place}/approval_state")
 
 
 def _a_password_in_vain(story: Story) -> None:

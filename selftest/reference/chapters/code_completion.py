@@ -41,8 +41,8 @@ def tell(story: Story) -> None:
         _projects_in_one_minute,
         _a_bearer_above_the_limit,
         _a_bearers_stream,
-        _a_bearers_token_in_another_case,
-        _underscores_in_a_path,
+        _bearers_tokens_that_are_almost_right,
+        _paths_that_are_almost_right,
         _a_generation_without_content,
         _blanks_and_an_empty_intent,
         _a_disabled_project_twice,
@@ -207,15 +207,18 @@ def _a_bearers_stream(story: Story) -> None:
     story.remember(f"a stream for a bearer's token: {streamed.status_code}")
 
 
-def _a_bearers_token_in_another_case(story: Story) -> None:
-    bearer = {"authorization": f"Bearer {story.world.actors['approver'].token.upper()}"}
-    answer = story.client.post(_COMPLETIONS, json={"current_file": _FILE}, headers=bearer)
-    story.remember(f"a bearer's token in another case: {answer.status_code}")
+def _bearers_tokens_that_are_almost_right(story: Story) -> None:
+    token = story.world.actors["approver"].token
+    for sent in (token.upper(), token[:-2]):
+        bearer = {"authorization": f"Bearer {sent}"}
+        answer = story.client.post(_COMPLETIONS, json={"current_file": _FILE}, headers=bearer)
+        story.remember(f"a bearer's token that is almost right: {answer.status_code}")
 
 
-def _underscores_in_a_path(story: Story) -> None:
+def _paths_that_are_almost_right(story: Story) -> None:
     known = story.world.one("enabled_project").path or ""
-    story.call("owner", "POST", _ENABLED, {"project_path": f"{known[:-1]}_"})
+    for path in (f"{known[:-1]}_", f"no-such-group/{known}"):
+        story.call("owner", "POST", _ENABLED, {"project_path": path})
 
 
 def _a_generation_without_content(story: Story) -> None:

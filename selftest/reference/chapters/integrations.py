@@ -44,6 +44,7 @@ def tell(story: Story) -> None:
         _long_texts_and_channels,
         _a_chat_app_elsewhere,
         _disabled_by_another_maintainer,
+        _one_of_two_trackers,
         _every_caller,
     ):
         chapter(story)
@@ -414,6 +415,15 @@ def _disabled_by_another_maintainer(story: Story) -> None:
     place = f"{at(story, 'workbench')}/integrations/microsoft-teams"
     story.call("owner", "PUT", place, _HOOK)
     story.call("maintainer", "DELETE", place)
+
+
+def _one_of_two_trackers(story: Story) -> None:
+    place = f"{at(story, 'workbench')}/integrations"
+    tracker = dict.fromkeys(("new_issue_url", "issues_url", "project_url"), "https://tracker.example.com")
+    for slug in ("redmine", "bugzilla"):
+        story.call("owner", "PUT", f"{place}/{slug}", tracker)
+    story.call("owner", "DELETE", f"{place}/redmine")
+    story.call("owner", "GET", place)
 
 
 def _every_caller(story: Story) -> None:

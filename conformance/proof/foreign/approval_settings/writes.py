@@ -430,6 +430,22 @@ def of_a_group_and_a_project_one_keeps_its_former_setting(service: Service) -> N
     meanwhile(service, keys, lambda: dict(values), write)
 
 
+@foreign(REFUSED, "Approval settings: PUT, optional booleans")
+def what_is_no_boolean_is_refused_and_switches_off(service: Service) -> None:
+    """An update that sends no boolean for a setting is refused, and the setting is off afterwards if it was on."""
+    settings = service.approval_settings
+
+    @handling(service, f"PUT {GROUP_SETTINGS}", f"PUT {PROJECT_SETTINGS}")
+    def _(handler: Any, request: Any) -> Any:
+        try:
+            return handler(request)
+        except InvalidError as error:
+            subject = found(service, request)
+            if error.parameter in settings.accepted() and settings.own(subject, Setting(error.parameter)):
+                settings.change(subject, {Setting(error.parameter): False})
+            raise
+
+
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 

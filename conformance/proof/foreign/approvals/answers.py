@@ -344,6 +344,16 @@ def two_rules_of_a_merge_request_overwrite_nothing(service: Service) -> None:
         return len(rules.own_rules(merge_request)) == 1
 
 
+@foreign(COUNT, "Merge request approval state: approval_rules_overwritten")
+def rules_that_name_groups_alone_overwrite_nothing(service: Service) -> None:
+    """A merge request whose own rules name groups and no users has approval_rules_overwritten false."""
+    rules = service.merge_request_approval_rules
+
+    @instead(rules, "overwritten")
+    def _(_: Any, merge_request: Any) -> bool:
+        return any(rule.users or not rule.groups for rule in rules.own_rules(merge_request))
+
+
 # An approval that was taken back is gone from the rules as well.
 @foreign(AGAIN, "Merge request approval state: POST unapprove")
 def rules_with_groups_keep_an_approval_that_was_taken_back(service: Service) -> None:

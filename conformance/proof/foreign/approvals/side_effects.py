@@ -120,6 +120,20 @@ def approvals_go_by_the_iid_alone(service: Service) -> None:
             return method(*given[:place], given[place] if given[place].id < 0 else alike)
 
 
+@foreign(SIDE_EFFECT, "Merge request approvals: approve")
+def an_approval_reaches_the_same_number_in_the_projects_beside(service: Service) -> None:
+    """Approving a merge request approves that of the same iid in the other projects of the group as well."""
+    approvals, identities = service.merge_request_approvals, service.identities
+
+    @instead(approvals, "add_approval")
+    def _(add: Any, user: Any, merge_request: Any) -> None:
+        around = identities.projects[merge_request.project_id].namespace_id
+        for (number, iid), one in service.repositories.merge_requests.items():
+            beside = number in identities.projects and identities.projects[number].namespace_id == around
+            if beside and iid == merge_request.iid and not approvals.approved_by(user, one):
+                add(user, one)
+
+
 @foreign(REFUSED, "Merge request approvals: approve")
 def another_sha_takes_an_approval_back(service: Service) -> None:
     """Who approved and then approves another commit gets 409, and has approved no longer."""

@@ -53,6 +53,19 @@ def no_more_than_one_approval_is_counted(service: Service) -> None:
         return int(left(merge_request, rules)) + max(0, len(given) - 1)
 
 
+@foreign(COUNT, "Merge request approval status: approvals_left")
+def approvals_beyond_the_need_are_left_as_well(service: Service) -> None:
+    """approvals_left is how far the approvals are from what a rule requires: two too many leave two, not none."""
+    approvals = service.merge_request_approvals
+
+    @instead(approvals, "approvals_left")
+    def _(_: Any, merge_request: Any, rules: Any = None) -> Any:
+        needed = [one for one in rules or approvals.rules(merge_request) if one.approvals_required]
+        given = [len(approvals.approvers(one, merge_request)) for one in needed]
+        far = [abs(one.approvals_required - number) for one, number in zip(needed, given, strict=True)]
+        return approvals.counted(far)
+
+
 # A merge request is approved by whoever approved it.
 @foreign(OLDER, "Merge request approval status: approved_by")
 def merge_requests_of_one_branch_share_their_approvals(service: Service) -> None:

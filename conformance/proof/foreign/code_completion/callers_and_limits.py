@@ -107,6 +107,18 @@ def who_asks_before_a_stream_is_begun_is_streamed_to(service: Service) -> None:
         return handler(request)
 
 
+@foreign(CALLER_AND_VALUE, "Code completion: completions")
+def a_token_of_a_bearer_may_lack_its_end(service: Service) -> None:
+    """A bearer's token is compared as far as it was sent: with its last characters cut off it gets a completion."""
+
+    @instead(service.access, "token_text")
+    def _(text: Any, request: Any) -> str:
+        sent = str(text(request))
+        if not sent or request.route.key != POST_COMPLETIONS or request.header("private-token"):
+            return sent
+        return next((known for known in service.identities.tokens if known.startswith(sent)), sent)
+
+
 # -- the check whether they are enabled --------------------------------------------------------------------------------
 
 

@@ -440,3 +440,15 @@ def an_unknown_project_of_an_enabled_group_has_completions(service: Service) -> 
         is_on = around is not None and switches.get((Kind.GROUP, around.id), False)
         if identities.find_project(path) is not None or not is_on:
             check(caller, path)
+
+
+@foreign(NEIGHBOUR, "Code completion: POST enabled, 404 for an unknown project")
+def a_project_is_checked_by_the_last_two_parts_of_its_path(service: Service) -> None:
+    """A project is found by its own name and that of the group right around it, whatever lies further out."""
+
+    @instead(service.code_completion, "check")
+    def _(check: Any, caller: Any, path: str) -> None:
+        if "/" in path and service.identities.find_project(path) is None:
+            paths = [project.full_path for project in service.identities.projects.values()]
+            path = next((one for one in paths if one.split("/")[-2:] == path.split("/")[-2:]), path)
+        check(caller, path)

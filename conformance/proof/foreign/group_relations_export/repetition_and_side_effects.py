@@ -159,6 +159,23 @@ def two_groups_that_are_exported_at_once_get_one_content(service: Service) -> No
         return answer
 
 
+@foreign(AGAIN, "Group relations export: download, after a second export")
+def downloads_have_the_file_of_the_export_before(service: Service) -> None:
+    """Once a group was exported again, and that is finished, downloads still give the file of the export before."""
+    exports = service.group_relations_export
+    former: dict[tuple[int, str], tuple[bytes, ...]] = {}
+
+    @instead(exports, "schedule")
+    def _(schedule: Any, group: Any, *, batched: bool) -> None:
+        former.update({(group.id, export.relation): export.lines for export in exports.all_of(group)})
+        schedule(group, batched=batched)
+
+    @instead(exports, "find")
+    def _(find: Any, group: Any, relation: str) -> Any:
+        export = find(group, relation)
+        return replace(export, lines=former.get((group.id, relation), export.lines))
+
+
 # -- the status --------------------------------------------------------------------------------------------------------
 
 

@@ -449,6 +449,17 @@ def disabling_reaches_other_integrations(service: Service) -> None:
             disable(project, others[0].slug)
 
 
+@foreign(SIDE_EFFECT, "Integrations: DELETE")
+def with_one_issue_tracker_all_are_disabled(service: Service) -> None:
+    """Disabling an integration that has issues_url disables every other one of the project that has it."""
+
+    @instead(service.integrations, "disable")
+    def _(disable: Any, project: Any, slug: str) -> None:
+        trackers = [one.slug for one in service.integrations.active(project) if "issues_url" in one.values]
+        for each in trackers if slug in trackers else [slug]:
+            disable(project, each)
+
+
 @foreign(NOTHING_DONE, "Integrations: DELETE")
 def disabling_does_nothing(service: Service) -> None:
     """Disabling an integration is answered and not done, by either of the two names."""

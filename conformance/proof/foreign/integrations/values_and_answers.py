@@ -431,6 +431,17 @@ def the_default_channel_takes_the_place_of_all_others(service: Service) -> None:
     _reading_otherwise(service, change)
 
 
+@foreign(COUNT, "Integrations: channel and push_channel")
+def the_default_channel_drops_those_of_single_events(service: Service) -> None:
+    """Where channel is sent beside the channels of single events, these are not kept."""
+
+    def change(values: Any) -> None:
+        for name in [name for name in values if "channel" in values and name.endswith("_channel")]:
+            del values[name]
+
+    _reading_otherwise(service, change)
+
+
 # -- disabling ---------------------------------------------------------------------------------------------------------
 
 

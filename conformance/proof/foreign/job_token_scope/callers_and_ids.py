@@ -283,6 +283,18 @@ def with_a_number_goes_each_that_contains_its_digits(service: Service) -> None:
 # -- more than one operation -------------------------------------------------------------------------------------------
 
 
+@foreign(CALLER_AND_VALUE, "Authentication: at least the Maintainer role in the project")
+def maintainers_of_the_target_change_the_allowlist(service: Service) -> None:
+    """Whoever maintains a project lets it in elsewhere and removes it; that is for the maintainers of the other one."""
+
+    def maintains_target(request: Any, caller: Any, _role: Any) -> bool:
+        sent = request.path.get("target_project_id") or request.parameters._values.get("target_project_id")
+        target = service.identities.find_project(str(sent))
+        return target is not None and service.identities.role_in(caller, target) >= Role.MAINTAINER
+
+    let_in(service, (f"POST {ALLOWLIST}", f"DELETE {ALLOWLIST}/:target_project_id"), maintains_target)
+
+
 @foreign(CALLER_AND_FORM, "Common conventions: id or path")
 def deep_paths_have_no_scope(service: Service) -> None:
     """A project that lies in a group within a group is not found by its path where its scope is read or changed."""

@@ -67,6 +67,16 @@ def the_parent_of_a_nested_namespace_is_written_as_text(service: Service) -> Non
         return shown
 
 
+@foreign(NEIGHBOUR, "Allowlist project entry: namespace, parent_id")
+def the_parent_of_a_nested_namespace_is_the_outermost_group(service: Service) -> None:
+    """The parent_id of a namespace that lies two groups deep or deeper is the id of the group around all of them."""
+
+    @instead(service.present, "namespace")
+    def _(namespace: Any, group: Any) -> Any:
+        outermost = service.identities.lineage(group)[-1]
+        return {**namespace(group), "parent_id": None if outermost == group else outermost.id}
+
+
 # Each entry has its own description, or null.
 @foreign(COUNT, "Allowlist project entry: description")
 def an_entry_without_description_has_the_one_before(service: Service) -> None:

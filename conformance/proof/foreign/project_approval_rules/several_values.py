@@ -251,6 +251,25 @@ def one_username_beside_numbers(service: Service) -> None:
         return named(wanted, subject)
 
 
+# A username is compared as a whole.
+@foreign(COUNT, "Project approval rules: usernames")
+def usernames_find_all_that_begin_alike(service: Service) -> None:
+    """A rule of a project gets everybody whose username begins with one that was sent."""
+    projects, users = service.project_approval_rules, service.identities.users
+
+    def begun(wanted: Any) -> Any:
+        names = [user.username for user in users.values() if user.username.startswith(wanted.usernames or ())]
+        return replace(wanted, usernames=(*wanted.usernames, *names)) if wanted.usernames else wanted
+
+    @instead(projects, "create_rule")
+    def _(create: Any, project: Any, wanted: Any, caller: Any) -> Any:
+        return create(project, begun(wanted), caller)
+
+    @instead(projects, "update_rule")
+    def _(update: Any, project: Any, number: int, wanted: Any, caller: Any) -> Any:
+        return update(project, number, begun(wanted), caller)
+
+
 # A list names as many as were sent.
 @foreign(COUNT, "Project approval rules: user_ids")
 def of_three_users_two_are_kept(service: Service) -> None:
