@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suite.arrange.code_completion import COMPLETIONS, completion
+from conformance.suite.derived import caller_named, is_known
 from conformance.suite.expectations import given, must, verifies
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ def test_the_completion_endpoint_takes_the_token_in_either_header(owner: Caller,
         in_pieces = complete(anonymous, streamed, Authorization=f"Bearer {token}")
         if in_pieces.exchange.is_refusal and complete(anonymous, streamed, **{"PRIVATE-TOKEN": token}).is_served:
             in_pieces.must_be(200)
+        # Tokens of bots are access tokens like any other.
+        for bot in (caller_named(name).actor for name in ("project_bot", "group_bot") if is_known(name)):
+            if bot is not None and complete(anonymous, **{"PRIVATE-TOKEN": bot.token}).is_served:
+                complete(anonymous, Authorization=f"Bearer {bot.token}").must_be(200)
     with verifies("authentication.unknown-bearer-on-completions"):
         # A token is compared as a whole: one with more behind it, cut short, or in other case was never issued either.
         for unknown in (UNKNOWN_TOKEN, f"{token}x", token[:-1], *({token.swapcase()} - {token})):

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.suite.arrange.code_completion import CHECK, COMPLETIONS, FILE, UNKNOWN_PATH, completion
 from conformance.suite.context import current_run
-from conformance.suite.derived import administrators
+from conformance.suite.derived import administrators, caller_named, is_known
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -270,16 +270,17 @@ def test_a_project_without_completions_is_told_so(
     """
     A 403 may also mean that the caller has no right to ask: the same caller is told about another project.
 
-    Who could switch completions on is not told otherwise: it is the project that has none. One without a role there
-    may be told that there is no such project.
+    Who could switch completions on is not told otherwise, nor who may only read the project: it is the project that has
+    none. One without a role there may be told that there is no such project.
     """
     on, off = (given_field(project, "path", str) for project in (enabled_project, disabled_project))
     check(maintainer, on).given_served()
     with verifies("code-completion.enabled.is-off"):
         check(maintainer, off).must_be(403)
-        for caller in (owner, *administrators()):
+        for caller in (owner, *(caller_named(name) for name in ("developer",) if is_known(name)), *administrators()):
             if check(caller, on).is_served:
-                check(caller, off).must_be(403, 404)
+                sees = caller.get(f"/projects/{quote(off, safe='')}/approval_rules").is_served
+                check(caller, off).must_be(403, *(() if sees else (404,)))
 
 
 def test_an_empty_or_unknown_path_is_not_found(maintainer: Caller, project: Fixture) -> None:

@@ -150,7 +150,7 @@ def test_nobody_else_resets_approvals(
     """
     before = approvers_of(maintainer, approved)
     low = [caller_named(name) for name in ("reporter", "guest") if is_known(name)]
-    more = [caller_named(name) for name in ("admin",) if is_known(name)]
+    more = [caller_named(name) for name in ("admin", "author") if is_known(name)]
     others = [owner, approver, developer, *more]
     seeing = [maintainer, *(caller for caller in others if caller.get(approved / "approvals").is_served)]
     by_path = by_its_path(approved, project)

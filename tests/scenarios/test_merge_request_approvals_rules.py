@@ -213,13 +213,19 @@ def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
     untouched_merge_request: Fixture,
     merge_request_rules: Path,
 ) -> None:
-    """Not even while another one of the project has some."""
+    """Not even while another one of the project has some, or the project itself."""
     path = merge_request_path(project, untouched_merge_request)
     given(not own_rules(maintainer, project, path / "approval_rules"), "the merge request has rules already")
     with verifies("merge-request-approvals.state.not-overwritten"):
         with suppress(Unmet):
             created(maintainer, merge_request_rules)
         maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=False)
+        above = project_rules_path(project)
+        with suppress(Unmet), rules_put_back(maintainer, above):
+            created(maintainer, above)
+            if not maintainer.list(path / "approval_rules").entries:  # which may show a rule of the project
+                state = maintainer.get(path / "approval_state").given_served()
+                state.must_hold(approval_rules_overwritten=False)
 
 
 def own_rules(maintainer: Caller, project: Fixture, rules: Path) -> list[Any]:

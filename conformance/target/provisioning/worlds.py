@@ -165,6 +165,8 @@ class World:
         described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {SIGNS}"}
         bodies = [{**base, **wished, "visibility": level} for level in levels]
         best = [{**bodies[0], **described}] if place.described else []
+        if place.branch:
+            best = [*({**body, "default_branch": place.branch} for body in best), *best]
         bodies = [*best, *bodies, {**base, **wished}, base]
         wanted = Wanted(
             what=f"{kind} {full_path}",
