@@ -37,8 +37,6 @@ class Place:
     described: bool = True
     personal: bool = False
     """Of a project: whether it lies in the namespace of the user who makes it, and in no group."""
-    branch: str = ""
-    """Of a project: what its default branch is called, where that is not left to the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,13 +81,7 @@ class World:
                 ("groups", [self._step(one.name, self._group, one) for one in level])
                 for level in plan.groups_by_depth()
             ),
-            (
-                "projects",
-                [
-                    *(self._step(place.name, self._project, place) for place in plan.projects.values()),
-                    self._step("an export", self._export_of_nothing),
-                ],
-            ),
+            ("projects", [self._step(place.name, self._project, place) for place in plan.projects.values()]),
             ("merge requests", opened[False]),
             ("code owners", [self._step(name, self._code_owners, name) for name in plan.code_owners]),
             # Those of one project one after the other, so that they are numbered in their order.
@@ -165,8 +159,6 @@ class World:
         described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {SIGNS}"}
         bodies = [{**base, **wished, "visibility": level} for level in levels]
         best = [{**bodies[0], **described}] if place.described else []
-        if place.branch:
-            best = [*({**body, "default_branch": place.branch} for body in best), *best]
         bodies = [*best, *bodies, {**base, **wished}, base]
         wanted = Wanted(
             what=f"{kind} {full_path}",
@@ -279,13 +271,6 @@ class World:
             self.protected_branches[wanted.fixture] = found
 
     # -- what lies in groups, and settings -----------------------------------------------------------------------------
-
-    def _export_of_nothing(self) -> None:
-        """Export a group while it holds no labels yet: whoever is given that file later is given an old one."""
-        if "export_group" in self._new:
-            self.calls.send(
-                self.people["owner"].token, "POST", f"/groups/{self.groups['export_group']['id']}/export_relations"
-            )
 
     def _in_export_group(self, kind: str, key: str, title: str, *ways: Mapping[str, Any]) -> str:
         path, owner = f"/groups/{self.groups['export_group']['id']}/{kind}", self.people["owner"].token
