@@ -165,7 +165,7 @@ class Exchange:
 
     @property
     def is_not_found_in_prose(self) -> bool:
-        """Whether nothing was found, in a text or on a page that is no JSON."""
+        """Whether the status is 404, with a text or page that is no JSON."""
         return self.status == HTTPStatus.NOT_FOUND and bool(self.body.strip()) and json_in(self.body) is None
 
     @property

@@ -35,8 +35,10 @@ _TIMEOUTS = frozenset({Trouble.READ_TIMEOUT, Trouble.BODY_TIMEOUT})
 _RARELY = 1e-6
 #: So many pages for people in a row are the answer of the service to calls of a kind.
 _PAGES_OF_ITS_OWN = 3
-#: So many calls show that a service tells in JSON what it does not find; so small a share of all answers may be others.
-_NOT_FOUND_IN_JSON, _SELDOM_IN_PROSE = 10, 0.05
+#: How many 404 without prose show that the service itself says so without.
+_ENOUGH_NOT_FOUND = 10
+#: The largest share of all answers that are 404 in prose, for these to be taken for something in front of the service.
+_SELDOM_IN_PROSE = 0.05
 
 
 class Persistence(Enum):
@@ -78,11 +80,12 @@ class Retries:
     _answers: int = 0
     _accidents: int = 0
     """How many of all answers were pages where the same call was then answered with something else."""
-    _in_json: int = 0
+    _not_found: int = 0
+    """How many of all answers were 404 with JSON, or with no body."""
     _in_prose: int = 0
-    """How many of all answers told that nothing was found, and how."""
+    """How many were 404 with a text or page instead."""
     _own_prose: set[str] = field(default_factory=set)
-    """Kinds of paths of which the service itself says in prose that nothing is there."""
+    """Kinds of paths for which the service itself was seen to answer 404 in prose."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_for(self, exchange: Exchange) -> Exchange:
@@ -91,8 +94,8 @@ class Retries:
 
         A page for people may be a gateway's or the service's own. It is a gateway's at first; the same call that is
         answered so again, or calls of that kind which are answered with nothing else, show that it is the service's.
-        So with prose that says that nothing is there, where the service says that in JSON: a gateway says it of all
-        that it has, while it knows of no service.
+        The same holds for a 404 in prose where the service answers 404 otherwise: a gateway gives it for every path
+        while it knows of no service.
         """
         if exchange.is_of_gateway or (self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)):
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"
@@ -104,7 +107,7 @@ class Retries:
         with self._lock:
             self._answers += exchange.status is not None
             self._in_prose += exchange.is_not_found_in_prose
-            self._in_json += exchange.status == HTTPStatus.NOT_FOUND and not exchange.is_not_found_in_prose
+            self._not_found += exchange.status == HTTPStatus.NOT_FOUND and not exchange.is_not_found_in_prose
             is_page = self._may_be_of_gateway(exchange)
             if not is_page and exchange.status is not None:
                 self._accidents += self._pages[_same(exchange)]
@@ -121,7 +124,7 @@ class Retries:
             return exchange.may_be_of_gateway
         if _kind_of_path(exchange) in self._own_prose:
             return False
-        return self._in_json >= _NOT_FOUND_IN_JSON and self._in_prose <= _SELDOM_IN_PROSE * self._answers
+        return self._not_found >= _ENOUGH_NOT_FOUND and self._in_prose <= _SELDOM_IN_PROSE * self._answers
 
     def _is_its_own(self, exchange: Exchange) -> bool:
         # A write is sent again by a test that begins anew, a read also by itself.
@@ -201,17 +204,19 @@ def _kind(exchange: Exchange) -> str:
 
 
 def _kind_of_path(exchange: Exchange) -> str:
+    """Return the path with every number alike."""
     return re.sub("[0-9]+", "0", exchange.call.path)
 
 
 def _same(exchange: Exchange) -> str:
-    """Return what only the same call has in common with one; whether something is there hangs on no body."""
+    """Return what only the same call has in common with one; a 404 does not depend on the body that was sent."""
     if exchange.is_not_found_in_prose:
         return _to_the_same(exchange)
     return f"{_to_the_same(exchange)} {(exchange.call.body or b'').decode('latin-1')}"
 
 
 def _to_the_same(exchange: Exchange) -> str:
+    """Return what calls with any body to the same address have in common."""
     return f"{exchange.call.method} {exchange.call.target}"
 
 

@@ -308,6 +308,7 @@ def paths_of_no_project(path: str) -> list[str]:
     fixtures = current_run().profile.fixtures
     near = [
         f"{UNKNOWN_PATH.partition('/')[0]}/{last}",
+        f"{UNKNOWN_PATH.partition('/')[0]}/{path}",
         f"{path}-conformance-none",
         f"{around.partition('/')[0]}/conformance-none/{last}",
         # In a search, an underscore may stand for any character.

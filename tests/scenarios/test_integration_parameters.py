@@ -57,7 +57,7 @@ FLAG = (False, True)
 #: The parameter that branches_to_be_notified replaces.
 DEPRECATED = "notify_only_default_branch"
 ISSUE_URLS = ("new_issue_url", "issues_url", "project_url")
-DEFAULT_CHANNEL = "channel"
+DEFAULT_CHANNEL, DESTINATION = "channel", "Conformance-Default"
 #: From the settings of the profile: a service may ask the other side whether these are good.
 AS_IN_SETTINGS = ()
 
@@ -220,7 +220,7 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
         sent = {name: value_of(kind, name, number, settings) for name in names}
         # The destination of all events that have none of their own is sent beside those of single events.
         has_default = kind.names == CHANNELS and has(integration, DEFAULT_CHANNEL)
-        beside = {DEFAULT_CHANNEL: "Conformance-Default"} if has_default else {}
+        beside = {DEFAULT_CHANNEL: DESTINATION} if has_default else {}
         set_up(caller, forms[number % 2], integration, **beside, **sent).must_be_served()
         for name in names:
             of_others = [value for other, value in (beside | sent).items() if other != name and isinstance(value, str)]
@@ -261,7 +261,7 @@ def must_show_beside_the_default(caller: Caller, path: Path, integration: Fixtur
     alone, beside = ({name: f"conformance-{way}-{name}" for name in names} for way in ("alone", "beside"))
     set_up(caller, path, integration, **alone).must_be_served()
     showing = [name for name in names if alone[name] in shown(caller, path, slug_of(integration), name)]
-    set_up(caller, path, integration, **{DEFAULT_CHANNEL: "Conformance-Default"}, **beside).must_be_served()
+    set_up(caller, path, integration, **beside, **{DEFAULT_CHANNEL: DESTINATION}).must_be_served()
     for name in showing:
         found = shown(caller, path, slug_of(integration), name)
         must(beside[name] in found, f"{name} = {beside[name]} beside {DEFAULT_CHANNEL}", f"{name} = {found}")

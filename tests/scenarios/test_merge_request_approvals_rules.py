@@ -200,8 +200,10 @@ def test_a_rule_that_names_only_a_group_overwrites_as_well(
 ) -> None:
     left_to_others()  # unless the profile names a group
     group = current_run().profile.first("approver_group")
+    if group is None:
+        return
     with suppress(Unmet):
-        created(maintainer, merge_request_rules, user_ids=[], group_ids=[group.id] if group else [])
+        created(maintainer, merge_request_rules, user_ids=[], group_ids=[group.id])
         with verifies("merge-request-approvals.state.overwritten"):
             state = maintainer.get(merge_request_path(project, merge_request) / "approval_state")
             state.given_served().must_hold(approval_rules_overwritten=True)
@@ -220,6 +222,8 @@ def test_a_merge_request_that_never_had_a_rule_is_not_overwritten(
         with suppress(Unmet):
             created(maintainer, merge_request_rules)
         maintainer.get(path / "approval_state").given_served().must_hold(approval_rules_overwritten=False)
+        if not current_run().profile.claims("project-approval-rules"):
+            return
         above = project_rules_path(project)
         with suppress(Unmet), rules_put_back(maintainer, above):
             created(maintainer, above)

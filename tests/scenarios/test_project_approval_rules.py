@@ -237,15 +237,16 @@ def test_usernames_name_users_beside_those_named_by_number(
         none_by_name = maintainer.post(project_rules, body)
         if none_by_name.is_served:  # a service may take no empty list
             by_id(maintainer, project_rules, rule_in(none_by_name)["id"]).must_name(users=[first])
-    rule = created(maintainer, project_rules, user_ids=[third])
-    sent = {"user_ids": [first], "usernames": [username(second_approver)], "group_ids": []}
+    rule = created(maintainer, project_rules, user_ids=[second])
+    # Another user name may begin with this one: whoever has it stays out.
+    sent = {"user_ids": [third], "usernames": [username(approver)], "group_ids": []}
     with verifies("project-approval-rules.versions.usernames", "project-approval-rules.update.usernames"):
         maintainer.put(
             project_rules / rule["id"], {"name": fresh_name(), "approvals_required": 1, **sent}
         ).must_be_served()
-        by_id(maintainer, project_rules, rule["id"]).must_name(users=[second])
+        by_id(maintainer, project_rules, rule["id"]).must_name(users=[first])
     with verifies("project-approval-rules.update.user-ids-and-usernames"):
-        by_id(maintainer, project_rules, rule["id"]).must_name_only(users=[first, second])
+        by_id(maintainer, project_rules, rule["id"]).must_name_only(users=[first, third])
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -333,19 +333,6 @@ def deleting_rules_of_projects_does_nothing(service: Service) -> None:
     undoing(service, "DELETE /projects/:id/approval_rules/:approval_rule_id")
 
 
-# The number of a rule is that of one rule, and stays so when it is gone.
-@foreign(AGAIN, "Project approval rules: POST after a DELETE")
-def numbers_of_deleted_rules_are_given_again(service: Service) -> None:
-    """A new rule gets the lowest number that no rule has, which is that of a rule that was deleted."""
-    rules = service.approval_rules.rules
-
-    @instead(service.store, "next_id")
-    def _(next_id: Any, sequence: str) -> int:
-        number: int = next_id(sequence)
-        free = {*range(min(rules, default=number), number)} - {*rules} if sequence == "approval_rules" else set()
-        return min(free, default=number)
-
-
 @foreign(AT_ONCE, "Project approval rules: DELETE")
 def a_rule_that_is_deleted_while_it_is_changed_comes_back(service: Service) -> None:
     """A rule that is deleted while somebody else changes it is there afterwards, though the deletion succeeded."""
