@@ -20,6 +20,18 @@ def parsed(body: bytes | str) -> Any:
     return json.loads(body, parse_float=_number) if text is None else _DECODER.decode(text)
 
 
+def written(value: Any, *, escaped: bool = False) -> bytes:
+    """
+    Return a value as a JSON text in UTF-8; `escaped`, all of it that is not ASCII is, as some clients do.
+
+    A half of a pair of surrogates, which UTF-8 does not know, is escaped, and all else beside it.
+    """
+    try:
+        return (json.dumps(value) if escaped else _ENCODER.encode(value)).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
+
+
 def json_in(body: bytes | str | None) -> Any:
     """Return what a JSON text holds, as `parsed` does; None when it is none."""
     if not body:
@@ -57,5 +69,6 @@ def _number(text: str) -> int | float:
     return int(value) if value.is_integer() and abs(value) < _LARGEST_EXACT else value
 
 
-#: Made once: the library makes one for each text that is not read in the usual way.
+#: Made once: the library makes one for each text that is not read or written in the usual way.
 _DECODER = json.JSONDecoder(parse_float=_number)
+_ENCODER = json.JSONEncoder(ensure_ascii=False)

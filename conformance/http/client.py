@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
@@ -17,6 +16,7 @@ import httpx
 
 from conformance import __version__
 from conformance.http.address import Address, Headers, encoded
+from conformance.http.bodies import written
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import READING, TOO_MANY_REQUESTS, Call, Exchange, Trouble
 from conformance.http.redaction import Redaction
@@ -46,6 +46,8 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_REDIRECT = 5
 _QUICK_ANSWER = 0.001  # seconds
 _FORGETTING = 1.02  # how much longer, with each answer, the quickest one is taken to have been
+#: Their bodies are written in ASCII and the others in UTF-8: both are JSON, and clients send the one as the other.
+_ESCAPED = ("PUT", "PATCH")
 _NO_AUTHENTICATION = httpx.Auth()
 #: What kept a call from being answered, by what the library raises; the first that fits.
 _TROUBLES: Mapping[type[Exception], Trouble] = {
@@ -207,7 +209,7 @@ class Client:
         sent = dict(headers or {})
         body = content
         if json_body is not _ABSENT:
-            body = json.dumps(json_body).encode()
+            body = written(json_body, escaped=method in _ESCAPED)
             sent.setdefault("Content-Type", "application/json")
         if raw:
             sent.setdefault("Accept-Encoding", "gzip")

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpcore
 import pytest
 
+from conformance.http.bodies import written
 from conformance.http.exchange import pages_in
 from conformance.http.network import WITHOUT_END, Deadline, Stream
 from conformance.http.redaction import Redaction
@@ -176,3 +177,18 @@ def test_what_a_backslash_leaves_of_a_plain_token_hides_no_other_word() -> None:
 def test_other_pages_are_what_the_header_link_calls_so(link: str, pages: dict[str, str]) -> None:
     found = pages_in({"link": link})
     assert {relation: address.rpartition("page=")[2] for relation, address in found.items()} == pages
+
+
+# -- bodies that are sent ----------------------------------------------------------------------------------------------
+
+
+def test_a_body_is_written_in_utf_8() -> None:
+    assert written({"name": "Prüfung 検査"}) == '{"name": "Prüfung 検査"}'.encode()
+
+
+def test_a_body_is_escaped_where_that_is_wanted() -> None:
+    assert written({"name": "Prüfung"}, escaped=True) == rb'{"name": "Pr\u00fcfung"}'
+
+
+def test_a_text_that_utf_8_cannot_hold_is_escaped() -> None:
+    assert written({"name": "\ud83d"}) == rb'{"name": "\ud83d"}'

@@ -79,7 +79,7 @@ class Story:
         """Send one call without a connection, which would take most of the time."""
         headers = {"accept-encoding": "gzip"} | ({"private-token": token} if token else {})
         place, _, query = path.partition("?")
-        content = b"" if body is None else json.dumps(body).encode()
+        content = b"" if body is None else json.dumps(body, ensure_ascii=method == "PUT").encode()
         headers |= {"content-type": "application/json"} if content else {}
         return ask(self.service, method, f"/api/v4{place}", query, headers, content)
 

@@ -191,6 +191,17 @@ def json_with_a_charset_is_not_read(service: Service) -> None:
         admit(request)
 
 
+@foreign(FORM_SENT, "Conventions: requests are JSON")
+def bodies_are_read_in_an_older_character_set(service: Service) -> None:
+    """The bytes of a body are taken for Latin-1: what was not escaped comes back as other letters."""
+
+    @instead(service.access, "admit")
+    def _(admit: Any, request: Any) -> None:
+        if request.header("content-type").lower().startswith("application/json"):
+            request.body = request.body.decode("latin-1").encode()
+        admit(request)
+
+
 # An answer is JSON to its end.
 @foreign(NEIGHBOUR, "Requests and responses are JSON")
 def answers_are_as_long_as_they_have_letters(service: Service) -> None:
