@@ -118,3 +118,24 @@ def test_events_that_stay_on_are_there_unless_they_were_on_at_first(at_first: bo
     described = Trial(Calls(send, Made()), "a", "/projects/1/integrations").described(SLACK)
     assert described is not None
     assert ("push_events" in described["events"]) is is_there
+
+
+def test_a_text_that_is_shown_as_another_one_is_there() -> None:
+    """That one takes the place of the other is what a run is to find."""
+    chat = Kind(slug="slack", needs={}, texts=["push_channel", "tag_push_channel", "note_channel"])
+    shown: dict[str, Any] = {}
+
+    def send(
+        token: str,  # noqa: ARG001 - the form of a way to a target
+        method: str,  # noqa: ARG001 - see above
+        path: str,  # noqa: ARG001 - see above
+        query: Mapping[str, Any],  # noqa: ARG001 - see above
+        body: Mapping[str, Any] | None,
+    ) -> Answer:
+        if body and "tag_push_channel" in body:
+            shown.update(push_channel=body["tag_push_channel"], tag_push_channel=body["tag_push_channel"])
+        return Answer(200, dict(shown))
+
+    described = Trial(Calls(send, Made()), "a", "/projects/1/integrations").described(chat)
+    assert described is not None
+    assert described["parameters"] == ["push_channel", "tag_push_channel"]

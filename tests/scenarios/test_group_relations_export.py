@@ -131,6 +131,10 @@ def test_the_status_of_one_relation_shows_no_other(export: Export, export_group:
         observe("group-relations-export.status.filtered-form", f"the status of one relation is {form}")
         after = relations_in(export.entries())  # whoever asked for one relation asks for all of them again
         must(len(set(after)) > 1, "more than one relation where none is asked for", f"{after}")
+    for other in [name for name in map(str, relations) if "_" in name and name != export.relation][:1]:
+        with verifies("group-relations-export.status.filtered", go_on=True):
+            named = relations_in(must_show_no_other(export, other).must_be(200).json)
+            must(other in named, f"the entry of {other}", f"entries of {named}")
     with verifies("group-relations-export.status.unknown-relation"):
         if export.relation[:-1] not in {"", *relations}:
             must_show_no_other(export, export.relation[:-1])

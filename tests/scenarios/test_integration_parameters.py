@@ -335,13 +335,14 @@ def test_comments_on_events_are_switched_as_the_entry_says(
     known: list[Fixture],
 ) -> None:
     integration = offering(known, "comment_on_event_enabled")
-    with borrowed(maintainer, path, integration):
-        given_set_up(maintainer, path, integration)
-        with verifies("integrations.parameters.comment-on-event-enabled.followed"):
-            for wanted in (False, True):
-                set_up(maintainer, path, integration, comment_on_event_enabled=wanted).given_served()
-                listed = maintainer.whole_list(path)
-                listed.must_contain(slug=slug_of(integration), comment_on_event_enabled=wanted)
+    with (
+        borrowed(maintainer, path, integration),
+        verifies("integrations.parameters.comment-on-event-enabled.followed"),
+    ):
+        for wanted in (False, True, False):  # once as it is set up, and then as it is changed
+            set_up(maintainer, path, integration, comment_on_event_enabled=wanted).given_served()
+            listed = maintainer.whole_list(path)
+            listed.must_contain(slug=slug_of(integration), comment_on_event_enabled=wanted)
 
 
 def test_the_deprecated_switch_to_the_default_branch_does_no_harm(

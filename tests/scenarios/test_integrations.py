@@ -14,6 +14,7 @@ from conformance.suite.arrange.integrations import (
     borrowed,
     distinctive,
     entries,
+    every_integration,
     given_disabled,
     given_set_up,
     has,
@@ -26,7 +27,7 @@ from conformance.suite.arrange.integrations import (
     slug_of,
     without,
 )
-from conformance.suite.context import NotTested
+from conformance.suite.context import NotTested, current_run
 from conformance.suite.expectations import (
     Answer,
     Caller,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture
 
 UNKNOWN_SLUG = "conformance-no-such-integration"
+#: What an issue tracker requires together.
+ADDRESSES = ("new_issue_url", "issues_url", "project_url")
 
 
 @pytest.fixture
@@ -141,7 +144,6 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
     places = range((len(flags) + 1).bit_length())
     bits = {name: [bool(number >> place & 1) for place in places] for number, name in enumerate(flags, start=1)}
     sent = {name: [*values, not values[-1]] for name, values in bits.items()}
-    rounds = range(len(places) + 1)
     found: dict[str, list[object]] = {name: [] for name in flags}
 
     def shown() -> dict[str, object]:
@@ -151,24 +153,31 @@ def test_each_flag_of_an_entry_is_the_one_that_was_sent(
     def is_shown(wanted: dict[str, bool]) -> bool:
         return shown() == wanted
 
+    def remember(now: dict[str, bool]) -> None:
+        settles(partial(is_shown, now))  # where a target takes its time
+        for name, value in shown().items():
+            found[name].append(value)
+
     with borrowed(maintainer, path, integration):
+        off = dict.fromkeys(flags, False)
         # One that tells of nothing is set up all the same, where a service takes that.
-        if flags and set_up(maintainer, path, integration, **dict.fromkeys(flags, False)).is_served:
+        if flags and set_up(maintainer, path, integration, **off).is_served:
             with verifies("integrations.set-up.listed", go_on=True):
                 maintainer.whole_list(path).must_contain(slug=slug)
-        for place in rounds:
+                remember(off)
+        set_up_off = [False] if any(found.values()) else []
+        for place in range(len(places) + 1):
             now = {name: values[place] for name, values in sent.items()}
             set_up(maintainer, path, integration, **now).given_served()
-            settles(partial(is_shown, now))  # where a target takes its time
-            for name, value in shown().items():
-                found[name].append(value)
+            remember(now)
     moving = [name for name in flags if len(set(map(str, found[name]))) > 1]
     if not moving:
         left_to_others()  # the profile names no events, or whatever shows them is not there: others see to that
         return
     with verifies("integrations.update.followed"):
         for name in moving:
-            must(found[name] == sent[name], f"{name} = {sent[name]}, one after the other", f"{name} = {found[name]}")
+            wanted = [*set_up_off, *sent[name]]
+            must(found[name] == wanted, f"{name} = {wanted}, one after the other", f"{name} = {found[name]}")
 
 
 def test_a_change_in_one_project_leaves_the_integrations_of_another(
@@ -352,8 +361,25 @@ def test_an_issue_tracker_is_not_set_up_with_two_of_its_three_addresses(
         borrowed(maintainer, path, issue_tracker_integration),
         verifies("integrations.parameters.issue-tracker-urls.required-together"),
     ):
-        for address in ("new_issue_url", "issues_url", "project_url"):
+        for address in ADDRESSES:
             must_be_required(maintainer, project, issue_tracker_integration, address)
+    slug = slug_of(issue_tracker_integration)
+    for other in every_integration(current_run().profile.fixtures.get("integrations", ())):
+        if slug_of(other) != slug and {*ADDRESSES} <= settings_of(other).keys() & {*(other.get("required") or ())}:
+            with borrowed(maintainer, path, other):
+                must_require_all_three(maintainer, path, other)
+
+
+def must_require_all_three(caller: Caller, path: Path, tracker: Fixture) -> None:
+    """Expect it of one more issue tracker, if it can be set up: what each requires may stand in a place of its own."""
+    slug, settings = slug_of(tracker), settings_of(tracker)
+    control, listed = caller.put(path / slug, settings), caller.whole_list(path)
+    if control.is_served and listed.having(slug=slug):
+        given_disabled(caller, path, tracker)
+        with verifies("integrations.parameters.issue-tracker-urls.required-together"):
+            for address in ADDRESSES:
+                caller.put(path / slug, without(settings, address)).must_be_refused(beside=control)
+            caller.whole_list(path).must_not_contain(slug=slug, after=listed)
 
 
 def must_be_required(caller: Caller, project: Fixture, integration: Fixture, parameter: str) -> None:

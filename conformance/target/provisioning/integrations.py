@@ -94,6 +94,8 @@ class Trial:
         is_kept_active = self._shown_after(kind, {}, active=False).get("active") == _ON
         self.calls.remove(self.token, f"{self.path}/{kind.slug}")
         has = {name for name, value in kind.optional.items() if on.get(name) == str(value) or name in kind.secrets}
+        # What shows the text of another one is there as well: that, too, may be the very fault.
+        has |= {name for name in kind.texts if on.get(name) in {kind.optional[other] for other in kind.texts}}
         # What can be switched on is there, though it stays on: that may be the very fault that a run is to find.
         has |= {name for name in switches if on.get(name) == _ON and _OFF in (off.get(name), before.get(name))}
         return _entry(kind, has, switchable=on.get("active") == _ON and not is_kept_active)
