@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -198,13 +197,21 @@ def take(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...
     """
     Expect that parameters take each right value, show no older one instead, and take no wrong value.
 
-    They are sent together; where that shows anything else, each is by itself, to tell which of them it was.
+    They are sent together; where that shows anything else, each is by itself, to tell which of them it was. What only
+    shows when they are together fails then.
     """
-    with suppress(Violation, Unmet):
+    together: Violation | None = None
+    try:
         if len(names) > 1 and takes(caller, path, integration, names, kind):
             return
+    except Violation as error:
+        together = error
+    except Unmet:
+        pass
     for name in names:
         takes(caller, path, integration, (name,), kind)
+    if together:
+        raise together
 
 
 def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...], kind: Kind) -> bool:
@@ -221,7 +228,10 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
         # The destination of all events that have none of their own is sent beside those of single events.
         has_default = kind.names == CHANNELS and has(integration, DEFAULT_CHANNEL)
         beside = {DEFAULT_CHANNEL: DESTINATION} if has_default else {}
-        set_up(caller, forms[number % 2], integration, **beside, **sent).must_be_served()
+        answer = set_up(caller, forms[number % 2], integration, **beside, **sent)
+        if len(names) > 1 and answer.exchange.is_refusal:
+            return False
+        answer.must_be_served()
         for name in names:
             of_others = [value for other, value in (beside | sent).items() if other != name and isinstance(value, str)]
             must_not_show_another(caller, path, integration, (name, sent[name]), [*earlier[name], *of_others])
@@ -230,16 +240,7 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
             must_stand_for_itself(caller, path / slug, kind, *names, sent[names[0]])
         if number != last_set and kind.right != FLAG:
             continue  # what is wrong is sent once, beside what a refusal could lose; beside flags that are off as well
-        before = {name: shown(caller, path, slug, name) for name in names}
-        wrong = [{name: kind.wrong} for name in names] if number == last_set else [dict.fromkeys(names, kind.wrong)]
-        odd = [set_up(caller, path, integration, **each).must_not_break() for each in wrong]
-        after = {name: shown(caller, path, slug, name) for name in names}
-        are_refused = all(answer.exchange.is_refusal for answer in odd)
-        for name in names:
-            must(kind.wrong not in after[name], f"{name} refused or not stored", f"{name} = {kind.wrong!r} is shown")
-            if are_refused:
-                is_same = after[name] == before[name]
-                must(is_same, f"{name} as before the refusal: {before[name]}", f"{name} = {after[name]}")
+        are_refused = refuses_wrong(caller, path, integration, names, kind, one_by_one=number == last_set)
         if len(names) > 1 and not are_refused:
             return False
     if kind.right == FLAG:
@@ -247,6 +248,24 @@ def takes(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ..
     if kind.wrong is NO_TEXT and kind.right:
         must_not_garble(caller, path, integration, names)
     return True
+
+
+def refuses_wrong(
+    caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...], kind: Kind, *, one_by_one: bool
+) -> bool:
+    """Expect a value of another type to be refused, without effect, or not to be stored; tell which of them it was."""
+    slug = slug_of(integration)
+    before = {name: shown(caller, path, slug, name) for name in names}
+    wrong = [{name: kind.wrong} for name in names] if one_by_one else [dict.fromkeys(names, kind.wrong)]
+    odd = [set_up(caller, path, integration, **each).must_not_break() for each in wrong]
+    after = {name: shown(caller, path, slug, name) for name in names}
+    are_refused = all(answer.exchange.is_refusal for answer in odd)
+    for name in names:
+        must(kind.wrong not in after[name], f"{name} refused or not stored", f"{name} = {kind.wrong!r} is shown")
+        if are_refused:
+            is_same = after[name] == before[name]
+            must(is_same, f"{name} as before the refusal: {before[name]}", f"{name} = {after[name]}")
+    return are_refused
 
 
 def must_go_off_again(caller: Caller, path: Path, integration: Fixture, names: tuple[str, ...]) -> None:

@@ -364,7 +364,7 @@ def test_an_issue_tracker_is_not_set_up_with_two_of_its_three_addresses(
         for address in ADDRESSES:
             must_be_required(maintainer, project, issue_tracker_integration, address)
     slug = slug_of(issue_tracker_integration)
-    for other in every_integration(current_run().profile.fixtures.get("integrations", ())):
+    for other in every_integration(current_run().profile.fixtures.get("integration", ())):
         if slug_of(other) != slug and {*ADDRESSES} <= settings_of(other).keys() & {*(other.get("required") or ())}:
             with borrowed(maintainer, path, other):
                 must_require_all_three(maintainer, path, other)
