@@ -357,6 +357,7 @@ def _ports_and_comments(story: Story) -> None:
     tracker = {"url": "https://t.example.com", "password": "p", "active": True, "comment_on_event_enabled": False}
     for slug, sent in (("irker", {"recipients": "#room", "server_port": 6697}), ("jira", tracker)):
         story.call("owner", "PUT", f"{place}/{slug}", sent)
+        story.call("owner", "GET", place)
         story.call("owner", "DELETE", f"{place}/{slug}")
         story.call("owner", "GET", f"{place}/{slug}")
 
@@ -399,7 +400,7 @@ def _long_texts_and_channels(story: Story) -> None:
     many = ",".join(f"somebody-{number}@example.com" for number in range(20))
     for slug, sent in (
         ("emails-on-push", {"recipients": many}),
-        ("slack", {**_HOOK, "channel": "all", "push_channel": "pushes"}),
+        ("slack", {**_HOOK, "channel": "all", "push_channel": "pushes", "tag_push_channel": "tags"}),
     ):
         story.call("owner", "PUT", f"{place}/{slug}", sent)
         story.call("owner", "GET", f"{place}/{slug}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.proof.foreign.changes import answering
 from conformance.proof.foreign.dimensions import AGAIN, CALLER_AND_FORM, LEVEL, SIDE_EFFECT, STORY, VERSIONS
-from conformance.proof.foreign.paths import BOTH_NAMES, DELETE_INTEGRATION, PUT_INTEGRATION, SERVICES
+from conformance.proof.foreign.paths import BOTH_NAMES, DELETE_INTEGRATION, INTEGRATIONS, PUT_INTEGRATION, SERVICES
 from conformance.proof.foreign.registry import by_path, foreign, handling, instead, is_served, let_in
 from conformance.reference.errors import ForbiddenError, NotFoundError, not_found
 from conformance.reference.identity import Role
@@ -62,6 +62,16 @@ def what_both_names_have_set_up_is_listed_twice(service: Service) -> None:
     def _(active: Any, project: Any) -> Any:
         found = active(project)
         return [*found, *(one for one in found if (project.id, one.slug) in doubled)]
+
+
+@foreign(SIDE_EFFECT, "Integration list entry: id")
+def integrations_are_numbered_by_their_places(service: Service) -> None:
+    """The id of an entry says where it stands in the list, and moves when one before it is disabled."""
+
+    def numbered(_: Any, entries: Any) -> Any:
+        return [{**entry, "id": place} for place, entry in enumerate(entries, start=1)]
+
+    answering(service, f"GET {INTEGRATIONS}", numbered)
 
 
 @foreign(STORY, "Integration list entry: alert_events, by the older name")

@@ -461,3 +461,29 @@ def disabling_an_integration_keeps_its_numbers(service: Service) -> None:
 def disabling_an_integration_keeps_whether_it_comments(service: Service) -> None:
     """Set up again after it was disabled, an integration comments or does not, as it did before."""
     _keep_when_disabled(service, lambda name, value: name == "comment_on_event_enabled")
+
+
+# -- set up for the first time -----------------------------------------------------------------------------------------
+
+
+@foreign(NEIGHBOUR, "Integrations: tag_push_channel, push_channel")
+def tags_take_the_channel_of_pushes(service: Service) -> None:
+    """The channel that is sent for tags is kept for pushes as well, whatever is sent for these."""
+
+    @instead(service.integrations, "keep")
+    def _(keep: Any, project: Any, kind: Any, values: Any, **more: Any) -> Any:
+        tags = values.get("tag_push_channel")
+        return keep(project, kind, {**values, **({"push_channel": tags} if tags else {})}, **more)
+
+
+@foreign(AGAIN, "Integrations: comment_on_event_enabled")
+def comments_are_switched_off_by_a_change_only(service: Service) -> None:
+    """comment_on_event_enabled is taken when an integration is changed, and not yet when it is set up."""
+    area = service.integrations
+
+    @instead(area, "keep")
+    def _(keep: Any, project: Any, kind: Any, values: Any, *, active: bool) -> Any:
+        old = area.known.get((project.id, kind.slug))
+        is_new = old is None or not old.active
+        kept = {name: value for name, value in values.items() if name != "comment_on_event_enabled" or not is_new}
+        return keep(project, kind, kept, active=active)
