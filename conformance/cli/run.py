@@ -87,7 +87,7 @@ def run(context: click.Context, /, **given: Any) -> int:
             raise UsageError("--format json tells of one target. The folder of several has comparison.json.")
         if not given["read_only"]:
             require_apart(targets, given["base_url"])
-        out = given["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        out = given["out"] or Path("reports") / "several" / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         return run_each(targets, _as_given(context, without={"target", "out", *inherited}), out)
     _refuse_profiles_among(given["pytest_arguments"])
     if given["resume"] is not None:

@@ -209,7 +209,7 @@ class Session:
         if self.options.out is not None:
             return self.options.out
         target = self.profile.title if self.profile else "reference"
-        return REPORTS / target / self.started.strftime("%Y%m%dT%H%M%SZ")
+        return REPORTS / target / self.started.strftime("%Y%m%dT%H%M%S.%fZ")
 
     @property
     def subject(self) -> str:
