@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from conformance.http.exchange import NOT_THERE
 from conformance.results.record import Outcome, Reason
-from conformance.suite.exceptions import Unmet
+from conformance.suite.exceptions import NotTested, Unmet
 from conformance.suite.shown_records import values_under
 from conformance.target.ownership import UNUSED_ID
 
@@ -97,6 +97,8 @@ class Absences:
         self._served_to: set[tuple[str, str]] = set()
         """By id and name, which operations served which actors."""
         self._asked: set[str] = set()
+        self._served_slugs: set[str] = set()
+        """Of integrations: those about which a call was served."""
         self._lies_elsewhere = False
         self.found: dict[str, Absence] = {}
         """What is not there, by the id of the operation."""
@@ -113,6 +115,8 @@ class Absences:
             self._answered.add(operation.id)
             if exchange.is_success and exchange.call.actor is not None:
                 self._served_to.add((operation.id, exchange.call.actor.name))
+            if exchange.is_success and _names_an_integration(operation):
+                self._served_slugs.add(_last_of(exchange.call.path))
 
     def has_served(self, exchange: Exchange) -> bool:
         """Tell whether the operation that was called served the same actor at any time of the run."""
@@ -228,17 +232,38 @@ class Absences:
         """
         Raise OperationAbsent when a call that was held to be right shows that its operation is not there.
 
-        The same call is made by everybody else who must be served, and by the path of what is called.
+        The same call is made by everybody else who must be served, and by the path of what is called. Raise NotTested
+        when the target does not know the integration that is called, and knows another one of the profile: that gives
+        a slug which is not the target's.
         """
         call = exchange.call
         if exchange.status not in NOT_THERE or call.headers.keys() - {"Content-Type", "Accept-Encoding"}:
             return
         operation = self._validator.operation_of(call.method, call.path)
+        if operation is not None and operation.method == "PUT" and _names_an_integration(operation):
+            self._require_known(exchange)
         if operation is None or operation.id not in self._suspected - self._answered:
             return
         if call.actor is not None:
             self._conclude(operation, exchange)
         self.require_operation(operation.id)
+
+    def _require_known(self, exchange: Exchange) -> None:
+        """Raise NotTested when no call about an integration was ever served, and another one is known to be there."""
+        head, _, slug = exchange.call.path.rpartition("/")
+        if slug in self._served_slugs:
+            return
+        for other in self._profile.fixtures.get("integration", ()):
+            # Without what it requires it is refused, so that nothing changes.
+            if other.get("slug") != slug and other.get("required"):
+                answer = self._client.send(exchange.call.actor, "PUT", f"{head}/{other.get('slug')}", json_body={})
+                if answer.status is not None and answer.status not in NOT_THERE | _SAYS_NOTHING:
+                    raise NotTested(
+                        Reason.PREREQUISITE_MISSING,
+                        f"the target knows the integration {other.get('slug')} and not {slug}, which the profile has "
+                        "under integrations: give the slug that the target calls it by, or leave it out",
+                    )
+                return
 
     # -- what it takes to be sure --------------------------------------------------------------------------------------
 
@@ -326,7 +351,15 @@ def _must_be_given(operation: Operation) -> bool:
 def _always_served(operation: Operation) -> bool:
     """Tell whether an operation only reads what is there without having been made, such as settings and lists."""
     is_plain = operation.is_read and operation.is_named_by_fixtures
-    return is_plain and operation.id not in _SHOWS_WHAT_WAS_MADE and not operation.path.endswith("{integration_slug}")
+    return is_plain and operation.id not in _SHOWS_WHAT_WAS_MADE and not _names_an_integration(operation)
+
+
+def _names_an_integration(operation: Operation) -> bool:
+    return operation.path.endswith("{integration_slug}")
+
+
+def _last_of(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _reaches_alike(operation: Operation) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.proof.foreign.registry import instead
 from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.reference.errors import ApiError, ForbiddenError, NoRouteError, WrongMethodError
 from conformance.reference.http import no_content
@@ -98,6 +99,22 @@ def test_of_each_operation_that_is_not_there_one_requirement_fails(error: Any, j
     assert open_ - {"precondition not met"} <= {"operation absent", "switched off by the operator", "not reached"}
     assert f"not there: {len(lack)} operations (" in " ".join(text.split())
     assert rows["conventions.path-prefix"]["verdict"] == "passed"
+
+
+def test_an_integration_that_the_target_calls_otherwise_is_for_the_profile_to_mend(judged: Judge) -> None:
+    """The operation is there: another integration of the profile is known."""
+    service = prepared_service(version="17.7")
+
+    @instead(service.integrations, "kind")
+    def _(kind: Any, slug: str) -> Any:
+        return kind("no-such" if slug == "slack" else slug)
+
+    wanted = ("integrations.set-up.accepted", "integrations.alias.set-up")
+    code, text, rows = judged(service, *(word for name in wanted for word in ("--requirement", name)))
+    assert code == 6, text[-3000:]
+    for name in wanted:
+        assert rows[name]["verdict"] == "not tested"
+        assert "not slack, which the profile has under integrations" in str(rows[name])
 
 
 def test_each_drawn_call_of_what_is_not_implemented_is_no_failure_of_its_own(judged: Judge) -> None:
