@@ -253,17 +253,27 @@ class Absences:
         head, _, slug = exchange.call.path.rpartition("/")
         if slug in self._served_slugs:
             return
-        for other in self._profile.fixtures.get("integration", ()):
-            # Without what it requires it is refused, so that nothing changes.
-            if other.get("slug") != slug and other.get("required"):
-                answer = self._client.send(exchange.call.actor, "PUT", f"{head}/{other.get('slug')}", json_body={})
-                if answer.status is not None and answer.status not in NOT_THERE | _SAYS_NOTHING:
-                    raise NotTested(
-                        Reason.PREREQUISITE_MISSING,
-                        f"the target knows the integration {other.get('slug')} and not {slug}, which the profile has "
-                        "under integrations: give the slug that the target calls it by, or leave it out",
-                    )
-                return
+        # Without what it requires one that is known is refused otherwise, and nothing changes.
+        asking = [str(one.get("slug")) for one in self._profile.fixtures.get("integration", ()) if one.get("required")]
+        others = [other for other in asking if other != slug]
+        is_unknown = slug in asking and not self._is_known(exchange, f"{head}/{slug}")
+        if is_unknown and others and not self._is_listed(exchange, head, slug):
+            known = next((other for other in others if self._is_known(exchange, f"{head}/{other}")), None)
+            if known is not None:
+                raise NotTested(
+                    Reason.PREREQUISITE_MISSING,
+                    f"the target knows the integration {known} and not {slug}, which the profile has under "
+                    "integrations: give the slug that the target calls it by, or leave it out",
+                )
+
+    def _is_known(self, exchange: Exchange, path: str) -> bool:
+        answer = self._client.send(exchange.call.actor, "PUT", path, json_body={})
+        return answer.status is not None and answer.status not in NOT_THERE | _SAYS_NOTHING
+
+    def _is_listed(self, exchange: Exchange, path: str, slug: str) -> bool:
+        """Tell whether the list has an integration all the same: then the target knows it, whatever it answers."""
+        listed = self._client.send(exchange.call.actor, "GET", path, query={"per_page": 100})
+        return slug in values_under("slug", listed.served_json)
 
     # -- what it takes to be sure --------------------------------------------------------------------------------------
 
