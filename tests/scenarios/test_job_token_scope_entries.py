@@ -181,6 +181,9 @@ def test_a_group_inside_another_one_is_let_in_and_kept_by_itself(
         if is_inside:
             with verifies("job-token-scope.allowlists.are-separate"):
                 maintainer.list(inside).must_contain_once(id=project.id)
+                maintainer.delete(inside / project.id).given_served()
+                maintainer.post(inside, PROJECTS.body(project.id)).given_served()
+                maintainer.list(inside).must_contain_once(id=project.id)
         else:
             left_to_others("job-token-scope.allowlists.are-separate")
 
