@@ -202,6 +202,12 @@ def test_users_and_groups_that_are_sent_become_approvers_of_the_rule(
             must(set(named or ()) <= {inner.id}, f"no group but {inner.id}", str(named), within.exchange)
         others = [current_run().profile.first(name) for name in ("group", "inner_group")]  # around it, and beside it
         known = [one.id for one in others if one is not None and one.id is not None and named == [inner.id]]
+        for one in known:
+            both = maintainer.post(project_rules, {**body, "name": fresh_name(), "group_ids": [one, inner.id]})
+            shown = numbers(rule_in(both), "groups") if both.is_served else None
+            if shown and one in shown:  # each is taken by itself
+                with verifies("project-approval-rules.create.group-ids"):
+                    must(inner.id in shown, f"the groups {[one, inner.id]}", str(shown), both.exchange)
         for sent, other in [(both, one) for one in known for both in ([one, inner.id], [inner.id, one])]:
             changed = maintainer.put(project_rules / rule_in(within)["id"], {**body, "group_ids": sent})
             shown = numbers(rule_in(changed), "groups") if changed.is_served else None
