@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _TOO_DEEP = re.compile(r"(?:[\[{][^\[\]{}\n]{0,40}){100}|(?:- ){100}|^ {200}", re.MULTILINE)
 #: More values than any file of ours has.
 _MOST_VALUES = 1_000_000
+#: What must not be quoted: the value may be a secret, or stand in the place of one.
+_HIDDEN = re.compile(r"token|password|secret|webhook|key|headers|actors", re.IGNORECASE)
+#: What values of YAML are called in messages.
+_KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
 #: What the types of JSON Schema are called in messages.
 _TYPES = {
     "string": "a text",
@@ -174,19 +178,23 @@ def _told(error: ValidationError | None, place: str) -> str | None:
 
 
 def _in_words(error: ValidationError) -> str:
-    """Say what is wrong in the words of YAML, where the library has those of Python."""
+    """Say what is wrong in the words of YAML, and not of Python; quote nothing that may be a secret."""
     given, wanted = error.instance, error.validator_value
     properties = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
     if error.validator == "type" and isinstance(wanted, str):
         if given is None:
             return f"nothing stands here, and {_TYPES[wanted]} is needed"
         quotes = ": write it in quotes" if wanted == "string" and isinstance(given, bool | int | float) else ""
-        return f"{json.dumps(given, default=str)} is not {_TYPES[wanted]}{quotes}"
+        return f"{_KINDS.get(type(given), 'something else')} stands here, and {_TYPES[wanted]} is needed{quotes}"
     if error.validator == "additionalProperties" and isinstance(given, dict) and properties:
         unknown = next(str(name) for name in given if name not in properties)
         near = get_close_matches(unknown, properties, n=1)
         hint = f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(properties)}"
         return f"'{unknown}' is unknown. {hint}"
+    if error.validator in ("anyOf", "oneOf"):
+        return "what stands here has none of the forms that it may have"
+    if given and any(_HIDDEN.search(str(part)) for part in error.absolute_path):
+        return error.message.replace(repr(given), "what stands here")
     return error.message
 
 

@@ -268,8 +268,8 @@ def _put_back(file: Path, profile: Profile, is_over: Callable[[], bool]) -> tupl
         return (), "interrupted"
     try:
         content = Content.read(file)
-        if content.is_settled:
-            return (), None
+        if content.is_settled:  # whoever changes anything after that means it
+            return content.left, None
         world = profile.in_world(content.header["world"])
         return put_back(Content.read(file, world.named_secrets()), world, is_over), None
     except (TargetGoneError, KeyboardInterrupt, OSError, UsageError) as error:

@@ -85,6 +85,11 @@ def _variable(place: str) -> str:
 def require_carried(tokens: Mapping[str, str], source: str) -> None:
     """Raise UsageError for a token that no header can carry, such as one with the line break of the file it was in."""
     for place, token in tokens.items():
+        if token.startswith("${"):
+            raise UsageError(
+                f"{source} has at {place} what begins like a variable, ${{...}}, and is none: the name of one has "
+                "letters, digits and underscores only. Write the token itself in a variable of the environment."
+            )
         if not _CARRIED.fullmatch(token):
             raise UsageError(
                 f"{source} gives a token with a blank, a line break or another sign that no header takes, at {place}. "

@@ -235,6 +235,8 @@ class Content:
     """The groups that the run made, or was about to make, for itself."""
     is_settled: bool = False
     """Whether everything in it has been dealt with."""
+    left: tuple[str, ...] = ()
+    """What was left when it was."""
 
     @classmethod
     def read(cls, file: Path, secrets: Mapping[str, str] | None = None) -> Content:
@@ -264,6 +266,7 @@ class Content:
             # The line with the number is the later one.
             groups=tuple({str(line["group"]): _own_group(line) for line in lines if "group" in line}.values()),
             is_settled="settled" in lines[-1],
+            left=tuple(map(str, lines[-1].get("left", ()))) if "settled" in lines[-1] else (),
         )
 
     def settle(self, left: tuple[str, ...]) -> None:

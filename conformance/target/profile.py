@@ -25,6 +25,7 @@ from conformance.http.settings import (
     http2_from,
     without_userinfo,
 )
+from conformance.target.apart import require_apart
 from conformance.target.fit_secrets import (
     is_name_of_secret,
     may_be_key,
@@ -390,7 +391,8 @@ def base_url_from(text: str, complaint: str) -> str:
     except ValueError:  # an address of IPv6 cut off, or a port beyond all ports
         is_one = False
     if not is_one:
-        raise UsageError(f"{complaint}: '{text}' is not a base URL, which looks like https://staging.example.com.")
+        shown = re.sub(r"//.*@", "//[redacted]@", text)  # also where it is no address, and nobody can tell what is what
+        raise UsageError(f"{complaint}: '{shown}' is not a base URL, which looks like https://staging.example.com.")
     keep_in([unquote(found.password)] if found.password else [])
     return text.rstrip("/").removesuffix("/api/v4")
 
@@ -431,6 +433,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         require_carried(others, source)
     require_no_words(profile.named_secrets(), source)
     keep_in(profile.secrets())
+    require_apart([profile.fixtures, *(world.fixtures for world in profile.worlds)], source)
     return profile
 
 
@@ -484,11 +487,12 @@ def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
         return node
 
     def value_of(match: re.Match[str]) -> str:
-        try:
-            return environment[match[1]]
-        except KeyError:
+        value = environment.get(match[1])
+        if value is None or (not value and match[0] == node):
+            what = "empty" if value is not None else "not set"
             raise UsageError(
-                f"{file} uses the environment variable {match[1]}, which is not set. Set it before the run.",
-            ) from None
+                f"{file} uses the environment variable {match[1]}, which is {what}. Set it before the run.",
+            )
+        return value
 
     return _VARIABLE.sub(value_of, node)

@@ -68,7 +68,8 @@ def har_entries(file: Path) -> Iterator[HarEntry]:
     except OSError as error:
         raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
     except (ijson.JSONError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200] or "it is empty"
+        # What comes behind the first line is a piece of the file, which may be of tokens.
+        reason = next(iter(str(error).splitlines()), "").strip(" .") or "it is empty"
         whole = f" after {number} {'entry' if number == 1 else 'entries'}" if number else ""
         raise UsageError(f"{file} is not a HAR file: the JSON is broken{whole} ({reason}).") from error
     if not walk.has_entries:

@@ -68,7 +68,7 @@ def test_a_wrong_call_ends_with_4_and_says_what_is_wrong(
         ("base_url: http://x.example\nactors: {owner: {token: '${NOWHERE_SET}'}}\nfixtures: {}", "NOWHERE_SET"),
         (
             "base_url: http://x.example\nversion: 17.10\nactors: {}\nfixtures: {}",
-            "17.1 is not a text: write it in quotes",
+            "a number stands here, and a text is needed: write it in quotes",
         ),
         ("base_url: http://x.example\nversion: '3.0'\nactors: {}\nfixtures: {}", "target.yaml, at version: 3.0 is"),
         ("base_url: http://x.example\nversion: new\nactors: {}\nfixtures: {}", "at version: 'new' is not a version"),
@@ -97,6 +97,59 @@ def test_a_wrong_profile_ends_with_4_and_names_the_place(
     outcome = conformance("target", "--check", "target.yaml")
     assert outcome.code == ExitCode.USAGE, outcome.text
     assert message in outcome.text
+
+
+SECRET = "glpat-SECRET12345"
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        f"CONFORMANCE_OWNER_TOKEN={SECRET}\nCONFORMANCE_OTHER={SECRET}",
+        f"base_url: http://root:{SECRET}@x.example:99999\nactors: {{}}\nfixtures: {{}}",
+        f"base_url: http://x.example\nactors: {{owner: {SECRET}}}\nfixtures: {{}}",
+        f"base_url: http://x.example\nactors: {{owner: {{token: [{SECRET}]}}}}\nfixtures: {{}}",
+        f"base_url: http://x.example\nactors: {{owner: {{token: '${{{SECRET}}}'}}}}\nfixtures: {{}}",
+        f"base_url: http://x.example\nactors: {{}}\nfixtures: {{job_token: {SECRET}}}",
+        f"base_url: http://x.example\nactors: {{}}\nfixtures: {{}}\nheaders: [{SECRET}]",
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_quoted(
+    conformance: Callable[..., Any], tmp_path: Path, profile: str
+) -> None:
+    """A file of secrets in the place of the profile is the wrong place as well."""
+    (tmp_path / "target.yaml").write_text(profile, encoding="utf-8")
+    for call in (
+        ("target", "--check", "target.yaml"),
+        ("run", "--baseline", "target.yaml"),
+        ("lint-traffic", "target.yaml"),
+    ):
+        outcome = conformance(*call)
+        assert outcome.code == ExitCode.USAGE, outcome.text
+        assert SECRET not in outcome.text
+
+
+def test_a_variable_that_is_empty_is_named(
+    conformance: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SET_TO_NOTHING", "")
+    profile = "base_url: http://x.example\nactors: {owner: {token: '${SET_TO_NOTHING}'}}\nfixtures: {}"
+    (tmp_path / "target.yaml").write_text(profile, encoding="utf-8")
+    outcome = conformance("target", "--check", "target.yaml")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "SET_TO_NOTHING, which is empty" in outcome.text
+
+
+def test_two_worlds_that_share_a_project_are_refused_before_anything_is_sent(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    world = "actors: {}\nfixtures: {project: {id: 7}}"
+    further = "worlds: [{actors: {}, fixtures: {sibling_project: {id: 7}}}]"
+    (tmp_path / "target.yaml").write_text(f"base_url: http://x.example\n{world}\n{further}", encoding="utf-8")
+    for call in (("target", "--check", "target.yaml"), ("run", "--target", "target.yaml")):
+        outcome = conformance(*call)
+        assert outcome.code == ExitCode.USAGE, outcome.text
+        assert "worlds 1 and 2 of target.yaml both name project 7 (sibling_project)" in outcome.text
 
 
 @pytest.mark.parametrize(

@@ -214,11 +214,23 @@ def test_features_that_a_target_does_not_have_are_named(right: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("place", "value", "word"),
     [
-        ("fixtures.project.id", "one", 'at fixtures.project.id: "one" is not a whole number'),
+        ("fixtures.project.id", "one", "at fixtures.project.id: a text stands here, and a whole number is needed"),
         ("fixtures.project", {"path": "a/b"}, "at fixtures.project: 'id' is a required property"),
-        ("fixtures.integrations[0].settings", [], "at fixtures.integrations.0.settings: [] is not a mapping"),
-        ("fixtures.integrations[0].slug", 3, "at fixtures.integrations.0.slug: 3 is not a text: write it in quotes"),
-        ("fixtures.merge_request.target_sha", 7, "at fixtures.merge_request.target_sha: 7 is not a text"),
+        (
+            "fixtures.integrations[0].settings",
+            [],
+            "at fixtures.integrations.0.settings: a list stands here, and a mapping",
+        ),
+        (
+            "fixtures.integrations[0].slug",
+            3,
+            "integrations.0.slug: a number stands here, and a text is needed: write it in quotes",
+        ),
+        (
+            "fixtures.merge_request.target_sha",
+            7,
+            "at fixtures.merge_request.target_sha: a number stands here, and a text is needed",
+        ),
         ("fixtures.installed_chat_app_integration", {"slug": "x", "settings": {}}, "'project_id' is a required"),
     ],
     ids=str,

@@ -1,0 +1,34 @@
+"""The worlds of a profile: each has what its tests change for itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: Fixtures that most tests change.
+_CHANGED = ("project", "sibling_project", "fuzz_project", "group", "sibling_group", "fuzz_group")
+
+
+class _Entry(Protocol):
+    def get(self, name: str) -> Any:
+        """Return what a fixture says under a name."""
+
+
+def require_apart(worlds: Sequence[Mapping[str, Sequence[_Entry]]], source: str) -> None:
+    """Raise UsageError where two worlds, given by their fixtures, name one project or group that both would change."""
+    taken: dict[tuple[str, Any], int] = {}
+    for number, fixtures in enumerate(worlds, start=1):
+        for name in _CHANGED:
+            kind = "group" if name.endswith("group") else "project"
+            for entry in fixtures.get(name, ()):
+                other = taken.setdefault((kind, entry.get("id")), number)
+                if other != number and entry.get("id") is not None:
+                    raise UsageError(
+                        f"The worlds {other} and {number} of {source} both name {kind} {entry.get('id')} ({name}), and "
+                        "two workers would change it under each other. Give each world what is its own, as "
+                        "`conformance provision --worlds N` does."
+                    )
