@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -79,8 +80,7 @@ class _Commands(click.Group):
         try:
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python would try once more at its end, and complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _write_no_more()
         return code
 
 
@@ -108,6 +108,11 @@ def _open_what_is_closed() -> None:
             stream = os.fdopen(number, "r" if name == "stdin" else "w", closefd=False)
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)  # which pytest falls back on
+
+
+def _write_no_more() -> None:
+    """Let standard output lead nowhere: Python would try once more at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _name_the_variable(error: click.ClickException) -> None:
@@ -138,6 +143,10 @@ def main() -> None:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
+        if error.errno == errno.ENOSPC and not error.filename:
+            _write_no_more()
+            click.echo("Error: what was to be printed could not be written: standard output is full.", err=True)
+            sys.exit(ExitCode.SUITE_BROKE)
         where = f" ({Path(str(error.filename))})" if error.filename else ""
         click.echo(f"Error: {error.strerror or error}{where}.", err=True)
         sys.exit(ExitCode.USAGE)

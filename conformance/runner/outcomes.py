@@ -126,7 +126,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
         running.say(TestOutcome.NOT_BEGUN, f"pytest skipped it: {skipped}")
         raise running.tell(skipped) from None
     except KeyboardInterrupt:
-        running.say(TestOutcome.INCONCLUSIVE, "the run was interrupted")
+        running.say(TestOutcome.INCONCLUSIVE, "the run was interrupted", Reason.INTERRUPTED)
         test.results.leave_open(Reason.INTERRUPTED, "the run was interrupted")
         raise
     except (TargetGoneError, TimeIsUpError, RequestsSpentError) as end:
@@ -153,12 +153,13 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
 def _last(running: Running, session: Session, end: Exception) -> BaseException:
     """Let a test be the last one of the run; return what pytest is told of it."""
     if isinstance(end, TargetGoneError):
-        running.say(TestOutcome.INCONCLUSIVE, str(end))
+        running.say(TestOutcome.INCONCLUSIVE, str(end), Reason.INTERRUPTED)
         running.test.results.leave_open(Reason.NO_ANSWER, str(end))
         session.stopped = f"the target stopped answering: {end}"
     else:
         is_begun = isinstance(end, RequestsSpentError)
-        running.say(TestOutcome.NOT_TESTED if is_begun else TestOutcome.NOT_BEGUN, str(end))
+        what, why = (TestOutcome.NOT_TESTED, Reason.INTERRUPTED) if is_begun else (TestOutcome.NOT_BEGUN, None)
+        running.say(what, str(end), why)
         running.test.results.leave_open(Reason.NOT_REACHED, str(end), Outcome.NOT_TESTED)
         session.stopped = str(end)
     return pytest.skip.Exception(str(end))

@@ -11,9 +11,10 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.results.reading import FIRST_FORM, read_record
+from conformance.results.record import Reason, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder, add_readiness, encoded
-from conformance.results.verdicts import RunVerdict, add_up
-from selftest.reports.report_samples import CONFORMANT, FOOTER, NON_CONFORMANT
+from conformance.results.verdicts import RunVerdict, Verdict, add_up
+from selftest.reports.report_samples import CONFORMANT, FOOTER, NON_CONFORMANT, STORY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,3 +175,14 @@ def test_two_runs_do_not_write_to_one_record_at_once(tmp_path: Path) -> None:
         Recorder(tmp_path / "results.jsonl")
     first.close()
     Recorder(tmp_path / "results.jsonl").close()
+
+
+@pytest.mark.parametrize("outcome", [TestOutcome.INCONCLUSIVE, TestOutcome.NOT_TESTED])
+def test_what_a_test_saw_before_it_was_interrupted_verifies_nothing(outcome: TestOutcome) -> None:
+    """One of its steps held; the run ended before the others."""
+    end = TestEnd(STORY, outcome, 3.0, 30, "the run was interrupted", reason=Reason.INTERRUPTED)
+    cut = replace(CONFORMANT, tests=(end,))
+    result = add_up(cut)
+    assert result.verdict is RunVerdict.INCOMPLETE
+    verdicts = {row.requirement.id: row.verdict for row in result.rows}
+    assert verdicts["scope.read"] is Verdict.INCONCLUSIVE
