@@ -77,7 +77,7 @@ def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
     """
     if not profile.asks_version:
         return profile, (profile.version_warning,) if profile.version_warning else ()
-    with Client(profile.client_settings()) as client, _telling_who_waits(profile):
+    with Client(profile.client_settings()) as client, _telling_who_waits(profile, client):
         answer = ask_version(profile, client)
     if isinstance(answer, str):
         text = (
@@ -97,10 +97,16 @@ def resolved(profile: Profile) -> tuple[Profile, tuple[str, ...]]:
 
 
 @contextmanager
-def _telling_who_waits(profile: Profile) -> Iterator[None]:
+def _telling_who_waits(profile: Profile, client: Client) -> Iterator[None]:
     """Say what is waited for where it takes long: a gateway without its service is asked again for a minute."""
-    where = without_userinfo(profile.base_url)
-    teller = threading.Timer(_LONG, lambda: print(f"Waiting for {where} to say its version ...", file=sys.stderr))  # noqa: T201 - for the operator
+
+    def tell() -> None:
+        seen = ", ".join(client.retries.counts)
+        why = f" {seen}: sent again for up to {profile.retries.call_seconds:g} s a call (retries: in the profile)."
+        text = f"Waiting for {without_userinfo(profile.base_url)} to say its version ...{why if seen else ''}"
+        print(text, file=sys.stderr)  # noqa: T201 - for the operator
+
+    teller = threading.Timer(_LONG, tell)
     teller.daemon = True
     teller.start()
     try:
