@@ -56,6 +56,10 @@ def prove(  # noqa: PLR0913 - the options of a command
     contract = Contract.load()
     if version is not None:
         version = str(Version.parse_known(version, "--version") or version)
+    for area in areas:
+        contract.require_area(area)
+    for requirement in requirements:
+        contract.requirement(requirement)
     known = faults_named(contract, names, version) if names else all_faults(contract, version)
     selection = Selection(areas, requirements)
     faults = _selected(known, contract, selection)

@@ -82,11 +82,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     clear whether it has something.
     """
     address = base_url_from(base_url, "--base-url")
-    if not _PREFIX.fullmatch(prefix):
-        raise UsageError(
-            f"--prefix '{prefix}' must be a letter, and then letters, digits and dashes: users, groups and the "
-            "variables of the secrets are named by it."
-        )
+    _require_prefix(prefix)
     if out.is_dir():
         raise UsageError(f"Cannot write the profile {out}: it is a folder. Name a file.")
     if program is not None:
@@ -193,6 +189,7 @@ def sweep_command(base_url: str, admin_token_file: Path, prefix: str) -> int:
     It is known by the mark in its names: neither profile nor list of what was made is needed. Ends with 0, with 6 when
     something could not be removed, and with 8 when the service does not show what there is.
     """
+    _require_prefix(prefix)
     address, token = base_url_from(base_url, "--base-url"), administrators_token(admin_token_file)
     with Client(settings(address, None, AT_ONCE)) as client:
         try:
@@ -210,12 +207,23 @@ def _say_removal(removal: Removal) -> None:
     click.echo(f"{removal.what}: {removal.problem or 'removed'}", err=bool(removal.problem))
 
 
+def _require_prefix(prefix: str) -> None:
+    """Raise UsageError for a prefix by which nothing can be named, or has been."""
+    if not _PREFIX.fullmatch(prefix):
+        raise UsageError(
+            f"--prefix '{prefix}' must be a letter, and then letters, digits and dashes: users, groups and the "
+            "variables of the secrets are named by it."
+        )
+
+
 def administrators_token(file: Path) -> str:
     """Return the token in a file; raise UsageError when there is none."""
     try:
         token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read the administrator's token from {file}: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} must hold a token and nothing else, and is no text.") from error
+    except OSError as error:
+        raise UsageError(f"Cannot read the administrator's token from {file}: {error.strerror or error}.") from error
     if not token or len(token.split()) != 1:
         raise UsageError(f"{file} must hold a token and nothing else.")
     keep_in([token])

@@ -172,7 +172,7 @@ class Profile:
     def title(self) -> str:
         """A short name for folders and headings."""
         host = urlsplit(self.base_url).netloc.rpartition("@")[2]
-        return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", host).strip("-")
+        return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", host).strip("-.") or "target"
 
     @property
     def number_of_worlds(self) -> int:

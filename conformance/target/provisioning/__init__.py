@@ -121,6 +121,8 @@ def provision(order: Order, calls: Calls, secrets: Secrets, tell: Tell = lambda 
     )
 
 
+#: What a service says to a token that it does not take.
+_OF_TOKENS = (401, 403)
 _OTHERWISE = (
     "fill a profile with what tokens you have may read (conformance target --discover), or let a program of yours make "
     "what is needed (conformance provision --with PROGRAM)"
@@ -136,6 +138,11 @@ def _require_administrator(order: Order, calls: Calls) -> None:
             f"{order.base_url} has no GET /user (status {answer.status}), by which an administrator's token is known. "
             "Check the address, which is what stands before /api/v4. If it is right, the service does not have the "
             f"calls that this takes: {_OTHERWISE}."
+        )
+    if answer.status not in _OF_TOKENS and not answer.is_served:
+        raise TargetError(
+            f"{order.base_url} answers GET /user with {answer}, which says nothing of the token. Check the address, "
+            "which is what stands before /api/v4: where it redirects, give the one that this leads to."
         )
     if not answer.is_served:
         raise TargetError(
