@@ -149,6 +149,16 @@ class Client:
         self._speaker.test, self._speaker.user_agent = test, _user_agent(self.settings.run, test)
 
     @contextmanager
+    def ending_when_interrupted(self) -> Iterator[None]:
+        """While the context lasts, who interrupts this thread lets the others send nothing more, and wait no longer."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._gone = "the run was interrupted"
+            self.pace.end()
+            raise
+
+    @contextmanager
     def arranging(self) -> Iterator[None]:
         """While the context lasts, the test of this thread arranges: what may be done twice is sent again."""
         test = self.test
@@ -338,6 +348,8 @@ class Client:
 
     def _sent(self, call: Call) -> Exchange:
         self.pace.wait()
+        if self._gone is not None:
+            raise TargetGoneError(self._gone)
         if self._speaker.is_alone:
             return self._answered(call)
         with self._wanting_quiet:
@@ -441,6 +453,10 @@ class _Pace:
         self._gap = 1 / per_second if per_second else 0.0
         self._next = 0.0
         self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def end(self) -> None:
+        self._over.set()
 
     def wait(self) -> None:
         if not self._gap:
@@ -450,7 +466,7 @@ class _Pace:
             start = max(now, self._next)
             self._next = start + self._gap
         if start > now:
-            time.sleep(start - now)
+            self._over.wait(start - now)
 
 
 def _headers_of(response: httpx.Response) -> dict[str, str]:

@@ -134,7 +134,7 @@ class Absences:
         """
         wanted = [operation for operation in operations if operation.is_read or not only_reads]
         at_once = min(self._client.settings.at_once, self._client.worth_sending_at_once())
-        with ThreadPoolExecutor(at_once) as pool:
+        with ThreadPoolExecutor(at_once) as pool, self._client.ending_when_interrupted():
             answered = list(zip(wanted, pool.map(self._first_call, wanted), strict=True))
         families: dict[str, list[tuple[Operation, Exchange]]] = {}
         for operation, exchange in answered:

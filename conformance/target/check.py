@@ -69,7 +69,7 @@ def _look(profile: Profile, client: Client, numbers: Sequence[int]) -> tuple[Fin
         looks += [(before, look) for look in _looks(profile.in_world(number), client)]
     # One after the other they would keep a run from a target that is far away waiting for minutes.
     at_once = client.settings.at_once * max(1, len(numbers))
-    with client.for_several(len(numbers)), ThreadPoolExecutor(at_once) as pool:
+    with client.for_several(len(numbers)), ThreadPoolExecutor(at_once) as pool, client.ending_when_interrupted():
         found = pool.map(lambda look: [replace(one, place=f"{look[0]}{one.place}") for one in look[1]()], looks)
         return tuple({(one.place, one.detail): one for several in found for one in several}.values())
 

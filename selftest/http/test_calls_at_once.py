@@ -6,7 +6,9 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from conformance.http.client import Client
+import pytest
+
+from conformance.http.client import Client, TargetGoneError
 from conformance.target.profile import Actor, profile_from
 from selftest.proof.hostile import GOOD, Call, Line, says, serving, whole
 
@@ -57,3 +59,18 @@ def test_one_call_goes_alone_while_others_keep_calling() -> None:
                 one.result(DEADLINE)
     assert waited < DEADLINE
     assert target.most_beside[next(path for path in target.most_beside if path.endswith("/alone"))] == 1
+
+
+def test_who_interrupts_waits_for_no_call_that_keeps_to_a_pace() -> None:
+    """The others would be sent after hours."""
+    with serving(Counting()) as server, ThreadPoolExecutor(THREADS) as pool:
+        limits = {"requests_per_second": 0.0001}
+        data = {"base_url": server.base_url, "actors": {}, "fixtures": {}, "limits": limits}
+        with Client(profile_from(data, "target.yaml").client_settings(PLACES)) as client:
+            client.send(MAINTAINER, "GET", "/first")
+            waiting = [pool.submit(client.send, MAINTAINER, "GET", "/later") for _ in range(THREADS)]
+            with pytest.raises(KeyboardInterrupt), client.ending_when_interrupted():
+                raise KeyboardInterrupt
+            for one in waiting:
+                with pytest.raises(TargetGoneError, match="the run was interrupted"):
+                    one.result(DEADLINE)
