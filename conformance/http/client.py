@@ -409,9 +409,10 @@ class Client:
                 if self._persistently(witness).status is not None:
                     self._circuit_breaker.heard(witness)
                     return
+            known = ", also those that it answered before" if self._was_answered else ""
             self._gone = self._gone or (
-                f"{self.settings.shown_base_url} leaves every call without an answer, also those that it "
-                f"answered before; the last one: {exchange.problem}"
+                f"{self.settings.shown_base_url} leaves every call without an answer{known}; the last one: "
+                f"{(exchange.problem or '').rstrip('.')}"
             )
             raise TargetGoneError(self._gone)
 

@@ -117,7 +117,11 @@ class Options:
     out: Path | None = Option("--out", "Folder for the reports. By default reports/TARGET/TIME.", Path).field
     max_examples: int = Option("--max-examples", "Fresh drawn cases per operation.", int, least=1, default=20).field
     fuzz_seconds: float = Option(
-        "--fuzz-seconds", "Time for the cases of an operation.", float, least=0, default=10.0
+        "--fuzz-seconds",
+        "Time for drawing the cases of an operation; what follows a model ends by their number.",
+        float,
+        least=0,
+        default=10.0,
     ).field
     concurrency: int = Option(
         "--concurrency", "Calls under way at once.", int, least=1, most=128, default=AT_ONCE
