@@ -348,7 +348,7 @@ class Client:
 
     def _sent(self, call: Call) -> Exchange:
         self.pace.wait()
-        if self._gone is not None:
+        if self.pace.is_over and self._gone is not None:
             raise TargetGoneError(self._gone)
         if self._speaker.is_alone:
             return self._answered(call)
@@ -455,6 +455,10 @@ class _Pace:
         self._next = 0.0
         self._lock = threading.Lock()
         self._over = threading.Event()
+
+    @property
+    def is_over(self) -> bool:
+        return self._over.is_set()
 
     def end(self) -> None:
         self._over.set()

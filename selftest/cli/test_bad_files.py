@@ -155,7 +155,7 @@ def test_a_program_that_is_none_is_refused(conformance: Callable[..., Any], name
         (("baseline", "good", "--expires", "never"), "never"),
         (("contract", "--format", "xml"), "xml"),
         (("readiness", "--from", "19.0", "--to", "12.3"), "12.3"),
-        (("prove", "--requirement", "nope"), "No fault is selected"),
+        (("prove", "--requirement", "nope"), "There is no requirement"),
         (("serve", "--version", "2.0"), "2.0"),
         (("serve", "--port", "99999"), "99999"),
         (("serve", "--latency", "-5"), "latency"),

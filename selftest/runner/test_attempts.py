@@ -16,7 +16,7 @@ from conformance.cli.run import run_suite
 from conformance.contract import Contract
 from conformance.proof import all_faults
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
-from conformance.target.embedded import prepared_service, profile_data
+from conformance.target.embedded import prepared_service, profile_of
 from selftest.conftest import VERSION, serving
 from selftest.runner import obstructive
 
@@ -150,9 +150,9 @@ def served() -> Iterator[Mapping[bool, tuple[Service, str]]]:
         for fault in all_faults(Contract.load(), VERSION)
         if fault.requirement.startswith(f"{AREA}.") and not fault.ground.features and fault.ground.choices is None
     )
-    wrong = prepared_service(version=VERSION)
+    right, wrong = (prepared_service(version=VERSION, worlds=2) for _ in range(2))
     fault.apply(wrong)
-    with serving() as healthy, serving(wrong) as faulty:
+    with serving(right) as healthy, serving(wrong) as faulty:
         yield {False: healthy, True: faulty}
 
 
@@ -161,7 +161,7 @@ def profiles(served: Mapping[bool, tuple[Service, str]]) -> Mapping[bool, dict[s
     """Their profiles; nobody has called them yet, for they serve so many completions a minute only."""
     for service, _ in served.values():
         service.reset()
-    return {faulty: profile_data(service.world, address, VERSION) for faulty, (service, address) in served.items()}
+    return {faulty: profile_of(service, address, VERSION) for faulty, (service, address) in served.items()}
 
 
 class Quick:
@@ -188,8 +188,7 @@ def attempt_with(
     ) -> Told:
         file = tmp_path / "target.yaml"
         data = {**profiles[faulty], **changes}
-        if worlds > 1:
-            data["worlds"] = [{"fixtures": data["fixtures"]}] * (worlds - 1)
+        data["worlds"] = data["worlds"][: worlds - 1]
         file.write_text(json.dumps(data), encoding="utf-8")
         own = (f"--target={file}", f"--out={tmp_path / 'out'}", "--corpus=none", "--max-examples=1", "--seed=1", "-q")
         output = io.StringIO()
@@ -207,7 +206,6 @@ def test_no_attempt_turns_the_run_green(
     for name, value in tried.environment.items():
         monkeypatch.setenv(name, value)
     made = (tried.plugin(),) if tried.plugin is not None else ()
-    # Few tests change what others need, so that for the attempts the same world may stand for another.
     told = attempt_with(f"--area={AREA}", *tried.arguments, plugins=made, faulty=tried.faulty, worlds=tried.worlds)
     assert told.code == tried.code, told.output
     assert tried.word in told.output, told.output
@@ -273,6 +271,7 @@ def test_what_a_profile_lacks_is_said_and_does_not_turn_the_run_green(
 ) -> None:
     options, change, code, word = PROFILES[name]
     data = copy.deepcopy(profiles[False])
+    del data["worlds"]  # one is enough to lack something
     change(data)
     told = attempt_with(*options, **data)
     assert told.code == code, told.output
