@@ -18,7 +18,7 @@ class _Entry(Protocol):
         """Return what a fixture says under a name."""
 
 
-def require_apart(worlds: Sequence[Mapping[str, Sequence[_Entry]]], source: str) -> None:
+def require_own_places(worlds: Sequence[Mapping[str, Sequence[_Entry]]], source: str) -> None:
     """Raise UsageError where two worlds, given by their fixtures, name one project or group that both would change."""
     taken: dict[tuple[str, Any], int] = {}
     for number, fixtures in enumerate(worlds, start=1):

@@ -13,7 +13,8 @@ from conformance.target.names import ACTORS, FIXTURES
 
 #: What a token may consist of.
 _CARRIED = re.compile(r"[!-~]+")
-_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+#: What stands for a variable of the environment, with its name.
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: A header's value may be a key; what is shorter than this is none, and would be found in many a text.
 _SHORTEST_KEY = 8
 _NAMES = re.compile(r"token|password|secret|webhook|api_key", re.IGNORECASE)
@@ -86,7 +87,7 @@ def _variable(place: str) -> str:
 def require_carried(tokens: Mapping[str, str], source: str) -> None:
     """Raise UsageError for a token that no header can carry, such as one with the line break of the file it was in."""
     for place, token in tokens.items():
-        if token.startswith("${") and not _VARIABLE.fullmatch(token):  # what a program writes may be one still
+        if token.startswith("${") and not VARIABLE.fullmatch(token):  # what a program writes may be one still
             raise UsageError(
                 f"{source} has at {place} what begins like a variable, ${{...}}, and is none: the name of one has "
                 "letters, digits and underscores only. Write the token itself in a variable of the environment."

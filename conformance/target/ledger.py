@@ -266,7 +266,7 @@ class Content:
             # The line with the number is the later one.
             groups=tuple({str(line["group"]): _own_group(line) for line in lines if "group" in line}.values()),
             is_settled="settled" in lines[-1],
-            left=tuple(map(str, lines[-1].get("left", ()))) if "settled" in lines[-1] else (),
+            left=tuple(map(str, said)) if isinstance(said := lines[-1].get("left"), list) else (),
         )
 
     def settle(self, left: tuple[str, ...]) -> None:

@@ -25,8 +25,9 @@ from conformance.http.settings import (
     http2_from,
     without_userinfo,
 )
-from conformance.target.apart import require_apart
+from conformance.target.apart import require_own_places
 from conformance.target.fit_secrets import (
+    VARIABLE,
     is_name_of_secret,
     may_be_key,
     require_carried,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 #: The version of a profile whose target is to be asked.
 AUTO = "auto"
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,7 +432,7 @@ def profile_from(data: Mapping[str, Any], source: str) -> Profile:
         require_carried(others, source)
     require_no_words(profile.named_secrets(), source)
     keep_in(profile.secrets())
-    require_apart([profile.fixtures, *(world.fixtures for world in profile.worlds)], source)
+    require_own_places([profile.fixtures, *(world.fixtures for world in profile.worlds)], source)
     return profile
 
 
@@ -495,4 +494,4 @@ def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
             )
         return value
 
-    return _VARIABLE.sub(value_of, node)
+    return VARIABLE.sub(value_of, node)

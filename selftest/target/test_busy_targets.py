@@ -43,6 +43,14 @@ def made_by(target: Target) -> Any:
     return Calls(target, Made(), patience_seconds=5).make(wanted)
 
 
+def described_by(answer: Callable[[str, Mapping[str, Any]], Answer], kind: Kind) -> Mapping[str, Any]:
+    """Describe an integration of a target that answers a method and a body, whatever the path."""
+    calls = Calls(lambda _token, method, _path, _query, body: answer(method, body or {}), Made())
+    described = Trial(calls, "a", "/projects/1/integrations").described(kind)
+    assert described is not None
+    return described
+
+
 def test_what_a_busy_gateway_did_not_let_through_is_sent_again_with_all_of_it() -> None:
     target = Target(BUSY, MADE)
     assert made_by(target) == {"id": 5}
@@ -78,16 +86,10 @@ def test_settings_of_an_integration_that_are_only_accepted_are_waited_for() -> N
     waiting: list[tuple[int, Mapping[str, Any]]] = []
     reads = 0
 
-    def send(
-        token: str,  # noqa: ARG001 - the form of a way to a target
-        method: str,
-        path: str,  # noqa: ARG001 - see above
-        query: Mapping[str, Any],  # noqa: ARG001 - see above
-        body: Mapping[str, Any] | None,
-    ) -> Answer:
+    def answer(method: str, body: Mapping[str, Any]) -> Answer:
         nonlocal reads
         if method == "PUT":
-            waiting.append((reads + 2, body or {}))
+            waiting.append((reads + 2, body))
             return Answer(202, {})
         reads += method == "GET"
         for due, settings in [one for one in waiting if one[0] <= reads]:
@@ -95,8 +97,7 @@ def test_settings_of_an_integration_that_are_only_accepted_are_waited_for() -> N
             waiting.remove((due, settings))
         return Answer(200, dict(shown))
 
-    described = Trial(Calls(send, Made()), "a", "/projects/1/integrations").described(SLACK)
-    assert described is not None
+    described = described_by(answer, SLACK)
     assert "push_events" in described["events"]
 
 
@@ -105,18 +106,11 @@ def test_events_that_stay_on_are_there_unless_they_were_on_at_first(at_first: bo
     """Those that can be switched on, and not off again, are what a run is to find."""
     shown: dict[str, Any] = {"push_events": at_first}
 
-    def send(
-        token: str,  # noqa: ARG001 - the form of a way to a target
-        method: str,  # noqa: ARG001 - see above
-        path: str,  # noqa: ARG001 - see above
-        query: Mapping[str, Any],  # noqa: ARG001 - see above
-        body: Mapping[str, Any] | None,
-    ) -> Answer:
-        shown["push_events"] |= (body or {}).get("push_events") is True
+    def answer(_method: str, body: Mapping[str, Any]) -> Answer:
+        shown["push_events"] |= body.get("push_events") is True
         return Answer(200, dict(shown))
 
-    described = Trial(Calls(send, Made()), "a", "/projects/1/integrations").described(SLACK)
-    assert described is not None
+    described = described_by(answer, SLACK)
     assert ("push_events" in described["events"]) is is_there
 
 
@@ -125,17 +119,10 @@ def test_a_text_that_is_shown_as_another_one_is_there() -> None:
     chat = Kind(slug="slack", needs={}, texts=["push_channel", "tag_push_channel", "note_channel"])
     shown: dict[str, Any] = {}
 
-    def send(
-        token: str,  # noqa: ARG001 - the form of a way to a target
-        method: str,  # noqa: ARG001 - see above
-        path: str,  # noqa: ARG001 - see above
-        query: Mapping[str, Any],  # noqa: ARG001 - see above
-        body: Mapping[str, Any] | None,
-    ) -> Answer:
-        if body and "tag_push_channel" in body:
+    def answer(_method: str, body: Mapping[str, Any]) -> Answer:
+        if "tag_push_channel" in body:
             shown.update(push_channel=body["tag_push_channel"], tag_push_channel=body["tag_push_channel"])
         return Answer(200, dict(shown))
 
-    described = Trial(Calls(send, Made()), "a", "/projects/1/integrations").described(chat)
-    assert described is not None
+    described = described_by(answer, chat)
     assert described["parameters"] == ["push_channel", "tag_push_channel"]
