@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,6 @@ from selftest.conftest import run_conformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 JOB_TOKEN_SCOPE = ("--area", "job-token-scope")
 
@@ -418,3 +418,12 @@ def assert_nothing_passed(folder: Path) -> None:
     assert report["verdict"] == "could not run"
     assert not [row["id"] for row in report["requirements"] if row["verdict"] == "passed"]
     assert (folder / "index.html").is_file()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file here that is always full")
+def test_a_full_standard_output_is_no_wrong_call() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "conformance", "requirements"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == ExitCode.SUITE_BROKE, ended.stderr
+    assert ended.stderr.splitlines() == ["Error: what was to be printed could not be written: standard output is full."]

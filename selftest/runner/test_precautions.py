@@ -300,6 +300,7 @@ def test_a_damaged_ledger_is_put_back_as_far_as_it_can_be_read(profile: Profile,
         stream.write("".join(f"{json.dumps(line)}\n" for line in lines) + '{"was": "lim')
     left = restored(tmp_path, profile)
     assert [text.partition(" of project")[0] for text in left] == ["an export", f"what 3 damaged lines of {file} say"]
+    assert restored(tmp_path, profile) == left, "what was left once is said again"
 
 
 def test_a_ledger_that_cannot_be_read_keeps_no_other_from_being_put_back(
