@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,6 +25,7 @@ from conformance.reports.facts import Facts
 from conformance.results.trust import record_in, trusted_record
 from conformance.runner.precautions import when_terminated
 from conformance.target import load_profile
+from conformance.target.apart import changed_places
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -90,24 +91,26 @@ def run_each(targets: Sequence[Path], arguments: Sequence[str], out: Path) -> in
 
 def require_apart(targets: Sequence[Path], base_url: str | None) -> None:
     """
-    Raise UsageError when two profiles name one project of one service, which two runs would change at once.
+    Raise UsageError when two profiles name one project or group of one service, which two runs would change at once.
 
     `base_url` takes the place of that of each. What is wrong with a profile by itself is for its own run to say.
     """
-    taken: dict[tuple[str, Any], Path] = {}
+    taken: dict[tuple[str, str], Path] = {}
     for target in targets:
         try:
             profile = load_profile(target)
         except ConformanceError:
             continue
-        address, project = (base_url or profile.base_url).rstrip("/"), profile.value("project")
-        other = taken.setdefault((address, project), target)
-        if project is not None and other != target:
-            raise UsageError(
-                f"{other} and {target} both name project {project} of {without_userinfo(address)}, and two runs at "
-                "once would change it under each other. Run one after the other and put them beside each other with "
-                "`conformance compare`, or give each a project of its own: conformance provision --worlds 2."
-            )
+        address = (base_url or profile.base_url).rstrip("/")
+        for fixtures in (profile.fixtures, *(world.fixtures for world in profile.worlds)):
+            for place, _ in changed_places(fixtures):
+                other = taken.setdefault((address, place), target)
+                if other != target:
+                    raise UsageError(
+                        f"{other} and {target} both name {place} of {without_userinfo(address)}, and two runs at "
+                        "once would change it under each other. Run one after the other and put them beside each other "
+                        "with `conformance compare`, or give each what is its own: conformance provision --worlds 2."
+                    )
 
 
 def _names(targets: Sequence[Path]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 #: Fixtures that most tests change.
 _CHANGED = ("project", "sibling_project", "fuzz_project", "group", "sibling_group", "fuzz_group")
@@ -18,17 +18,24 @@ class _Entry(Protocol):
         """Return what a fixture says under a name."""
 
 
+def changed_places(fixtures: Mapping[str, Sequence[_Entry]]) -> Iterator[tuple[str, str]]:
+    """Yield each project and group of a world that its tests change, such as `project 7`, and the fixture's name."""
+    for name in _CHANGED:
+        kind = "group" if name.endswith("group") else "project"
+        for entry in fixtures.get(name, ()):
+            if entry.get("id") is not None:
+                yield f"{kind} {entry.get('id')}", name
+
+
 def require_own_places(worlds: Sequence[Mapping[str, Sequence[_Entry]]], source: str) -> None:
     """Raise UsageError where two worlds, given by their fixtures, name one project or group that both would change."""
-    taken: dict[tuple[str, Any], int] = {}
+    taken: dict[str, int] = {}
     for number, fixtures in enumerate(worlds, start=1):
-        for name in _CHANGED:
-            kind = "group" if name.endswith("group") else "project"
-            for entry in fixtures.get(name, ()):
-                other = taken.setdefault((kind, entry.get("id")), number)
-                if other != number and entry.get("id") is not None:
-                    raise UsageError(
-                        f"The worlds {other} and {number} of {source} both name {kind} {entry.get('id')} ({name}), and "
-                        "two workers would change it under each other. Give each world what is its own, as "
-                        "`conformance provision --worlds N` does."
-                    )
+        for place, name in changed_places(fixtures):
+            other = taken.setdefault(place, number)
+            if other != number:
+                raise UsageError(
+                    f"The worlds {other} and {number} of {source} both name {place} ({name}), and two workers would "
+                    "change it under each other. Give each world what is its own, as `conformance provision --worlds "
+                    "N` does."
+                )

@@ -64,6 +64,19 @@ def test_two_profiles_of_one_project_are_told_apart_before_anything_is_sent(
     assert not (tmp_path / "out").exists()
 
 
+def test_two_profiles_that_share_only_a_project_of_a_further_world_are_refused(
+    conformance: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    world = "actors: {}\nfixtures: {project: {id: 7}}"
+    further = "worlds: [{actors: {}, fixtures: {sibling_project: {id: 8}}}]"
+    base_url, alone = "base_url: http://x.example", "actors: {}\nfixtures: {project: {id: 8}}"
+    (tmp_path / "one.yaml").write_text(f"{base_url}\n{world}\n{further}", encoding="utf-8")
+    (tmp_path / "other.yaml").write_text(f"{base_url}\n{alone}", encoding="utf-8")
+    outcome = conformance("run", "--target=one.yaml", "--target=other.yaml", "--out=out", "-q")
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "one.yaml and other.yaml both name project 8 of http://x.example" in outcome.err
+
+
 def test_what_an_earlier_call_left_is_not_compared(
     conformance: Callable[..., Outcome], write_profile: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -79,6 +79,8 @@ def test_a_finished_relation_is_downloaded_as_packed_lines_of_json(export: Expor
     for name in names:
         with verifies("group-relations-export.download.file-name"):
             must_be_named_after(export.relation, name, file)
+    with verifies("group-relations-export.download.answered"):
+        export.file_of(entry).must_be(200)  # a file is not used up by who fetched it
 
 
 def must_be_named_after(relation: str, name: str, file: Answer) -> None:

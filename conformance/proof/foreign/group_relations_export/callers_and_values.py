@@ -180,6 +180,21 @@ def empty_relations_have_no_file(service: Service) -> None:
         return download(export, number)
 
 
+# The status says that the relation is finished, whoever has fetched it before.
+@foreign(COUNT, "Group relations export: download, again")
+def a_file_is_given_once(service: Service) -> None:
+    """The file of a relation that is not batched is removed once it was downloaded; its status stays as it was."""
+    given: set[Any] = set()
+
+    @instead(service.group_relations_export, "download")
+    def _(download: Any, export: Any, number: int | None) -> Any:
+        file = download(export, number)
+        if number is None and export in given:
+            raise NotFoundError("404 Export file not found")
+        given.add(export)
+        return file
+
+
 @foreign(NEIGHBOUR, "Group relations export: download, batch_number")
 def batch_zero_is_the_last(service: Service) -> None:
     """Batch 0 is the last one; there is no such batch."""
