@@ -31,6 +31,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) with $(PYTHON) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m compileall -q -j 0 conformance tests  # or each process of the first run would
 	@touch $(READY)
 
 setup: $(READY) ## make the environment with pinned versions

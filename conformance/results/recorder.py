@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 import tempfile
 import threading
 from contextlib import suppress
@@ -51,6 +52,8 @@ class Recorder:
         """Open the file for writing, its folder made; raise UsageError when that is not possible."""
         self.file = file
         self.moved: str | None = None
+        self.is_lost = False
+        """Whether no file has all lines."""
         self._lines: list[str] = []
         self._reading, self._read = Reading(str(file)), 0
         self._lock = threading.Lock()
@@ -124,13 +127,17 @@ class Recorder:
     def _move(self, error: OSError) -> None:
         """Go on in the temporary folder; without one, the lines stay in memory and reach the terminal's summary."""
         old, self._stream = self.file, None
+        folder = None
         try:
             folder = Path(tempfile.mkdtemp(prefix="conformance-"))
             stream = (folder / "results.jsonl").open("w", encoding="utf-8", errors="backslashreplace")
             stream.writelines(self._lines)
             stream.flush()
         except OSError:
+            self.is_lost = True
             self.moved = f"{old} could not be written ({error.strerror or error}), and the temporary folder neither"
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)  # a part of a record, in a place that nobody was told
         else:
             self._stream, self.file = stream, folder / "results.jsonl"
             self.moved = f"{old} could not be written ({error.strerror or error}); the record is in {self.file}"

@@ -450,7 +450,8 @@ class Session:
         try:
             render_all(self.record, recorder.file.parent)
         except Exception as error:  # noqa: BLE001 - whatever a renderer stumbles over, the record is not lost
-            self.reports_problem = f"Reports could not be written: {error} The record is kept: {recorder.file}"
+            kept = "The record is lost too." if recorder.is_lost else f"The record is kept: {recorder.file}"
+            self.reports_problem = f"Reports could not be written: {error} {kept}"
             print(self.reports_problem, file=sys.stderr)  # noqa: T201 - it must reach the operator in any case
 
     def _requests(self, recorder: Recorder) -> int:

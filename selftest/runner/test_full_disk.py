@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import resource
+import tempfile
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import pytest
 
 from conformance.errors import ExitCode, UsageError
 from conformance.http.client import Client
-from conformance.results.recorder import require_writable
+from conformance.results.recorder import Recorder, require_writable
 from conformance.runner.precautions import Precautions
 from conformance.target import load_profile
 from conformance.target.ledger import Content, UnwrittenError
@@ -136,6 +137,19 @@ def test_a_record_that_had_to_be_written_elsewhere_is_no_success(
     outcome = conformance("run", *FEW, "--requirement", "job-token-scope.settings.read", "--out", "out")
     assert outcome.code == ExitCode.SUITE_BROKE, outcome.text
     assert "could not be written (No space left on device); the record is in " in " ".join(outcome.text.split())
+
+
+def test_a_record_without_room_anywhere_is_lost_and_leaves_no_part_of_itself_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    recorder = Recorder(tmp_path / "out" / "results.jsonl")
+    with no_file_longer_than(100):
+        recorder.append("x" * 200 + "\n")
+    recorder.close()
+    assert recorder.is_lost
+    assert "and the temporary folder neither" in (recorder.moved or "")
+    assert [place.name for place in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_report_that_is_missing_is_told_by_the_exit_code_also_where_a_run_is_incomplete(
