@@ -143,7 +143,7 @@ def _schema_of_field(entry: Field) -> dict[str, Any]:
     kinds = [entry.type] if isinstance(entry.type, str) else [*entry.type]
     limits: dict[str, Any] = {"minLength": 1} if "string" in kinds else {}
     limits |= {"items": {"type": "string"}} if kinds == ["array"] else {}
-    limits |= {"minimum": 1} if kinds == ["integer"] else {}
+    limits |= {"minimum": 0} if kinds == ["integer"] else {}
     return {"type": kinds if len(kinds) > 1 else kinds[0], "description": entry.what, **limits}
 
 

@@ -83,6 +83,21 @@ def lagging(kind: str, calls: int) -> Callable[..., Answer]:
     return change
 
 
+def roles_count_later(calls: int) -> Callable[..., Answer]:
+    """Who was just made a member may not yet write: so many calls of each kind to a project are refused."""
+    seen: Counter[str] = Counter()
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        kind = "/".join(path.split("/")[:4])
+        if method == "POST" and kind.endswith(("/repository", "/merge_requests")) and "/branches" not in path:
+            seen[kind] += 1
+            if seen[kind] <= calls:
+                return refused(403, "403 Forbidden")
+        return way(token, method, path, query, body)
+
+    return change
+
+
 def reads_behind(seconds: float) -> Callable[..., Answer]:
     """Reads come from a copy that is so much behind: what is new does not show, and what was changed is as before."""
     hidden: list[tuple[float, str, Mapping[str, Any]]] = []
@@ -284,6 +299,7 @@ SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "tokens must not expire": lambda: tokens_expire(None),
     "a parameter too many is refused": lambda: strict_parameters,
     "a new repository is 404 for a moment": lambda: lagging("/repository/", 2),
+    "a new role counts a moment later": lambda: roles_count_later(2),
     "a deleted group keeps its path": lambda: path_is_kept(7),
     "pages are smaller than asked for": lambda: small_pages(3),
     "pages end in 404": lambda: small_pages(4, at_the_end=404),

@@ -33,12 +33,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 #: How far reads may lag behind writes, and how much longer than was seen each of them is waited for.
 _LONGEST_LAG, _MARGIN = 10.0, 1.5
 _SHORT_PAUSE = 0.02
-#: How long a name is tried that is refused although nothing is shown to have it.
-_FOR_A_NAME = 5.0
+#: How long a name is tried that is refused although nothing is shown to have it, and a call that only a role allows.
+_FOR_A_NAME = _FOR_A_ROLE = 5.0
 #: What a gateway answers, which says nothing of the target: no answer is one of them.
 OF_GATEWAYS = frozenset({None, 502, 503, 504})
 #: What a target answers for a moment only: a repository or a path that is not ready yet, or no longer.
 MOMENTARY = OF_GATEWAYS | {400, 404, 409, 422}
+#: What a target answers for a moment only to who has just been given a role.
+UNTIL_KNOWN = MOMENTARY | {403}
 #: What says that a name is taken, perhaps for a moment only, by something that is just going.
 TAKEN = frozenset({400, 409, 422})
 ABSENT = NOT_THERE | {403}
@@ -270,6 +272,7 @@ class Calls:
             momentary = {answer.status for answer in answers} & wanted.waits_after
             is_taken = wanted.has_name and momentary <= TAKEN
             patience = min(self._patience, _FOR_A_NAME) if is_taken else self._patience
+            patience = min(patience, _FOR_A_ROLE) if momentary == {403} else patience
             if not momentary or time.monotonic() + pause > began + patience:
                 hidden = "; nothing is shown that has this name" if momentary and is_taken else ""
                 raise RefusedError(f"POST {wanted.path} ({wanted.what}): {answers[-1]}{hidden}")

@@ -8,7 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import Blueprint
-from conformance.target.provisioning.calls import Calls, Entry, NotOursError, RefusedError, Wanted, segment
+from conformance.target.provisioning.calls import (
+    UNTIL_KNOWN,
+    Calls,
+    Entry,
+    NotOursError,
+    RefusedError,
+    Wanted,
+    segment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +73,7 @@ class Contents:
                     tokens=[author],
                     bodies=bodies,
                     look_up=find,
+                    waits_after=UNTIL_KNOWN,
                 )
             )
         if not found.get("sha"):
@@ -156,7 +165,14 @@ class Contents:
         body = {"branch": branch, "content": content, "commit_message": f"Change {file}"}
         target = f"{path}/repository/files/{segment(file)}"
         self.calls.ensure(
-            Wanted(what=f"commit to {branch}", path=target, tokens=[token], bodies=[body], look_up=committed)
+            Wanted(
+                what=f"commit to {branch}",
+                path=target,
+                tokens=[token],
+                bodies=[body],
+                look_up=committed,
+                waits_after=UNTIL_KNOWN,
+            )
         )
 
     def protected_branch(self, wanted: Protection, project: Entry) -> Entry:
