@@ -337,7 +337,16 @@ def nobodys(prepared: Arranged, parameter: Parameter) -> tuple[int | str, ...]:
     by_path = prepared.by_path.path_values["id"] if prepared.by_path and parameter.name == "id" else None
     longer = (f"{by_path}-conformance-none", f"{right}-conformance-none") if by_path else ()
     ids = ids_that_are_no_iids(prepared) if parameter.name == "merge_request_iid" else ()
-    return (UNUSED_ID, 0, 2**32 + (right if isinstance(right, int) else UNUSED_ID), *longer, *ids)
+    beyond = 2**32 + (right if isinstance(right, int) else UNUSED_ID)
+    return (UNUSED_ID, -1 if right == 0 or counts_from_zero() else 0, beyond, *longer, *ids)
+
+
+def counts_from_zero() -> bool:
+    """Tell whether something of the profile has the number 0."""
+    profile = current_run().profile
+    worlds = (profile.fixtures, *(world.fixtures for world in profile.worlds))
+    known = (entry for fixtures in worlds for entries in fixtures.values() for entry in entries)
+    return any(0 in (entry.get("id"), entry.get("iid")) for entry in known)
 
 
 def ids_that_are_no_iids(prepared: Arranged) -> tuple[int, ...]:
