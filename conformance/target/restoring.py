@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
@@ -26,6 +28,11 @@ _MOST_ROUNDS = 5
 _SHOWN = 5
 _LONGEST_NAME = 60
 _READS_AT_ONCE = 4
+#: What a gateway that wants to know the caller answers by itself, or one that has too much to do.
+_OF_WHO_STANDS_IN_FRONT = frozenset({401, 407, 429})
+#: How long at most something else may answer in the place of the target, in seconds; and how often it is looked at.
+_LONGEST_OUTAGE = 20.0
+_PAUSES, _PAUSE_SECONDS = 4, 0.25
 
 
 def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
@@ -33,33 +40,63 @@ def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = l
     Put back what a ledger says, settle it, and return what is left, each with what it is and why.
 
     Reads everything, brings what differs to its former value, and looks again after that, so that it may be done twice.
-    Raise TargetGoneError when the target does not answer, and KeyboardInterrupt as soon as it `is_over`; the ledger
-    stays open then.
+    Raise TargetGoneError when the target does not answer, or something else answers in its place for longer than calls
+    are sent again, and KeyboardInterrupt as soon as it `is_over`; the ledger stays open then.
     """
-    unanswered: list[Exchange] = []
+    troubles: list[Exchange] = []
 
     def hear(exchange: Exchange) -> None:
         if is_over():
             raise KeyboardInterrupt
-        if exchange.status is None:
-            unanswered.append(exchange)
+        if _is_in_its_place(exchange):
+            troubles.append(exchange)
 
     with Client(profile.client_settings(_READS_AT_ONCE), beside=True) as client:
         client.test = "putting back"
         client.on_exchange(hear)
         restoring = _Restoring(content, States(profile, client))
-        for _ in range(_MOST_ROUNDS):
-            restoring.problems.clear()
-            unanswered.clear()
-            if not restoring.round() and not unanswered:
+        give_up = time.monotonic() + min(_LONGEST_OUTAGE, profile.retries.call_seconds)
+        while True:
+            left, why = restoring.all_rounds(troubles)
+            unanswered = any(each.status is None for each in troubles)  # was sent again for as long as that
+            if why is None or unanswered or time.monotonic() > give_up:
                 break
-        left = (*restoring.left(), *dict.fromkeys(content.stays))
-        if unanswered:
-            call = unanswered[0].call
-            raise TargetGoneError(f"{call.method} {call.path} has no answer: {unanswered[0].problem}")
-        left += tuple(_without_groups(content, profile, client))
+            _wait(is_over)
+        if why is not None:
+            raise TargetGoneError(why)
+        troubles.clear()
+        still_there = tuple(_without_groups(content, profile, client))
+        if still_there and troubles:
+            raise TargetGoneError(_told(troubles[0]))
+    left += (*dict.fromkeys(content.stays), *still_there)
     content.settle(left)
     return left
+
+
+def _is_in_its_place(exchange: Exchange) -> bool:
+    """Tell whether no answer came, or one that may be of what stands in front of the service, such as a login page."""
+    status = exchange.status
+    return (
+        status is None
+        or status in _OF_WHO_STANDS_IN_FRONT
+        or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
+        or exchange.is_of_gateway
+        or exchange.may_be_of_gateway
+    )
+
+
+def _told(exchange: Exchange) -> str:
+    call = exchange.call
+    came = exchange.problem or f"status {exchange.status}"
+    return f"{call.method} {call.path} {'has no answer' if exchange.status is None else 'is not answered'}: {came}"
+
+
+def _wait(is_over: Callable[[], bool]) -> None:
+    """Wait before everything is looked at again."""
+    for _ in range(_PAUSES):
+        if is_over():
+            raise KeyboardInterrupt
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _without_groups(content: Content, profile: Profile, client: Client) -> Iterator[str]:
@@ -91,7 +128,29 @@ class _Restoring:
         self._known: dict[tuple[str, str], tuple[str, State] | None] = {}
         """What was read since the last write, which may move anything: by thing and first reader."""
 
-    def round(self) -> bool:
+    def all_rounds(self, troubles: list[Exchange]) -> tuple[tuple[str, ...], str | None]:
+        """
+        Put back what differs, and return what is left; and what kept it from being seen or put back, if anything did.
+
+        `troubles` are what comes in the place of answers meanwhile.
+        """
+        self._known.clear()
+        for _ in range(_MOST_ROUNDS):
+            self.problems.clear()
+            if troubles:
+                self._known.clear()
+                troubles.clear()
+            if not self._round() and not troubles:
+                break
+        left, hidden = tuple(self._left()), [read is None for read in self._all_now()]
+        writes = [each for each in troubles if each.call.method != "GET"]
+        hindering = [*(each for each in troubles if each.status is None), *(troubles if any(hidden) else ())]
+        hindering += writes if left else []
+        if hindering:
+            return left, _told(hindering[0])
+        return left, "nothing of what it names can be read any more" if hidden and all(hidden) else None
+
+    def _round(self) -> bool:
         """
         Put back what differs; return whether anything did, and could be put back.
 
@@ -108,7 +167,7 @@ class _Restoring:
                     self.problems[str(thing), key] = problem
         return moved
 
-    def left(self) -> Iterator[str]:
+    def _left(self) -> Iterator[str]:
         """Yield in words what still differs, all entries of a list together that are left for the same reason."""
         for (thing, _, was), read in zip(self._was, self._all_now(), strict=True):
             if read is None:

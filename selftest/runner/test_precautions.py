@@ -10,7 +10,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import count, product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +21,7 @@ from conformance.errors import ExitCode, UsageError
 from conformance.http.client import Client
 from conformance.reference import EmbeddedServer
 from conformance.reference.choices import Choices, OutOfRange
+from conformance.reference.http import Response
 from conformance.results.reading import read_record
 from conformance.runner.absent import know_absent
 from conformance.runner.precautions import Precautions, restored
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.reference import Service
+    from conformance.reference.http import Request
+    from conformance.reference.routing import Route
 
 FEW = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
 LISTS = ("--area", "job-token-scope")
@@ -321,6 +324,43 @@ def test_a_ledger_with_a_damaged_beginning_is_none(tmp_path: Path, header: dict[
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0, **header})
     with pytest.raises(UsageError, match="is not a ledger of this version of the suite"):
         Content.read(file)
+
+
+IN_FRONT = {
+    "a way to a login page": Response(302, headers={"Location": "/login"}),
+    "who are you": Response(401),
+    "a page": Response(200, raw=b"<html>Back soon</html>", media_type="text/html"),
+    "not known": Response(404),
+}
+
+
+@pytest.mark.parametrize("answer", IN_FRONT.values(), ids=IN_FRONT)
+@pytest.mark.parametrize("lasts", ["for long", "for a moment"])
+def test_what_a_gateway_hides_at_the_end_of_a_run_is_put_back_once_it_is_seen_again(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path, answer: Response, lasts: str
+) -> None:
+    service = reference[0]
+    profile = load_profile(write_profile(*reference))
+    before, left_calls = everything_read(profile), count(10_000 if lasts == "for long" else 60, -1)
+    owner, rules = profile.actors["owner"], f"/projects/{profile.value('project')}/approval_rules"
+    precautions = Precautions.of(profile, None, tmp_path, "run")
+
+    def in_front(_: Route, __: Request, response: Response) -> Response:
+        return replace(answer) if next(left_calls) > 0 else response
+
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        assert test.run.client.send(owner, "POST", rules, json_body={"name": "new", "approvals_required": 1}).is_success
+        service.transformers.append(in_front)
+        left = precautions.put_back()
+        service.transformers.remove(in_front)
+        assert len(left) == (1 if lasts == "for long" else 0)
+        assert all(text.startswith("everything in") and "Put it back later" in text for text in left)
+        assert Content.read(tmp_path / "ledger.jsonl").is_settled is (not left)
+        assert restored(tmp_path, profile) == ()
+        precautions.release()
+    assert everything_read(profile) == before
 
 
 def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, tmp_path: Path) -> None:
