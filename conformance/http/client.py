@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from http.cookiejar import CookieJar
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -19,6 +20,8 @@ from conformance.http.address import Address, Headers, encoded
 from conformance.http.bodies import written
 from conformance.http.circuit_breaker import CircuitBreaker
 from conformance.http.exchange import READING, TOO_MANY_REQUESTS, Call, Exchange, Trouble
+from conformance.http.front import Front
+from conformance.http.pace import Pace
 from conformance.http.redaction import Redaction
 from conformance.http.retries import Persistence, Retries
 from conformance.http.settings import without_userinfo
@@ -111,7 +114,7 @@ class Client:
         self._speaker = _Speaker(settings.run)
         self._gates: list[Callable[[Call], None]] = []
         self._listeners: list[Callable[[Exchange], None]] = []
-        self.pace: _Pace = _Pace(settings.requests_per_second) if paced_with is None else paced_with.pace
+        self.pace: Pace = Pace(settings.requests_per_second) if paced_with is None else paced_with.pace
         self._lock = threading.Lock()
         self._refused_in_a_row = 0
         self._was_answered = False
@@ -119,6 +122,7 @@ class Client:
         self._settled_at = 0.0
         self._quickest_seconds = 0.0
         self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, _method_and_path)
+        self._front = Front()
         self._gone: str | None = None
         self._asking = threading.Lock()
         self._wanting_quiet = threading.Lock()
@@ -302,8 +306,25 @@ class Client:
 
     def _seen(self, call: Call) -> Exchange:
         exchange = self._sent(call)
+        if self._front.may_have_given(exchange):
+            exchange = self._as_witnessed(exchange)
+        self._front.hear(exchange)
         self.retries.see(exchange)
         return exchange
+
+    def _as_witnessed(self, exchange: Exchange) -> Exchange:
+        """Ask for what was served before, to see who gave an answer, and return that as it is to be taken."""
+        call, witness = exchange.call, self._front.witness(exchange.call)
+        if witness is None:
+            return exchange
+        if self._front.may_have_given(self._sent(witness)):
+            return replace(exchange, is_in_place_of_service=True)
+        if call.method not in READING and exchange.status != HTTPStatus.UNAUTHORIZED:
+            return exchange  # it may have been made
+        again = self._sent(call)  # what stood in front may have gone between the two
+        if self._front.may_have_given(again):
+            self._front.is_of_the_service(again)
+        return again
 
     def _is_calm(self, exchange: Exchange) -> bool:
         """Tell whether calls were answered before, so that one without an answer may be an accident that passes."""
@@ -445,33 +466,6 @@ class _Speaker(threading.local):
         self.test = ""
         self.user_agent = _user_agent(run, "")
         self.is_alone = False
-
-
-class _Pace:
-    """Keeps to a number of requests per second."""
-
-    def __init__(self, per_second: float | None) -> None:
-        self._gap = 1 / per_second if per_second else 0.0
-        self._next = 0.0
-        self._lock = threading.Lock()
-        self._over = threading.Event()
-
-    @property
-    def is_over(self) -> bool:
-        return self._over.is_set()
-
-    def end(self) -> None:
-        self._over.set()
-
-    def wait(self) -> None:
-        if not self._gap:
-            return
-        with self._lock:
-            now = time.monotonic()
-            start = max(now, self._next)
-            self._next = start + self._gap
-        if start > now:
-            self._over.wait(start - now)
 
 
 def _headers_of(response: httpx.Response) -> dict[str, str]:

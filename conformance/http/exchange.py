@@ -113,6 +113,8 @@ class Exchange:
     """Whether the target answered 429 before it answered this."""
     trouble: Trouble | None = None
     """What kept the call from being answered, where nothing came."""
+    is_in_place_of_service: bool = False
+    """Whether calls that were served before are answered in this way too: something else gives these answers."""
 
     @classmethod
     def unanswered(cls, call: Call, problem: str, seconds: float, trouble: Trouble) -> Exchange:
@@ -143,6 +145,8 @@ class Exchange:
         So do 502, 503, 504 and the numbers beyond HTTP's own, and any other 5xx that asks to come back later. Of calls
         that try a rate, a 503 that speaks of one is an answer of the service.
         """
+        if self.is_in_place_of_service:
+            return True
         tells_a_rate = not self.call.patient and self.status == HTTPStatus.SERVICE_UNAVAILABLE
         if tells_a_rate and _SPEAKS_OF_A_RATE.search(self.body):
             return False

@@ -179,7 +179,7 @@ def _served(cell: Cell, file: Path) -> Iterator[_Behind]:
 
 def _outages(cell: Cell, proxy: Proxy, server: EmbeddedServer) -> contextlib.AbstractContextManager[object]:
     span = OF_A_TIME.get(cell.kind)
-    if span is None or not span.is_refused:
+    if span is None or span.says is not None:
         return contextlib.nullcontext()
 
     def come_back() -> None:

@@ -13,6 +13,16 @@ Act = Callable[[Passage], None]
 _GATEWAY_STATUSES = ("502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout")
 
 
+def _of_gateway(status: str) -> bytes:
+    page = f"<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>\n"
+    return _whole(status, "text/html", page)
+
+
+def _whole(status: str, media_type: str, body: str, more: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+    return f"{head}{body}".encode()
+
+
 def resets_before(call: Passage) -> None:
     """Break the connection before the service hears of the call."""
     call.reset()
@@ -88,15 +98,18 @@ class Span:
 
     every: float
     lasting: float
-    is_refused: bool = True
-    """Whether there are no connections meanwhile; a gateway answers 503 otherwise."""
+    says: bytes | None = None
+    """What a gateway answers in its place meanwhile; None where there are no connections."""
     forgets: bool = False
     """Whether the service begins anew afterwards, as it was when it was first started."""
 
 
 #: By name.
 OF_A_TIME: Mapping[str, Span] = {
-    "unavailable": Span(10, 2, is_refused=False),
+    "unavailable": Span(10, 2, _of_gateway(_GATEWAY_STATUSES[1])),
+    "upkeep": Span(7, 1, _of_gateway("200 OK")),
+    "login": Span(7, 1, _whole("302 Found", "text/plain", "", "Location: /users/sign_in\r\n")),
+    "who-are-you": Span(7, 1, _whole("401 Unauthorized", "application/json", '{"message": "401 Unauthorized"}')),
     "refused": Span(60, 10),
     "restart-kept": Span(15, 1),
     "restart-lost": Span(15, 1, forgets=True),
@@ -115,8 +128,8 @@ class Disturbed:
     def passes(self, call: Passage) -> str | None:
         """Disturb a call, or let it pass."""
         span = OF_A_TIME.get(self.kind)
-        if span is not None and not span.is_refused and self._is_away(span):
-            call.say(_of_gateway(_GATEWAY_STATUSES[1]))
+        if span is not None and span.says is not None and self._is_away(span):
+            call.say(span.says)
             return self.kind
         act = call.chance.choice(_MIXED) if self.kind == MIXED else OF_A_CALL.get(self.kind)
         if act is None or call.chance.random() >= self.rate:
@@ -127,13 +140,3 @@ class Disturbed:
 
     def _is_away(self, span: Span) -> bool:
         return (time.monotonic() - self._begun) % span.every >= span.every - span.lasting
-
-
-def _of_gateway(status: str) -> bytes:
-    page = f"<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>\n"
-    return _whole(status, "text/html", page)
-
-
-def _whole(status: str, media_type: str, body: str, more: str = "") -> bytes:
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
-    return f"{head}{body}".encode()

@@ -1,0 +1,37 @@
+"""Keeps to a number of requests per second."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class Pace:
+    """Lets calls go one after the other at a rate. Used by several threads."""
+
+    def __init__(self, per_second: float | None) -> None:
+        """Keep to so many calls per second; without a number, to none."""
+        self._gap = 1 / per_second if per_second else 0.0
+        self._next = 0.0
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits any more."""
+        return self._over.is_set()
+
+    def end(self) -> None:
+        """Let nobody wait any more, those who wait now among them."""
+        self._over.set()
+
+    def wait(self) -> None:
+        """Wait until the next call may go."""
+        if not self._gap:
+            return
+        with self._lock:
+            now = time.monotonic()
+            start = max(now, self._next)
+            self._next = start + self._gap
+        if start > now:
+            self._over.wait(start - now)

@@ -1,0 +1,82 @@
+"""Login pages, questions for the caller and pages about an upkeep are not of a service that was heard before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.target.profile import Actor
+from selftest.http.test_unreliable_networks import MAINTAINER, client_of
+from selftest.proof.hostile import GOOD, Answer, Call, Line, says, serving, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+JSON = b"Content-Type: application/json\r\n"
+IN_FRONT = {
+    "a way to a login page": whole(b"", status=b"302 Found", headers=b"Location: /login\r\n"),
+    "who are you": whole(b"{}", status=b"401 Unauthorized", headers=JSON),
+    "a page": whole(b"<html>Back soon</html>", headers=b"Content-Type: text/html\r\n"),
+    "a page that forbids": whole(b"<html>No</html>", status=b"403 Forbidden", headers=b"Content-Type: text/html\r\n"),
+}
+good = says(whole(GOOD, headers=JSON), stays=True)
+
+
+class Service:
+    """Answers calls well but for those that `hides` picks, by their number and path, and counts them by path."""
+
+    def __init__(self, hidden: bytes, hides: Callable[[int, str], bool]) -> None:
+        self.hidden, self.hides = says(hidden, stays=True), hides
+        self.calls: Counter[str] = Counter()
+
+    def __call__(self, line: Line, call: Call) -> bool | None:
+        path = call.path.removeprefix("/api/v4")
+        self.calls[path] += 1
+        answer: Answer = self.hidden if self.hides(self.calls.total(), path) else good
+        return answer(line, call)
+
+
+@pytest.mark.parametrize("hidden", IN_FRONT.values(), ids=IN_FRONT)
+def test_what_hides_everything_for_a_moment_is_waited_for(hidden: bytes) -> None:
+    service = Service(hidden, lambda number, _: 1 < number < 6)
+    with serving(service) as server, client_of(server.base_url) as client:
+        assert client.send(MAINTAINER, "GET", "/version").body == GOOD
+        assert client.send(MAINTAINER, "GET", "/user").body == GOOD
+        assert client.retries.counts.total() == 2
+
+
+@pytest.mark.parametrize("hidden", IN_FRONT.values(), ids=IN_FRONT)
+def test_a_write_that_met_what_hides_everything_is_not_answered(hidden: bytes) -> None:
+    service = Service(hidden, lambda number, _: number > 1)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        exchange = client.send(MAINTAINER, "POST", "/user")
+    assert exchange.status is None
+    assert "which a gateway answers in the place of the service" in (exchange.problem or "")
+    assert service.calls["/user"] == 1
+
+
+def test_the_service_may_ask_who_is_calling_for_calls_of_a_kind() -> None:
+    """It is asked about once, and then known."""
+    service = Service(IN_FRONT["who are you"], lambda _, path: path.startswith("/own"))
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        assert [client.send(MAINTAINER, "PUT", f"/own/{number}").status for number in (1, 2, 3)] == [401] * 3
+    assert service.calls == {"/version": 2, "/own/1": 2, "/own/2": 1, "/own/3": 1}
+
+
+def test_a_stranger_who_is_refused_is_refused_by_the_service() -> None:
+    service = Service(IN_FRONT["who are you"], lambda number, _: number > 1)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        assert client.send(Actor("stranger", "no-token-of-this-service"), "GET", "/user").status == 401
+    assert service.calls == {"/version": 1, "/user": 1}
+
+
+def test_what_was_never_heard_otherwise_is_the_service() -> None:
+    service = Service(IN_FRONT["a way to a login page"], lambda *_: True)
+    with serving(service) as server, client_of(server.base_url) as client:
+        assert client.send(MAINTAINER, "GET", "/user").status == 302
+    assert service.calls.total() == 1
