@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
+from conformance.suite.expectations.words import told_number
 from conformance.target.spots import Spot, where
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Permission:
         }
         if name in named:
             return named[name]()
-        return bool(change.entry == self.call.path_values.get(name, body.get(name)))
+        return bool(told_number(change.entry) == self.call.path_values.get(name, body.get(name)))
 
     def _inherited(self) -> set[Any]:
         """Return the names of the rules of projects."""

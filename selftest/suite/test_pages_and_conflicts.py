@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path as File
 
     from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
 
 
 @pytest.mark.usefixtures("inside_this_process")
@@ -34,6 +36,24 @@ if TYPE_CHECKING:
 def test_all_of_an_area_is_verified_on_a_service_that_refuses_long_pages_or_tells_little(choices: Choices) -> None:
     (found,) = run_each([VariantRun("terse", "17.7", choices)], *WITHOUT_DRAWN, "--area=job-token-scope")
     assert (found.alarms, found.broken, found.gaps) == ((), (), ())
+    assert found.verified > 50
+
+
+def tells_ids_of_the_allowlist_as_texts(service: Service) -> None:
+    def as_texts(route: Route, _: Request, response: Response) -> Response:
+        if route.key.endswith("/job_token_scope/allowlist") and isinstance(response.content, list):
+            response.content = [{**entry, "id": str(entry["id"])} for entry in response.content]
+        return response
+
+    service.transformers.append(as_texts)
+
+
+@pytest.mark.usefixtures("inside_this_process")
+def test_ids_that_are_told_as_texts_are_one_failure_and_keep_nothing_else_from_being_verified() -> None:
+    run = VariantRun("texts", "17.7", alterations=(tells_ids_of_the_allowlist_as_texts,))
+    (found,) = run_each([run], *WITHOUT_DRAWN, "--area=job-token-scope")
+    assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {"job-token-scope.project-entry.fields"}
+    assert found.gaps == ()
     assert found.verified > 50
 
 

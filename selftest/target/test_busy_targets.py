@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.target.provisioning.calls import Answer, Calls, Wanted
+from conformance.target.provisioning.calls import Answer, Calls, RefusedError, Wanted
 from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.integrations import Kind, Trial
 
@@ -99,6 +99,11 @@ def test_settings_of_an_integration_that_are_only_accepted_are_waited_for() -> N
 
     described = described_by(answer, SLACK)
     assert "push_events" in described["events"]
+
+
+def test_an_integration_that_breaks_whatever_is_sent_is_not_taken_for_missing() -> None:
+    with pytest.raises(RefusedError, match="status 500"):
+        described_by(lambda method, _: Answer(500 if method == "PUT" else 200, {}), SLACK)
 
 
 @pytest.mark.parametrize(("at_first", "is_there"), [(False, True), (True, False)])

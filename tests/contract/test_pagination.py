@@ -10,7 +10,7 @@ import pytest
 from conformance.suite.arrange import Arranged, arranged
 from conformance.suite.context import current_run
 from conformance.suite.derived import claims_of, held_against, note, served_caller, takes_part
-from conformance.suite.expectations import Answer, Caller, given, must
+from conformance.suite.expectations import Answer, Caller, given, must, told_number
 
 if TYPE_CHECKING:
     from conformance.suite import Operation
@@ -122,7 +122,7 @@ class Pages:
 
 
 def ids(entries: list[Any]) -> list[Any]:
-    return [entry.get("id") if isinstance(entry, dict) else None for entry in entries]
+    return [told_number(entry.get("id")) if isinstance(entry, dict) else None for entry in entries]
 
 
 def is_whole(pages: list[list[Any]], made: list[Any]) -> bool:

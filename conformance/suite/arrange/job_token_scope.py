@@ -14,7 +14,7 @@ from conformance.suite.arrange.request_examples import (
     left_to_the_next_call,
 )
 from conformance.suite.context import Unmet, current_run
-from conformance.suite.expectations import Caller, Path, given, given_done, project_path
+from conformance.suite.expectations import Caller, Path, given, given_done, project_path, told_number
 from conformance.suite.steady import of_records
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Allowlist:
 
     def ids(self, caller: Caller, project: Fixture) -> set[int]:
         """Return the numbers on a project's list."""
-        return set(caller.list(self.of(project)).ids())
+        return {told_number(number) for number in caller.list(self.of(project)).ids()}
 
     def given_added(self, caller: Caller, project: Fixture, *targets: int) -> None:
         """Put targets on a project's list as a step of a story; those that are on it already stay."""

@@ -140,7 +140,7 @@ class Listing:
         return [
             entry
             for entry in self.entries
-            if isinstance(entry, dict) and all(entry.get(name) == wanted for name, wanted in values.items())
+            if isinstance(entry, dict) and all(_is(name, entry.get(name), wanted) for name, wanted in values.items())
         ]
 
     def the(self, **values: Any) -> dict[str, Any]:
@@ -159,7 +159,8 @@ class Listing:
 
     def must_be_of(self, ids: Collection[Any]) -> Self:
         """Expect the entries with these numbers and no others."""
-        self._settle(lambda: self.ids() == sorted(ids, key=str), f"the entries {sorted(ids, key=str)}")
+        wanted = sorted(ids, key=str)
+        self._settle(lambda: [*map(str, self.ids())] == [*map(str, wanted)], f"the entries {wanted}")
         return self
 
     def must_contain(self, **values: Any) -> Self:
@@ -205,6 +206,11 @@ class WholeListing(Listing):
         if takes_no_pages and self._caller.look(self._path, page=1, per_page=self._run.page_length).exchange.is_refusal:
             return entries
         return super()._walk()
+
+
+def _is(name: str, found: Any, wanted: Any) -> bool:
+    """Tell whether an entry has a value; a number that is told as a text is found by the contract, and there alone."""
+    return bool(found == wanted) or (name == "id" and str(found) == str(wanted))
 
 
 def _identity(entry: Any) -> Any:

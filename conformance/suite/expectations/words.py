@@ -185,6 +185,11 @@ def whole_number(value: Any) -> int | None:
     return int(value)
 
 
+def told_number(value: Any) -> Any:
+    """Return a number that is told as a text as a number: which of the two it is, the contract finds, and it alone."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
+
+
 def looked() -> None:
     """Count that an expectation is being looked at; see `verifies`."""
     current_test().expectations += 1

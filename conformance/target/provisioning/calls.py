@@ -25,6 +25,7 @@ Entry = dict[str, Any]
 
 #: What refuses the caller or the moment, and says nothing of what was asked for.
 _NOT_ABOUT_THE_CALL = (401, 429)
+_SERVER_ERROR = 500
 _PAGE_LENGTH = 100
 _MOST_PAGES = 500
 #: How often more a call is sent that may be done twice, where no answer comes.
@@ -64,6 +65,11 @@ class Answer:
     def is_refusal(self) -> bool:
         """Whether the target refused the call."""
         return self.status is not None and 400 <= self.status < 500  # noqa: PLR2004 - see above
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the target did not do what it may well be there for: some 5xx, but for what says it is not made."""
+        return self.status is not None and self.status >= _SERVER_ERROR and self.status not in NOT_THERE
 
     @property
     def entry(self) -> Entry:

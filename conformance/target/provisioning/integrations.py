@@ -103,7 +103,7 @@ class Trial:
     def _unserved(self, kind: Kind, refused: Answer) -> dict[str, Any] | None:
         """Describe the chat app, where the target knows it and lets it be installed in its own pages only."""
         unknown = self.calls.put(self.token, f"{self.path}/{_NO_SUCH}", kind.needs)
-        is_known = refused.status != unknown.status
+        is_known = refused.status != unknown.status or refused.is_broken
         if kind.nature == _CHAT_APP:
             is_known = refused.status is not None and (is_known or refused.status == _UNPROCESSABLE)
             return _entry(kind, set(), switchable=False) if is_known else None
