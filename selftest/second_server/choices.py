@@ -15,6 +15,7 @@ CHOICES: Mapping[str, str] = {
     "served-at": "every record says when it was served",
     "uptime": "every record says for how long the server has run",
     "quiet": "the state of approvals does not say when it was read",
+    "namespaces-apart": "namespaces have other numbers than their groups",
     "no-ldap": "groups have nothing of a directory of users",
     "odd-times": "moments in unusual forms of ISO 8601",
     "floats": "whole numbers with a point and a zero",

@@ -112,13 +112,14 @@ class Views:
                 "avatar_url": None,
                 "web_url": f"{store.base}/{name}",
             }
+        apart = 500_000 if "namespaces-apart" in self.store.choices else 0
         return {
-            "id": space.id,
+            "id": space.id + apart,
             "name": space.name,
             "path": space.path,
             "kind": "group",
             "full_path": store.full_path(space),
-            "parent_id": space.parent.id if space.parent else None,
+            "parent_id": space.parent.id + apart if space.parent else None,
             "avatar_url": None,
             "web_url": f"{store.base}/groups/{store.full_path(space)}",
         }

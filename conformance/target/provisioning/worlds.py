@@ -359,7 +359,9 @@ class World:
             return answer.status is not None and answer.is_served is wanted
 
         if not is_so():
-            of_project, of_group = f"/projects/{project['id']}", f"/groups/{project['namespace']['id']}"
+            # The namespace of a project may have another number than the group that it is.
+            around = next(group for group in self.groups.values() if group["full_path"] == path.rpartition("/")[0])
+            of_project, of_group = f"/projects/{project['id']}", f"/groups/{around['id']}"
             targets = [of_group] if name.startswith("group_") else [of_project] if wanted else [of_project, of_group]
             for target in targets:
                 self.calls.put(owner, target, {"duo_features_enabled": wanted})
