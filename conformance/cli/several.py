@@ -39,9 +39,9 @@ _COARSE = 0.1  # seconds
 _WORST_FIRST = (
     ExitCode.PYTEST_BROKE,
     ExitCode.SUITE_BROKE,
+    ExitCode.NON_CONFORMANT,
     ExitCode.USAGE,
     ExitCode.COULD_NOT_RUN,
-    ExitCode.NON_CONFORMANT,
     ExitCode.INTERRUPTED,
     ExitCode.TERMINATED,
     ExitCode.INCOMPLETE,

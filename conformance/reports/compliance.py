@@ -33,9 +33,9 @@ _SENTENCES: Mapping[RunVerdict, str] = {
     RunVerdict.SELECTION_HOLDS: "Of the part that was selected for this run, {each} was tried, "
     "and held. The rest was not looked at, so this is no statement about the whole.",
     RunVerdict.NON_CONFORMANT: "{target} does not do what the specification demands of it: of {statements} that "
-    "{apply} to it, {violated} seen to be violated, and again when tried once more{known}.{open}",
+    "{apply} to it{selected}, {violated} seen to be violated, and again when tried once more{known}.{open}",
     RunVerdict.INCOMPLETE: "Nothing was seen that breaks the specification; but of {statements} that {apply} "
-    "to {target}, {unverified} not verified, so that conformance is not shown.",
+    "to {target}{selected}, {unverified} not verified, so that conformance is not shown.",
     RunVerdict.BROKEN: "A test of the suite itself broke, so that this run shows nothing about {target} as a whole. "
     "That is a fault of the suite, not of the service.",
     RunVerdict.COULD_NOT_RUN: "{target} could not be tested, so that nothing is known about it.",
@@ -131,6 +131,7 @@ def sentence(facts: Facts) -> str:
         each="the one statement" if total.owed == 1 else f"each of the {total.owed} statements",
         statements=plural(total.owed, "statement"),
         apply="applies" if total.owed == 1 else "apply",
+        selected=" and were selected for this run" if header.selection else "",
         violated=_were(total.violated),
         open=f" Besides, {_were(total.open)} not verified." if total.open else "",
         unverified=_were(total.open),

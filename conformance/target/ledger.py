@@ -229,6 +229,8 @@ class Content:
     """How things stood: `was` (the part), `level`, `number`, `iid`, `by` (who read it) and `state`."""
     makes: frozenset[tuple[str, Spot, Any]] = field(default_factory=frozenset)
     """What was or may have been made: part, where, and its number or name."""
+    made: frozenset[tuple[str, Spot, Any]] = field(default_factory=frozenset)
+    """What was made for certain: part, where, and its number."""
     stays: tuple[str, ...] = ()
     """What was done that nothing undoes."""
     groups: tuple[OwnGroup, ...] = ()
@@ -251,6 +253,7 @@ class Content:
         if not lines or lines[0].get("ledger") != FORM:
             raise UsageError(f"{file} is not a ledger of this version of the suite.")
         made = {_entry(line, kind) for line in lines for kind in ("makes", "made") if line.get(kind) and line["entry"]}
+        numbered = {_entry(line, "made") for line in lines if line.get("made") and line["entry"]}
         gone = {_entry(line, "gone") for line in lines if "gone" in line}
         damaged = sum(line is None and bool(text.strip()) for line, text in zip(read[:-1], texts, strict=False))
         return cls(
@@ -259,6 +262,7 @@ class Content:
             # How a thing stood first: a process that goes on with a ledger finds what the one before it changed.
             was=tuple({(line["was"], _spot(line)): line for line in reversed(lines) if "was" in line}.values())[::-1],
             makes=frozenset(made - gone),
+            made=frozenset(numbered - gone),
             stays=(
                 *(f"{line['stays']} of {_spot(line)}" for line in lines if "stays" in line),
                 *((f"what {damaged} damaged lines of {file} say",) if damaged else ()),

@@ -28,6 +28,7 @@ _MOST_ROUNDS = 5
 _SHOWN = 5
 _LONGEST_NAME = 60
 _READS_AT_ONCE = 4
+_STAYS, _IS_GONE = "made by this run, and no operation takes it away", f"status {HTTPStatus.NOT_FOUND.value}"
 #: What a gateway that wants to know the caller answers by itself, or one that has too much to do.
 _OF_WHO_STANDS_IN_FRONT = frozenset({401, 407, 429})
 #: How long at most something else may answer in the place of the target, in seconds; and how often it is looked at.
@@ -65,7 +66,7 @@ def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = l
         if why is not None:
             raise TargetGoneError(why)
         troubles.clear()
-        still_there = tuple(_without_groups(content, profile, client))
+        still_there = (*restoring.unread(), *_without_groups(content, profile, client))
         if still_there and troubles:
             raise TargetGoneError(_told(troubles[0]))
     left += (*dict.fromkeys(content.stays), *still_there)
@@ -115,6 +116,7 @@ class _Restoring:
     def __init__(self, content: Content, states: States) -> None:
         self._states = states
         self._made = content.makes
+        self._numbered = content.made
         self._was: list[tuple[Thing, str, State]] = []
         contract = Contract.load()
         for restored in contract.restoring.parts:
@@ -181,6 +183,22 @@ class _Restoring:
                 shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
                 yield f"{thing}{f' ({shown})' if shown else ''}: {why}"
 
+    def unread(self) -> Iterator[str]:
+        """Take away by its number what this run made where it could not read what there was; yield what is left."""
+        contract, read = Contract.load(), {(thing.part.name, thing.spot) for thing, _, _ in self._was}
+        left: dict[tuple[str, str], list[str]] = {}
+        for restored in contract.restoring.parts:
+            for part, spot, entry in sorted(self._numbered, key=str):
+                if part != restored.part or (part, spot) in read:
+                    continue
+                thing = Thing(contract.side_effects.parts[part], restored, spot)
+                why: str | None = _STAYS
+                if restored.remove is not None:
+                    why = self._states.write(thing, restored.remove, None, entry=entry)
+                if why is not None and not why.endswith(_IS_GONE):
+                    left.setdefault((str(thing), why), []).append(str(entry))
+        yield from (f"{thing} ({', '.join(entries)}): {why}" for (thing, why), entries in left.items())
+
     def _all_now(self) -> list[tuple[str, State] | None]:
         with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
             return list(pool.map(lambda entry: self._now(entry[0], entry[1]), self._was))
@@ -214,7 +232,7 @@ class _Restoring:
         if not restored.by_caller and not self._is_ours(thing, key, values):
             return "it came meanwhile, and not by this run"
         if restored.remove is None:
-            return "made by this run, and no operation takes it away"
+            return _STAYS
         return self._write(thing, by, restored.remove, None, key)
 
     def _is_ours(self, thing: Thing, key: Any, values: dict[str, Any]) -> bool:

@@ -118,6 +118,8 @@ def test_profiles_of_one_name_in_two_folders_are_called_by_their_folders(conform
         ((0, 0), ExitCode.CONFORMANT),
         ((0, 6), ExitCode.INCOMPLETE),
         ((6, 1), ExitCode.NON_CONFORMANT),
+        ((8, 1), ExitCode.NON_CONFORMANT),
+        ((4, 8), ExitCode.USAGE),
         ((143, 0), ExitCode.TERMINATED),
         ((-9, 0), ExitCode.SUITE_BROKE),
         ((137, 1), ExitCode.SUITE_BROKE),

@@ -79,6 +79,10 @@ def test_the_sentence_of_a_violation_and_of_a_gap_can_be_told_apart() -> None:
     )
     assert "of 3 statements that apply to it, 1 was seen to be violated" in said["non-conformant"]
     assert "of 7 statements that apply to staging, 6 were not verified" in said["incomplete"]
+    whole = SAMPLES["incomplete"]
+    part = replace(whole, header=replace(whole.header, selection=("--area integrations",)))
+    wanted = "of 7 statements that apply to staging and were selected for this run, 6 were not verified"
+    assert wanted in compliance.sentence(Facts.of(part))
     assert said["truncated"].endswith("The run was cut off before its end; what would have followed was not seen.")
     assert said["broken"].startswith("A test of the suite itself broke")
 

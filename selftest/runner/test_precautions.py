@@ -363,6 +363,35 @@ def test_what_a_gateway_hides_at_the_end_of_a_run_is_put_back_once_it_is_seen_ag
     assert everything_read(profile) == before
 
 
+def test_rules_that_were_made_where_no_list_is_shown_are_taken_away_by_their_number_or_named(
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    service = reference[0]
+    profile = load_profile(write_profile(*reference))
+    before, owner, rule = everything_read(profile), profile.actors["owner"], {"name": "new", "approvals_required": 1}
+    precautions = Precautions.of(profile, None, tmp_path, "run")
+
+    def not_listed(route: Route, _: Request, response: Response) -> Response:
+        return Response(403) if route.method == "GET" and route.key.endswith("/approval_rules") else response
+
+    service.transformers.append(not_listed)
+    with in_a_test(profile) as test:
+        precautions.keep_ledger(test.run, 0)
+        assert list(precautions.begin([0], restores=True)) == []
+        for place in (f"projects/{profile.value('project')}", f"groups/{profile.value('group')}"):
+            made = test.run.client.send(owner, "POST", f"/{place}/approval_rules", json_body=rule)
+            assert made.is_success
+        left = precautions.put_back()
+        precautions.release()
+    service.transformers.remove(not_listed)
+    number = made.served_object["id"]
+    assert left == (
+        f"group-rules of group {profile.value('group')} ({number}): made by this run, and no operation takes it away",
+    )
+    changed = {path for path, stands in everything_read(profile).items() if stands != before[path]}
+    assert changed == {f"/groups/{profile.value('group')}/approval_rules"}
+
+
 def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, tmp_path: Path) -> None:
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": profile.base_url, "world": 0})
     with file.open("a", encoding="utf-8") as stream:
