@@ -6,6 +6,7 @@ import json
 import stat
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from conformance.proof.variants import VARIANTS, Variant
 from conformance.reference import EmbeddedServer, Service, create_service
 from conformance.reference.errors import NoRouteError
 from conformance.target.embedded import directly, prepared_service
+from conformance.target.marker import KEY
 from conformance.target.profile import load_profile
 from conformance.target.provisioning import Order, Provisioned, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
@@ -179,6 +181,22 @@ def test_sweeping_leaves_a_service_as_it_was() -> None:
     again = bench.provision()  # with secrets that are good for nothing any more
     assert again.refused == {}
     assert {"project_bot", "group_bot"} <= bench.profile(again)["actors"].keys()
+
+
+def test_a_world_that_a_run_uses_is_not_swept() -> None:
+    bench = Bench()
+    project = bench.provision().worlds[0].projects["project"]["id"]
+    before, variables, now = reads(bench), f"/projects/{project}/variables", datetime.now(UTC)
+    for age in (timedelta(), timedelta(hours=1)):
+        mark = {"run": "r", "host": "another", "beat": (now - age).isoformat()}
+        bench.calls.remove(bench.administrator, f"{variables}/{KEY}")
+        bench.calls.send(bench.administrator, "POST", variables, {"key": KEY, "value": json.dumps(mark)})
+        if age:
+            assert sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+        else:
+            with pytest.raises(TargetError, match=r"A run uses .*: run r of somebody on another"):
+                sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+            assert reads(bench) == before
 
 
 @pytest.mark.parametrize(("kind", "share", "seed"), [("gateway", 0.02, 1), ("gateway", 0.1, 4), ("mixed", 0.02, 5)])

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from conformance.errors import TargetError
+from conformance.target.marker import KEY, whose
 from conformance.target.provisioning.blueprint import is_ours
 from conformance.target.provisioning.calls import RefusedError
 
@@ -32,9 +34,10 @@ def sweep(
     Remove personal projects and groups of a prefix with all that lies in them, then the users, so many side by side.
 
     Return what became of each. A group in which something lies that was not made by provisioning is left alone. Raise
-    RefusedError when the target does not list groups or users.
+    RefusedError when the target does not list groups or users, and TargetError when a run uses a world of them.
     """
     sweeper = _Sweeper(calls, administrator, prefix)
+    sweeper.require_unused()
     done = []
     with ThreadPoolExecutor(at_once) as pool:
         for steps in (sweeper.personal_projects(), sweeper.groups(), sweeper.users()):
@@ -79,6 +82,17 @@ class _Sweeper:
 
     def _is_ours(self, entry: Entry) -> bool:
         return is_ours(entry) and str(entry["name"]).startswith(f"{self.prefix} ")
+
+    def require_unused(self) -> None:
+        """Raise TargetError where a project that is to go has the mark of a run that goes on."""
+        for project in filter(self._is_ours, self._all("/projects")):
+            mark = self.calls.get(self.administrator, f"/projects/{project['id']}/variables/{KEY}").entry
+            user = whose(mark.get("value"))
+            if user is not None:
+                raise TargetError(
+                    f"A run uses {project.get('path_with_namespace')}: {user}. Nothing was removed. Wait for it, "
+                    "or end it, and sweep again."
+                )
 
     def personal_projects(self) -> list[Callable[[], Removal]]:
         """Return steps that remove the projects that lie in the namespaces of users."""
