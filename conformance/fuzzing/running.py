@@ -231,6 +231,10 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
     failures = [failure for case, exchange in answered for failure in sending.judged(case, exchange)]
     served, late = _send_correct_ones(sending, right)
     failures += late
+    if _breaks_always(served):
+        failures = [
+            replace(failure, requirement=sending.success) if failure.may_be_load else failure for failure in failures
+        ]
     tally = _counted(sending, [*answered, *served], len(owed))
     shown = tuple(_recorded(sending, failures))
     _record_what_held(sending, [*answered, *served], tally)
@@ -254,6 +258,11 @@ def _control(arranged: Arranged) -> DrawnCase:
 def _all_refused(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
     """Tell whether nothing was served, so that what was arranged is as it was."""
     return all(exchange.is_refusal for _, exchange in answered)
+
+
+def _breaks_always(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
+    """Tell whether the service breaks with whatever is right as well: then no value of a wrong call is to blame."""
+    return bool(answered) and all((exchange.status or 0) >= _SERVER_ERROR for _, exchange in answered)
 
 
 def _moved(sending: _Sending, case: DrawnCase) -> DrawnCase:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,6 +57,23 @@ def test_ids_that_are_told_as_texts_are_one_failure_and_keep_nothing_else_from_b
     assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {"job-token-scope.project-entry.fields"}
     assert found.gaps == ()
     assert found.verified > 50
+
+
+def breaks_when_an_integration_is_set_up(service: Service) -> None:
+    def broken(route: Route, _: Request, response: Response) -> Response:
+        is_meant = route.method == "PUT" and "/integrations/" in route.key and response.status == HTTPStatus.OK
+        return replace(response, status=500) if is_meant else response
+
+    service.transformers.append(broken)
+
+
+@pytest.mark.usefixtures("inside_this_process")
+def test_where_every_right_call_breaks_no_parameter_is_to_blame() -> None:
+    run = VariantRun("broken", "17.7", alterations=(breaks_when_an_integration_is_set_up,))
+    (found,) = run_each([run], "--max-examples=1", "--area=integrations")
+    names = {alarm.split()[0].rstrip(":") for alarm in found.alarms}
+    assert "integrations.set-up.accepted" in names
+    assert [name for name in names if name.startswith(("integrations.parameters", "events"))] == []
 
 
 def test_what_is_refused_as_in_the_way_of_another_is_sent_again(

@@ -104,10 +104,15 @@ class Answer:
             raise Violation("a refusal (any 4xx)", f"status {self.status}", self.exchange)
         return self
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether it is a server error."""
+        return self.status >= _SERVER_ERROR
+
     def must_not_break(self) -> Self:
         """Expect anything but a server error."""
         looked()
-        if self.status >= _SERVER_ERROR:
+        if self.is_broken:
             raise Violation("no server error", f"status {self.status}", self.exchange)
         return self
 
