@@ -42,7 +42,7 @@ class Front:
         call, status = exchange.call, exchange.status
         if status is None or call.is_elsewhere or exchange.is_of_gateway or _kind(exchange) in self._own:
             return False
-        if "text/html" in exchange.headers.get("content-type", "").lower():
+        if _is_page(exchange):
             return True
         is_way_to_login = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
         return call.actor is not None and (
@@ -60,6 +60,16 @@ class Front:
             self._own.add(_kind(exchange))
 
 
+def _is_page(exchange: Exchange) -> bool:
+    return "text/html" in exchange.headers.get("content-type", "").lower()
+
+
 def _kind(exchange: Exchange) -> str:
-    """Return what an answer has in common with others of the same code, as far as can be told: numbers are alike."""
+    """
+    Return what an answer has in common with others of the same code, as far as can be told: numbers are alike.
+
+    Pages about errors are made by the framework of a service, for all of its paths alike.
+    """
+    if _is_page(exchange) and (exchange.status or 0) >= HTTPStatus.BAD_REQUEST:
+        return f"page with {exchange.status}"
     return f"{exchange.status} {exchange.call.method} {re.sub('[0-9]+', '0', exchange.call.path)}"

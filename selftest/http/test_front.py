@@ -67,6 +67,14 @@ def test_the_service_may_ask_who_is_calling_for_calls_of_a_kind() -> None:
     assert service.calls == {"/version": 2, "/own/1": 2, "/own/2": 1, "/own/3": 1}
 
 
+def test_pages_about_errors_are_asked_about_once_for_all_paths() -> None:
+    service = Service(IN_FRONT["a page that forbids"], lambda _, path: path.startswith("/no"))
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        assert [client.send(MAINTAINER, "GET", path).status for path in ("/no/a", "/no/b", "/nowhere")] == [403] * 3
+    assert service.calls == {"/version": 2, "/no/a": 2, "/no/b": 1, "/nowhere": 1}
+
+
 def test_a_stranger_who_is_refused_is_refused_by_the_service() -> None:
     service = Service(IN_FRONT["who are you"], lambda number, _: number > 1)
     with serving(service) as server, client_of(server.base_url) as client:
