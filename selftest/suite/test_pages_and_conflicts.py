@@ -76,6 +76,23 @@ def test_where_every_right_call_breaks_no_parameter_is_to_blame() -> None:
     assert [name for name in names if name.startswith(("integrations.parameters", "events"))] == []
 
 
+def hides_the_status_of_exports(service: Service) -> None:
+    def hidden(route: Route, _: Request, response: Response) -> Response:
+        return replace(response, status=403) if route.key.endswith("/export_relations/status") else response
+
+    service.transformers.append(hidden)
+
+
+@pytest.mark.usefixtures("inside_this_process")
+def test_where_no_status_of_exports_is_shown_their_files_are_open_and_not_missing() -> None:
+    run = VariantRun("hidden", "17.7", alterations=(hides_the_status_of_exports,))
+    (found,) = run_each([run], *WITHOUT_DRAWN, "--area=group-relations-export")
+    assert {alarm.split()[0].rstrip(":") for alarm in found.alarms} == {
+        "group-relations-export.status.list",
+        "group-relations-export.authorization.owner-is-served",
+    }
+
+
 def test_what_is_refused_as_in_the_way_of_another_is_sent_again(
     reference: tuple[Service, str], write_profile: Callable[..., File]
 ) -> None:

@@ -60,6 +60,8 @@ def _downloadable(caller: Caller, place: Place) -> Values:
             raise  # whatever is answered as long as it is shows nothing
         if lack := export.lack():
             raise NotTested(Reason.PREREQUISITE_MISSING, f"{lack}: name one that has objects") from None
+        if not caller.get(export.path / "status").is_served:
+            raise  # nobody knows what has ended, and each attempt begins an export anew
     return {}
 
 
