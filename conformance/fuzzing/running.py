@@ -88,6 +88,8 @@ class _Sending:
     arranged: Arranged
     caller: Caller
     adapter: CaseAdapter
+    breaks_always: bool = False
+    """Whether the service breaks with whatever is right as well: then no value of a wrong call is to blame."""
 
     def all(self, cases: Sequence[DrawnCase]) -> list[tuple[DrawnCase, Exchange]]:
         """Send cases, several at once, and return them with their answers in the order of the cases."""
@@ -148,7 +150,8 @@ class _Sending:
         if status >= _SERVER_ERROR:
             expected = "no server error"
             general = self.success if case.is_positive else "errors.refusal.is-client-error"
-            for name in owed[:1] or [self.adapter.requirement_of(case) or general]:
+            blamed = owed[:1] or [self.adapter.requirement_of(case) or general]
+            for name in [self.success] if self.breaks_always else blamed:
                 yield Failure(case, name, expected, f"status {status}", (exchange,), may_be_load=True)
         elif owed and not exchange.is_refusal:
             for name in owed:
@@ -228,16 +231,13 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
     if wrong and not _all_refused(tried):
         arranged.again()
     answered += tried
-    failures = [failure for case, exchange in answered for failure in sending.judged(case, exchange)]
-    served, late = _send_correct_ones(sending, right)
-    failures += late
-    if _breaks_always(served):
-        failures = [
-            replace(failure, requirement=sending.success) if failure.may_be_load else failure for failure in failures
-        ]
-    tally = _counted(sending, [*answered, *served], len(owed))
+    served, failures = _send_correct_ones(sending, right)
+    sending.breaks_always = bool(served) and all((exchange.status or 0) >= _SERVER_ERROR for _, exchange in served)
+    answered += served
+    failures += [failure for case, exchange in answered for failure in sending.judged(case, exchange)]
+    tally = _counted(sending, answered, len(owed))
     shown = tuple(_recorded(sending, failures))
-    _record_what_held(sending, [*answered, *served], tally)
+    _record_what_held(sending, answered, tally)
     return replace(tally, failures=shown, failing=tuple(_origins(failures, shown)))
 
 
@@ -258,11 +258,6 @@ def _control(arranged: Arranged) -> DrawnCase:
 def _all_refused(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
     """Tell whether nothing was served, so that what was arranged is as it was."""
     return all(exchange.is_refusal for _, exchange in answered)
-
-
-def _breaks_always(answered: list[tuple[DrawnCase, Exchange]]) -> bool:
-    """Tell whether the service breaks with whatever is right as well: then no value of a wrong call is to blame."""
-    return bool(answered) and all((exchange.status or 0) >= _SERVER_ERROR for _, exchange in answered)
 
 
 def _moved(sending: _Sending, case: DrawnCase) -> DrawnCase:
@@ -287,7 +282,7 @@ def _send_correct_ones(
     sending: _Sending,
     cases: list[DrawnCase],
 ) -> tuple[list[tuple[DrawnCase, Exchange]], list[Failure]]:
-    """Send correct calls: some one by one, read back, and the others at once."""
+    """Send correct calls: some one by one, read back, and the others at once; return what was lost, too."""
     cases = [_moved(sending, case) for case in cases]
     read_back = sending.arranged.request_example.read_back
     one_by_one = cases[:_READ_BACK_AT_MOST] if read_back else []
@@ -296,11 +291,8 @@ def _send_correct_ones(
     for case in one_by_one:
         found = sending.all([case])
         answered += found
-        failures += [failure for one, exchange in found for failure in sending.judged(one, exchange)]
         failures += sending.not_stored(case, found[0][1])
-    at_once = sending.all(cases[len(one_by_one) :])
-    failures += [failure for case, exchange in at_once for failure in sending.judged(case, exchange)]
-    return answered + at_once, failures
+    return answered + sending.all(cases[len(one_by_one) :]), failures
 
 
 def _counted(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], owed: int) -> Tally:
