@@ -7,7 +7,6 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from http import HTTPStatus
 from http.cookiejar import CookieJar
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -319,7 +318,7 @@ class Client:
             return exchange
         if self._front.may_have_given(self._sent(witness)):
             return replace(exchange, is_in_place_of_service=True)
-        if call.method not in READING and exchange.status != HTTPStatus.UNAUTHORIZED:
+        if call.method not in READING:
             return exchange  # it may have been made
         again = self._sent(call)  # what stood in front may have gone between the two
         if self._front.may_have_given(again):

@@ -17,8 +17,9 @@ class Front:
     """
     Remembers what was served, as a witness of whether the service is still the one that answers.
 
-    A gateway that sends everybody to its login page, asks who is calling or shows a page about an upkeep does so for
-    every call; a service gives such an answer to calls of a kind. Safe to use from several threads.
+    A gateway that sends everybody to its login page, or shows a page about an upkeep, does so for every call; a service
+    gives such an answer to calls of a kind. What 401 says of a caller is left to the service, which says it of many
+    calls. Safe to use from several threads.
     """
 
     _served: dict[str, Call] = field(default_factory=dict)
@@ -44,10 +45,7 @@ class Front:
             return False
         if _is_page(exchange):
             return True
-        is_way_to_login = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
-        return call.actor is not None and (
-            is_way_to_login or (status == HTTPStatus.UNAUTHORIZED and call.actor.token in self._served)
-        )
+        return call.actor is not None and HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
 
     def witness(self, call: Call) -> Call | None:
         """Return a read that the caller was served with before, or another one; None when nothing ever was."""

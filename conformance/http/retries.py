@@ -99,8 +99,6 @@ class Retries:
         """
         if exchange.is_of_gateway or (self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)):
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"
-            if exchange.status == HTTPStatus.UNAUTHORIZED:
-                problem += ", or the token is good no longer: it was served before"
             return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.GATEWAY)
         return exchange
 

@@ -1,4 +1,4 @@
-"""Login pages, questions for the caller and pages about an upkeep are not of a service that was heard before."""
+"""Ways to a login page and pages about an upkeep are not of a service that was heard before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 JSON = b"Content-Type: application/json\r\n"
 IN_FRONT = {
     "a way to a login page": whole(b"", status=b"302 Found", headers=b"Location: /login\r\n"),
-    "who are you": whole(b"{}", status=b"401 Unauthorized", headers=JSON),
     "a page": whole(b"<html>Back soon</html>", headers=b"Content-Type: text/html\r\n"),
     "a page that forbids": whole(b"<html>No</html>", status=b"403 Forbidden", headers=b"Content-Type: text/html\r\n"),
 }
@@ -58,13 +57,23 @@ def test_a_write_that_met_what_hides_everything_is_not_answered(hidden: bytes) -
     assert service.calls["/user"] == 1
 
 
-def test_the_service_may_ask_who_is_calling_for_calls_of_a_kind() -> None:
+def test_the_service_may_lead_elsewhere_for_calls_of_a_kind() -> None:
     """It is asked about once, and then known."""
-    service = Service(IN_FRONT["who are you"], lambda _, path: path.startswith("/own"))
+    service = Service(IN_FRONT["a way to a login page"], lambda _, path: path.startswith("/own"))
     with serving(service) as server, client_of(server.base_url) as client:
         client.send(MAINTAINER, "GET", "/version")
-        assert [client.send(MAINTAINER, "PUT", f"/own/{number}").status for number in (1, 2, 3)] == [401] * 3
+        assert [client.send(MAINTAINER, "GET", f"/own/{number}").status for number in (1, 2, 3)] == [302] * 3
     assert service.calls == {"/version": 2, "/own/1": 2, "/own/2": 1, "/own/3": 1}
+
+
+@pytest.mark.parametrize("token", ["secret-token", "no-token-of-this-service"])
+def test_who_is_asked_who_is_calling_is_asked_by_the_service(token: str) -> None:
+    """The text has it for calls that are right but for who makes them."""
+    service = Service(whole(b"{}", status=b"401 Unauthorized", headers=JSON), lambda number, _: number > 1)
+    with serving(service) as server, client_of(server.base_url) as client:
+        client.send(MAINTAINER, "GET", "/version")
+        assert client.send(Actor("caller", token), "PUT", "/user").status == 401
+    assert service.calls == {"/version": 1, "/user": 1}
 
 
 def test_pages_about_errors_are_asked_about_once_for_all_paths() -> None:
@@ -73,14 +82,6 @@ def test_pages_about_errors_are_asked_about_once_for_all_paths() -> None:
         client.send(MAINTAINER, "GET", "/version")
         assert [client.send(MAINTAINER, "GET", path).status for path in ("/no/a", "/no/b", "/nowhere")] == [403] * 3
     assert service.calls == {"/version": 2, "/no/a": 2, "/no/b": 1, "/nowhere": 1}
-
-
-def test_a_stranger_who_is_refused_is_refused_by_the_service() -> None:
-    service = Service(IN_FRONT["who are you"], lambda number, _: number > 1)
-    with serving(service) as server, client_of(server.base_url) as client:
-        client.send(MAINTAINER, "GET", "/version")
-        assert client.send(Actor("stranger", "no-token-of-this-service"), "GET", "/user").status == 401
-    assert service.calls == {"/version": 1, "/user": 1}
 
 
 def test_what_was_never_heard_otherwise_is_the_service() -> None:
