@@ -121,7 +121,7 @@ class Client:
         self._settled_at = 0.0
         self._quickest_seconds = 0.0
         self._circuit_breaker = CircuitBreaker(settings.timeout_seconds, _method_and_path)
-        self._front = Front()
+        self._front = Front(_method_and_path)
         self._gone: str | None = None
         self._asking = threading.Lock()
         self._wanting_quiet = threading.Lock()
@@ -196,7 +196,7 @@ class Client:
 
     def tell_apart(self, place_of: Callable[[Call], str]) -> None:
         """Take calls of one place, such as those of one operation, for alike: they will go unanswered together."""
-        self._circuit_breaker.place_of = place_of
+        self._circuit_breaker.place_of = self._front.place_of = place_of
 
     def send(  # noqa: PLR0913 - the parts of a request
         self,

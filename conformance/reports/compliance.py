@@ -131,7 +131,7 @@ def sentence(facts: Facts) -> str:
         each="the one statement" if total.owed == 1 else f"each of the {total.owed} statements",
         statements=plural(total.owed, "statement"),
         apply="applies" if total.owed == 1 else "apply",
-        selected=" and were selected for this run" if header.selection else "",
+        selected=f" and {'was' if total.owed == 1 else 'were'} selected for this run" if header.selection else "",
         violated=_were(total.violated),
         open=f" Besides, {_were(total.open)} not verified." if total.open else "",
         unverified=_were(total.open),

@@ -157,10 +157,10 @@ class Marker:
         return client.send(actor, method, path, json_body=body) if body else client.send(actor, method, path)
 
 
-def whose(text: Any) -> str | None:
-    """Say which run the text of a mark is of; None where that run has ended, and where it is no mark."""
+def run_behind(mark: Any) -> str | None:
+    """Say which run put a mark, by its text; None where that run has ended, and where it is no mark."""
     try:
-        found = json.loads(text)
+        found = json.loads(mark)
         return None if _is_stale(found) else _shown(found)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None

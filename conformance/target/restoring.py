@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.contract import Contract
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
+from conformance.http.front import may_be_in_front
 from conformance.target.provisioning.calls import Calls, by_http
 from conformance.target.provisioning.files import Made
 from conformance.target.provisioning.own_groups import removed
@@ -28,7 +28,7 @@ _MOST_ROUNDS = 5
 _SHOWN = 5
 _LONGEST_NAME = 60
 _READS_AT_ONCE = 4
-_STAYS, _IS_GONE = "made by this run, and no operation takes it away", f"status {HTTPStatus.NOT_FOUND.value}"
+_STAYS = "made by this run, and no operation takes it away"
 #: What a gateway that wants to know the caller answers by itself, or one that has too much to do.
 _OF_WHO_STANDS_IN_FRONT = frozenset({401, 407, 429})
 #: How long at most something else may answer in the place of the target, in seconds; and how often it is looked at.
@@ -76,14 +76,8 @@ def put_back(content: Content, profile: Profile, is_over: Callable[[], bool] = l
 
 def _is_in_its_place(exchange: Exchange) -> bool:
     """Tell whether no answer came, or one that may be of what stands in front of the service, such as a login page."""
-    status = exchange.status
-    return (
-        status is None
-        or status in _OF_WHO_STANDS_IN_FRONT
-        or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
-        or exchange.is_of_gateway
-        or exchange.may_be_of_gateway
-    )
+    is_no_answer = exchange.status is None or exchange.status in _OF_WHO_STANDS_IN_FRONT
+    return is_no_answer or exchange.is_of_gateway or may_be_in_front(exchange)
 
 
 def _told(exchange: Exchange) -> str:
@@ -195,7 +189,7 @@ class _Restoring:
                 why: str | None = _STAYS
                 if restored.remove is not None:
                     why = self._states.write(thing, restored.remove, None, entry=entry)
-                if why is not None and not why.endswith(_IS_GONE):
+                if why is not None:  # also where it is not found: a service without this operation says the same
                     left.setdefault((str(thing), why), []).append(str(entry))
         yield from (f"{thing} ({', '.join(entries)}): {why}" for (thing, why), entries in left.items())
 

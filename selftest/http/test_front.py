@@ -66,6 +66,15 @@ def test_the_service_may_lead_elsewhere_for_calls_of_a_kind() -> None:
     assert service.calls == {"/version": 2, "/own/1": 2, "/own/2": 1, "/own/3": 1}
 
 
+def test_a_read_that_the_service_leads_elsewhere_once_it_was_served_is_no_gateway() -> None:
+    """What was served last is no witness of itself."""
+    service = Service(IN_FRONT["a way to a login page"], lambda number, path: path == "/user" and number > 2)
+    with serving(service) as server, client_of(server.base_url) as client:
+        paths = ("/version", "/user", "/user")
+        assert [client.send(MAINTAINER, "GET", path).status for path in paths] == [200, 200, 302]
+        assert client.retries.counts.total() == 0
+
+
 @pytest.mark.parametrize("token", ["secret-token", "no-token-of-this-service"])
 def test_who_is_asked_who_is_calling_is_asked_by_the_service(token: str) -> None:
     """The text has it for calls that are right but for who makes them."""

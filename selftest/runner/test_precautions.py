@@ -21,6 +21,7 @@ from conformance.errors import ExitCode, UsageError
 from conformance.http.client import Client
 from conformance.reference import EmbeddedServer
 from conformance.reference.choices import Choices, OutOfRange
+from conformance.reference.errors import NoRouteError
 from conformance.reference.http import Response
 from conformance.results.reading import read_record
 from conformance.runner.absent import know_absent
@@ -32,7 +33,7 @@ from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.ledger import Content, begun
 from conformance.target.spots import Spot, Spots
 from selftest.cli.test_bad_input import started, wait_for_checks
-from selftest.conftest import VERSION, in_a_test
+from selftest.conftest import VERSION, in_a_test, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -326,6 +327,7 @@ def test_a_ledger_with_a_damaged_beginning_is_none(tmp_path: Path, header: dict[
         Content.read(file)
 
 
+DELETING = "DELETE /projects/:id/approval_rules/:approval_rule_id"
 IN_FRONT = {
     "a way to a login page": Response(302, headers={"Location": "/login"}),
     "who are you": Response(401),
@@ -363,33 +365,36 @@ def test_what_a_gateway_hides_at_the_end_of_a_run_is_put_back_once_it_is_seen_ag
     assert everything_read(profile) == before
 
 
+@pytest.mark.parametrize("is_deletable", [True, False], ids=["can be deleted", "no operation deletes"])
 def test_rules_that_were_made_where_no_list_is_shown_are_taken_away_by_their_number_or_named(
-    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path
+    reference: tuple[Service, str], write_profile: Callable[..., Path], tmp_path: Path, *, is_deletable: bool
 ) -> None:
     service = reference[0]
     profile = load_profile(write_profile(*reference))
     before, owner, rule = everything_read(profile), profile.actors["owner"], {"name": "new", "approvals_required": 1}
     precautions = Precautions.of(profile, None, tmp_path, "run")
+    places = (f"groups/{profile.value('group')}", f"projects/{profile.value('project')}")
+    paths = [f"/{place}/approval_rules" for place in places]
 
     def not_listed(route: Route, _: Request, response: Response) -> Response:
         return Response(403) if route.method == "GET" and route.key.endswith("/approval_rules") else response
 
+    if not is_deletable:
+        lacking({DELETING}, NoRouteError, service)
     service.transformers.append(not_listed)
     with in_a_test(profile) as test:
         precautions.keep_ledger(test.run, 0)
         assert list(precautions.begin([0], restores=True)) == []
-        for place in (f"projects/{profile.value('project')}", f"groups/{profile.value('group')}"):
-            made = test.run.client.send(owner, "POST", f"/{place}/approval_rules", json_body=rule)
-            assert made.is_success
+        for path in paths:
+            assert test.run.client.send(owner, "POST", path, json_body=rule).is_success
         left = precautions.put_back()
         precautions.release()
     service.transformers.remove(not_listed)
-    number = made.served_object["id"]
-    assert left == (
-        f"group-rules of group {profile.value('group')} ({number}): made by this run, and no operation takes it away",
-    )
+    stays = ["group-rules", *([] if is_deletable else ["project-rules"])]
+    assert [text.partition(" of ")[0] for text in left] == stays
     changed = {path for path, stands in everything_read(profile).items() if stands != before[path]}
-    assert changed == {f"/groups/{profile.value('group')}/approval_rules"}
+    assert changed >= {*paths[: len(stays)]}
+    assert (paths[1] in changed) is not is_deletable
 
 
 def test_putting_back_needs_the_secrets_that_a_ledger_refers_to(profile: Profile, tmp_path: Path) -> None:

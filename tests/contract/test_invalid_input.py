@@ -285,8 +285,8 @@ def refuse_or_drop(prepared: Arranged, parameter: Parameter, value: Any) -> bool
     call, caller = prepared.call.having(parameter, value), served_caller(prepared.operation)
     answer = call.sent_by(caller)
     with held_against([parameter.requirement], go_on=True):
-        is_odd = not answer.is_broken or not prepared.control(caller).is_broken
-        given(is_odd, "the right call breaks the service as well, so that no value is to blame")
+        shows_something = not answer.is_broken or not prepared.control(caller).is_broken
+        given(shows_something, "the right call breaks the service as well, so that no value is to blame")
         answer.must_not_break()
         documented = prepared.operation.response_to(answer.status) is not None
         given(documented or not answer.is_served, f"status {answer.status} is no answer of the operation")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from conformance.http.bodies import json_in
 from conformance.results.record import Reason
 from conformance.suite.context import Unmet, Violation, current_run, suspects
-from conformance.suite.expectations.words import given, looked, settles
+from conformance.suite.expectations.words import given, looked, settles, told_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -160,7 +160,8 @@ class Listing:
     def must_be_of(self, ids: Collection[Any]) -> Self:
         """Expect the entries with these numbers and no others."""
         wanted = sorted(ids, key=str)
-        self._settle(lambda: [*map(str, self.ids())] == [*map(str, wanted)], f"the entries {wanted}")
+        numbers = [*map(told_number, wanted)]
+        self._settle(lambda: [*map(told_number, self.ids())] == numbers, f"the entries {wanted}")
         return self
 
     def must_contain(self, **values: Any) -> Self:
@@ -210,7 +211,7 @@ class WholeListing(Listing):
 
 def _is(name: str, found: Any, wanted: Any) -> bool:
     """Tell whether an entry has a value; a number that is told as a text is found by the contract, and there alone."""
-    return bool(found == wanted) or (name == "id" and str(found) == str(wanted))
+    return bool(found == wanted) or (name == "id" and bool(told_number(found) == told_number(wanted)))
 
 
 def _identity(entry: Any) -> Any:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.errors import TargetError
-from conformance.target.marker import KEY, whose
+from conformance.target.marker import KEY, run_behind
 from conformance.target.provisioning.blueprint import is_ours
 from conformance.target.provisioning.calls import RefusedError
 
@@ -87,10 +87,10 @@ class _Sweeper:
         """Raise TargetError where a project that is to go has the mark of a run that goes on."""
         for project in filter(self._is_ours, self._all("/projects")):
             mark = self.calls.get(self.administrator, f"/projects/{project['id']}/variables/{KEY}").entry
-            user = whose(mark.get("value"))
-            if user is not None:
+            run = run_behind(mark.get("value"))
+            if run is not None:
                 raise TargetError(
-                    f"A run uses {project.get('path_with_namespace')}: {user}. Nothing was removed. Wait for it, "
+                    f"A run uses {project.get('path_with_namespace')}: {run}. Nothing was removed. Wait for it, "
                     "or end it, and sweep again."
                 )
 
