@@ -297,33 +297,20 @@ class Client:
         persistence = self._persistence()
         exchange, throttled, tries = self._seen(call), False, 0
         begun = time.monotonic()
-        while self.retries.wait(exchange, begun, tries, calm=self._is_calm(exchange), persistence=persistence):
+        while self._front.is_waited_for(exchange) and self.retries.wait(
+            exchange, begun, tries, calm=self._is_calm(exchange), persistence=persistence
+        ):
             throttled, tries = throttled or exchange.status == TOO_MANY_REQUESTS, tries + 1
             exchange = self._seen(call)
+        if tries:
+            self._front.came_to_nothing(exchange)
         exchange = self.retries.take_for(exchange)
         return replace(exchange, throttled=True) if throttled else exchange
 
     def _seen(self, call: Call) -> Exchange:
-        exchange = self._sent(call)
-        if self._front.may_have_given(exchange):
-            exchange = self._as_witnessed(exchange)
-        self._front.hear(exchange)
+        exchange = self._front.judged(self._sent(call), self._sent)
         self.retries.see(exchange)
         return exchange
-
-    def _as_witnessed(self, exchange: Exchange) -> Exchange:
-        """Ask for what was served before, to see who gave an answer, and return that as it is to be taken."""
-        call, witness = exchange.call, self._front.witness(exchange.call)
-        if witness is None:
-            return exchange
-        if self._front.may_have_given(self._sent(witness)):
-            return replace(exchange, is_in_place_of_service=True)
-        if call.method not in READING:
-            return exchange  # it may have been made
-        again = self._sent(call)  # what stood in front may have gone between the two
-        if self._front.may_have_given(again):
-            self._front.is_of_the_service(again)
-        return again
 
     def _is_calm(self, exchange: Exchange) -> bool:
         """Tell whether calls were answered before, so that one without an answer may be an accident that passes."""

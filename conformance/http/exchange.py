@@ -43,6 +43,7 @@ class Trouble(StrEnum):
     BODY_TIMEOUT = "timeout in the middle of the answer"
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
     GATEWAY = "a gateway answered in the place of the service"
+    TOKEN_ENDED = "a token that was served before is refused for everything"
     NOT_SENT = "not sent, for calls like it go unanswered"
     OTHER = "something else"
 
@@ -114,7 +115,7 @@ class Exchange:
     trouble: Trouble | None = None
     """What kept the call from being answered, where nothing came."""
     is_in_place_of_service: bool = False
-    """Whether calls that were served before are answered in this way too: something else gives these answers."""
+    """Whether calls that were served before are answered in this way too: no answer of the service to this call."""
 
     @classmethod
     def unanswered(cls, call: Call, problem: str, seconds: float, trouble: Trouble) -> Exchange:
@@ -155,6 +156,11 @@ class Exchange:
             or self.status >= _BEYOND_HTTP
             or (self.status >= _SERVER_ERROR and "retry-after" in self.headers)
         )
+
+    @property
+    def is_of_an_ended_token(self) -> bool:
+        """Whether the token was served before, and everything is refused to it now, as not known."""
+        return self.is_in_place_of_service and self.status == HTTPStatus.UNAUTHORIZED
 
     @property
     def may_be_of_gateway(self) -> bool:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+import secrets
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+
+from conformance.http.exchange import READING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.http.exchange import Call, Exchange
 
-#: Of two operations one is always another one than that of a call.
+#: For each token; of two operations one is always another one than that of a call.
 _WITNESSES = 2
+#: Ids that no service has given yet, and that still fit into 32 bits.
+_FIRST_UNKNOWN, _UNKNOWN = 2_000_000_000, 147_000_000
+_BEARER = "Bearer "
 
 
 @dataclass
@@ -23,45 +29,106 @@ class Front:
     Remembers what was served, as a witness of whether the service is still the one that answers.
 
     A gateway that sends everybody to its login page, or shows a page about an upkeep, does so for every call; a service
-    gives such an answer to calls of a kind. What 401 says of a caller is left to the service, which says it of many
-    calls. Safe to use from several threads.
+    gives such an answer to calls of a kind. In the same way a token that has ended, or a gateway that asks who is
+    calling, is told by 401 for everything, and for what was never asked before too: what 401 says of some calls, or of
+    a call that is made twice, is the service's, and it is asked each time. Safe to use from several threads.
     """
 
     place_of: Callable[[Call], str]
     """Returns what a call has in common with others that will fare alike, such as the operation."""
-    _served: dict[str, Call] = field(default_factory=dict)
-    """By place, the read that was served with JSON last; of the latest places."""
+    _served: dict[tuple[str, str], Call] = field(default_factory=dict)
+    """By token and place, the read that was served with JSON last; of the latest places of each token."""
     _own: set[str] = field(default_factory=set)
     """Kinds of answers that the service itself was seen to give."""
+    _ended: set[str] = field(default_factory=set)
+    """Tokens that were refused for everything, until waiting came to its end."""
+    _stands: bool = False
+    """Whether something was seen in front, and nothing was served since."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hear(self, exchange: Exchange) -> None:
+    def judged(self, exchange: Exchange, send: Callable[[Call], Exchange]) -> Exchange:
+        """Return an answer as it is to be taken; where something in front may have given it, `send` asks once more."""
+        if self._may_have_given(exchange):
+            exchange = self._as_witnessed(exchange, send)
+        self._hear(exchange)
+        return exchange
+
+    def is_waited_for(self, exchange: Exchange) -> bool:
+        """Tell whether it may help to wait: a token that came to nothing once is not waited for again."""
+        return not (exchange.is_of_an_ended_token and token_of(exchange.call) in self._ended)
+
+    def came_to_nothing(self, exchange: Exchange) -> None:
+        """Take note of what still stands after waiting."""
+        if exchange.is_of_an_ended_token:
+            with self._lock:
+                self._ended.add(token_of(exchange.call))
+
+    def _hear(self, exchange: Exchange) -> None:
         """Take note of a read that was served with JSON; of no other answer."""
         call = exchange.call
         if call.method != "GET" or call.actor is None or not exchange.is_success or call.is_elsewhere:
             return
         if "json" in exchange.headers.get("content-type", "").lower():
-            place = self.place_of(call)
+            token, place = token_of(call), self.place_of(call)
             with self._lock:
-                self._served.pop(place, None)
-                self._served[place] = call
-                if len(self._served) > _WITNESSES:
-                    del self._served[next(iter(self._served))]
+                self._stands = False
+                self._ended.discard(token)
+                self._served.pop((token, place), None)
+                self._served[token, place] = call
+                known = [key for key in self._served if key[0] == token]
+                if len(known) > _WITNESSES:
+                    del self._served[known[0]]
 
-    def may_have_given(self, exchange: Exchange) -> bool:
-        """Tell whether an answer may be of something in front of the service."""
-        return not exchange.is_of_gateway and may_be_in_front(exchange) and _kind(exchange) not in self._own
+    def _may_have_given(self, exchange: Exchange) -> bool:
+        if exchange.is_of_gateway:
+            return False
+        is_odd = may_be_in_front(exchange) and _kind(exchange) not in self._own
+        return is_odd or self._refuses_whom_it_knew(exchange)
 
-    def witness(self, call: Call) -> Call | None:
-        """Return what was served last of another operation; None when nothing was. Of its own, a service may tire."""
-        place = self.place_of(call)
+    def _refuses_whom_it_knew(self, exchange: Exchange) -> bool:
+        call = exchange.call
+        if exchange.status != HTTPStatus.UNAUTHORIZED or call.is_elsewhere:
+            return False
+        token = token_of(call)
         with self._lock:
-            return next((known for name, known in reversed(self._served.items()) if name != place), None)
+            return any(known == token for known, _ in self._served)
 
-    def is_of_the_service(self, exchange: Exchange) -> None:
-        """Take answers of this kind for the service's own from now on."""
+    def _as_witnessed(self, exchange: Exchange, send: Callable[[Call], Exchange]) -> Exchange:
+        """Ask for what was served before, to see who gave an answer, and return that as it is to be taken."""
+        call, witness = exchange.call, self._witness(exchange)
+        if witness is None:
+            return exchange
+        stood, self._stands = self._stands, self._hides(witness, send)
+        if self._stands:
+            return replace(exchange, is_in_place_of_service=True)
+        # What stood in front may have gone between the two.
+        if call.method not in READING:
+            return replace(exchange, is_in_place_of_service=stood)
+        if stood or may_be_in_front(exchange):
+            exchange = send(call)
+        if may_be_in_front(exchange):
+            with self._lock:
+                self._own.add(_kind(exchange))
+        return exchange
+
+    def _witness(self, exchange: Exchange) -> Call | None:
+        """
+        Return what was served last of another operation; None when nothing was. Of its own, a service may tire.
+
+        Of what 401 says, only the same token tells.
+        """
+        place = self.place_of(exchange.call)
+        token = None if may_be_in_front(exchange) else token_of(exchange.call)
         with self._lock:
-            self._own.add(_kind(exchange))
+            known = reversed(self._served.items())
+            return next((call for key, call in known if key[1] != place and token in {None, key[0]}), None)
+
+    def _hides(self, witness: Call, send: Callable[[Call], Exchange]) -> bool:
+        """Tell whether what was served before is not served now, by which something stands before the service."""
+        seen = send(witness)
+        if seen.status == HTTPStatus.UNAUTHORIZED:
+            return send(_never_asked(witness)).status == HTTPStatus.UNAUTHORIZED
+        return self._may_have_given(seen)
 
 
 def may_be_in_front(exchange: Exchange) -> bool:
@@ -71,6 +138,20 @@ def may_be_in_front(exchange: Exchange) -> bool:
         return False
     is_led_elsewhere = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
     return _is_page(exchange) or (is_led_elsewhere and call.actor is not None)
+
+
+def token_of(call: Call) -> str:
+    """Return the token that a call shows, in either header; empty where it shows none."""
+    shown = {name.lower(): value for name, value in call.headers.items()}
+    given = shown.get("private-token") or shown.get("authorization", "").removeprefix(_BEARER)
+    return given or (call.actor.token if call.actor is not None else "")
+
+
+def _never_asked(call: Call) -> Call:
+    """Return a call that lies beside another one, for something that is not there and was never asked for."""
+    _, first, *rest = call.path.split("/")
+    unknown = str(_FIRST_UNKNOWN + secrets.randbelow(_UNKNOWN))
+    return replace(call, path="/".join(["", first, unknown, *rest[1:]] if rest else ["", "projects", unknown]), query={})
 
 
 def _is_page(exchange: Exchange) -> bool:

@@ -97,6 +97,9 @@ class Retries:
         The same holds for a 404 in prose where the service answers 404 otherwise: a gateway gives it for every path
         while it knows of no service.
         """
+        if exchange.is_of_an_ended_token:
+            problem = "status 401 for everything that is asked with this token, which was served before"
+            return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.TOKEN_ENDED)
         if exchange.is_of_gateway or (self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)):
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"
             return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.GATEWAY)

@@ -109,6 +109,7 @@ OF_A_TIME: Mapping[str, Span] = {
     "unavailable": Span(10, 2, _of_gateway(_GATEWAY_STATUSES[1])),
     "upkeep": Span(7, 1, _of_gateway("200 OK")),
     "login": Span(7, 1, _whole("302 Found", "text/plain", "", "Location: /users/sign_in\r\n")),
+    "unauthorized": Span(7, 1, _whole("401 Unauthorized", "application/json", '{"message":"401 Unauthorized"}')),
     "refused": Span(60, 10),
     "restart-kept": Span(15, 1),
     "restart-lost": Span(15, 1, forgets=True),
