@@ -416,11 +416,12 @@ class Client:
                 if self._persistently(witness).status is not None:
                     self._circuit_breaker.heard(witness)
                     return
-            known = ", also those that it answered before" if self._was_answered else ""
-            self._gone = self._gone or (
-                f"{self.settings.shown_base_url} leaves every call without an answer{known}; the last one: "
-                f"{(exchange.problem or '').rstrip('.')}"
-            )
+            shown, known = self.settings.shown_base_url, ", also those that it answered before" * self._was_answered
+            if exchange.trouble is Trouble.REFUSED_THROUGHOUT:
+                problem = f"{shown} answers 401 to all that tokens ask which it served before: perhaps they ended"
+            else:
+                problem = f"{shown} leaves every call without an answer{known}; the last one: {exchange.problem or ''}"
+            self._gone = self._gone or problem.rstrip(".")
             raise TargetGoneError(self._gone)
 
     def _see_whether_anybody_is_there(self, exchange: Exchange) -> None:

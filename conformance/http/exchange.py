@@ -43,7 +43,7 @@ class Trouble(StrEnum):
     BODY_TIMEOUT = "timeout in the middle of the answer"
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
     GATEWAY = "a gateway answered in the place of the service"
-    TOKEN_ENDED = "a token that was served before is refused for everything"
+    REFUSED_THROUGHOUT = "a token that was served before is refused for everything"
     NOT_SENT = "not sent, for calls like it go unanswered"
     OTHER = "something else"
 

@@ -151,7 +151,8 @@ def _never_asked(call: Call) -> Call:
     """Return a call that lies beside another one, for something that is not there and was never asked for."""
     _, first, *rest = call.path.split("/")
     unknown = str(_FIRST_UNKNOWN + secrets.randbelow(_UNKNOWN))
-    return replace(call, path="/".join(["", first, unknown, *rest[1:]] if rest else ["", "projects", unknown]), query={})
+    beside = ["", first, unknown, *rest[1:]] if rest else ["", "projects", unknown]
+    return replace(call, path="/".join(beside), query={})
 
 
 def _is_page(exchange: Exchange) -> bool:

@@ -56,7 +56,7 @@ def test_a_write_that_met_what_hides_everything_is_not_answered(hidden: bytes) -
         client.send(MAINTAINER, "GET", "/version")
         exchange = client.send(MAINTAINER, "POST", "/user")
     assert exchange.status is None
-    assert exchange.trouble in {Trouble.GATEWAY, Trouble.TOKEN_ENDED}
+    assert exchange.trouble in {Trouble.GATEWAY, Trouble.REFUSED_THROUGHOUT}
     assert service.calls["/user"] == 1
 
 
