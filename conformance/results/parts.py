@@ -24,7 +24,7 @@ from conformance.results.trust import record_in, trusted_record
 from conformance.results.verdicts import RunResult, RunVerdict, add_up
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.contract import Contract
@@ -140,6 +140,25 @@ def require_same_run(name: str, header: Header, other_name: str, other: Header) 
             )
 
 
+def require_same_fixtures(name: str, before: Header, now: Header) -> None:
+    """Raise UsageError when the people or places of a target have other ids than in the run that is gone on with."""
+    was, is_now = _ids_of(before.profile), _ids_of(now.profile)
+    for what in was.keys() & is_now.keys():
+        if was[what] != is_now[what]:
+            raise UsageError(
+                f"The target was made anew since {name} began: {what} had the id {was[what]}, and has {is_now[what]} "
+                "now. Begin a new run."
+            )
+
+
+def _ids_of(profile: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the ids of the people of a profile, and of its first project and group."""
+    actors, fixtures = profile.get("actors") or {}, profile.get("fixtures") or {}
+    found = {f"the {name}": actor.get("id") for name, actor in actors.items()}
+    found |= {f"the {kind}": fixtures[kind][0].get("id") for kind in ("project", "group") if fixtures.get(kind)}
+    return {what: number for what, number in found.items() if number is not None}
+
+
 def closed(recorder: Recorder, footer: Footer) -> tuple[RunRecord, RunResult]:
     """Close a record with a footer that says what its lines add up to; return both."""
     result = add_up(replace(recorder.read_back(), footer=footer))
@@ -167,8 +186,10 @@ def merge_into(recorder: Recorder, parts: Sequence[Part]) -> tuple[RunRecord, Ru
         for test in sorted(own - {end.test for end in part.record.tests}):
             recorder.write(TestEnd(test, TestOutcome.NOT_BEGUN, detail=f"{part.name} was cut off before it"))
         taken |= own
-    for line in first.lines_of({end.test for end in first.record.tests} - taken):
-        recorder.append(line)
+    missing = " or ".join(_missing(parts))
+    for end in first.record.tests:
+        if end.test not in taken:
+            recorder.write(replace(end, detail=f"{Reason.ANOTHER_SHARD}: {missing}, which is missing"))
     for line in _said_once(parts):
         recorder.append(line)
     recorder.write_latencies(together(part.record.latencies for part in parts))
@@ -216,9 +237,7 @@ def _merged(parts: Sequence[Part]) -> Row:
 
 def _said_once(parts: Sequence[Part]) -> Iterator[str]:
     """Yield what shards say that is of no single test: notices and operations that are not there, each once."""
-    number = int(parts[0].record.header.shard.partition("/")[2])
-    missing = {f"{count}/{number}" for count in range(1, number + 1)} - {part.record.header.shard for part in parts}
-    lines = [line_of({"kind": "notice", "text": f"Shard {shard} is missing."}) for shard in sorted(missing)]
+    lines = [line_of({"kind": "notice", "text": f"Shard {shard} is missing."}) for shard in _missing(parts)]
     absent: set[str] = set()
     for row in (row for part in parts for row in part.rows):
         if row["kind"] == "notice":
@@ -228,6 +247,13 @@ def _said_once(parts: Sequence[Part]) -> Iterator[str]:
                 lines.append(line_of(row))
             absent.add(row["requirement"])
     yield from dict.fromkeys(lines)
+
+
+def _missing(parts: Sequence[Part]) -> list[str]:
+    """Return the shards that were not given, such as `3/8`."""
+    number = int(parts[0].record.header.shard.partition("/")[2])
+    given = {part.record.header.shard for part in parts}
+    return [shard for shard in (f"{count}/{number}" for count in range(1, number + 1)) if shard not in given]
 
 
 def together(parts: Iterable[Iterable[Latency]]) -> tuple[Latency, ...]:

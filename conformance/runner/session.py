@@ -20,7 +20,7 @@ from conformance.fuzzing.session_cases import SessionCases
 from conformance.http.client import RequestsSpentError, TargetGoneError
 from conformance.results.baseline import load_baseline
 from conformance.results.durations import Durations
-from conformance.results.parts import Part, closed, require_same_run, together
+from conformance.results.parts import Part, closed, require_same_fixtures, require_same_run, together
 from conformance.results.plan import Plan, access, make_plan, table
 from conformance.results.record import Footer, NetworkUse, Notice, RunRecord, TestEnd, TestOutcome
 from conformance.results.recorder import Recorder
@@ -320,6 +320,7 @@ class Session:
         if self.earlier is not None:
             before = self.earlier.record.header
             require_same_run(self.earlier.name, before, "this run", header)
+            require_same_fixtures(self.earlier.name, before, header)
             header = replace(header, started=before.started)
         recorder = self._recorder_of_its_own() if self.mode.renders else Recorder(self.folder / "results.jsonl")
         recorder.write(header)

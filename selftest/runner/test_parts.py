@@ -128,6 +128,10 @@ def test_each_shard_runs_about_half_in_a_world_of_its_own_and_verifies_nothing_a
     assert "this is --shard 1/2" in (folder / "one" / "summary.md").read_text(encoding="utf-8")
     outcome = run_conformance("merge", "one", "--out", "half", cwd=folder)
     assert "Shard 2/2 is missing" in outcome.out
+    ends = read_record(folder / "half" / "results.jsonl").tests
+    assert {end.detail for end in ends if "another shard" in str(end.detail)} == {
+        "left to another shard: 2/2, which is missing"
+    }
     assert "CONFORMANT" not in outcome.out.replace("NON-CONFORMANT", "")
 
 
@@ -171,6 +175,20 @@ def test_a_run_whose_profile_is_nowhere_says_where_to_go_on(folder: Path, tmp_pa
     assert "begun with --target=target.yaml" in outcome.err
     assert f"conformance run --resume {tmp_path.resolve() / 'moved'}" in outcome.err
     assert (tmp_path / "moved" / "results.jsonl").read_text(encoding="utf-8").startswith("".join(kept))
+
+
+def test_a_run_on_a_target_that_was_made_anew_is_not_gone_on_with(folder: Path) -> None:
+    kept = killed_copy(folder, "killed-before")
+    header = json.loads(kept[0])
+    header["profile"]["actors"]["maintainer"]["id"] = 999
+    record = folder / "killed-before" / "results.jsonl"
+    record.write_text("".join([json.dumps(header) + "\n", *kept[1:]]), encoding="utf-8")
+    before = record.read_bytes()
+    outcome = run_conformance("run", "--resume", "killed-before", cwd=folder)
+    assert outcome.code == ExitCode.USAGE, outcome.text
+    assert "made anew since" in outcome.err
+    assert "the maintainer had the id 999" in outcome.err
+    assert record.read_bytes() == before
 
 
 def test_a_killed_run_is_gone_on_with_and_comes_to_the_same(folder: Path) -> None:

@@ -117,7 +117,8 @@ class World:
             except RefusedError as error:
                 self.refused[name] = str(error)
             except KeyError as error:
-                self.refused[name] = f"needs {error.args[0]}, which could not be made"
+                # Where it could not be made itself, why is known already.
+                self.refused.setdefault(name, f"needs {error.args[0]}, which could not be made")
 
         return run
 
