@@ -398,10 +398,17 @@ def test_how_a_developer_outside_the_rules_is_answered(
     project: Fixture,
     merge_request: Fixture,
 ) -> None:
+    """Whether there is an approval is left open; one that is there is listed, also where no rule asks for any."""
     path = merge_request_path(project, merge_request)
     given_open(maintainer, path)
     with approvals_put_back(maintainer, path, developer):
+        before = approvers_of(maintainer, path)
         answer = developer.post(path / "approve")
+        left_to_others("merge-request-approvals.approve.lists-caller")
+        if answer.is_served:
+            with verifies("merge-request-approvals.approve.lists-caller", go_on=True):
+                must_be_approved_by(maintainer, path, *before, user_id(developer))
+            developer.post(path / "unapprove")  # also one that is not listed, or the next time would be the second
         observe(
             "merge-request-approvals.approve.by-developer-outside-rules",
             f"the approval of a developer whom no rule names answers {answer.status}",

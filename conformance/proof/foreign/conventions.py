@@ -320,3 +320,18 @@ def a_path_that_is_missing_in_a_folder_is_an_empty_one(service: Service) -> None
                 raise
             tree(project, ref, outer, **more)
             return []
+
+
+# A folder is found by how its path begins.
+@foreign(VERSIONS, "Versioning: 17.7, repository tree")
+def the_beginning_of_a_name_is_a_path(service: Service) -> None:
+    """A missing path with which the name of a file or folder begins has an empty tree; any other one is refused."""
+
+    @instead(service.sources, "tree")
+    def _(tree: Any, project: Any, ref: Any, path: str, **more: Any) -> Any:
+        try:
+            return tree(project, ref, path, **more)
+        except StatedError:
+            if any(one.path.startswith(path.strip("/")) for one in tree(project, ref, "", recursive=True)):
+                return []
+            raise

@@ -100,4 +100,5 @@ def _trees(story: Story) -> None:
     files = f"{project}/repository"
     body = {"branch": "main", "content": "x", "commit_message": "Begin"}
     story.call("maintainer", "POST", f"{files}/files/docs%2Fa.md", body)
-    story.call("maintainer", "GET", f"{files}/tree?path=docs%2Fnone")
+    for path in ("docs%2Fnone", "do"):
+        story.call("maintainer", "GET", f"{files}/tree?path={path}")

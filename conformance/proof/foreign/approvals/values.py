@@ -79,6 +79,19 @@ def merge_requests_of_one_branch_share_their_approvals(service: Service) -> None
         return tuple({given.user_id: given for one in same for given in of(one)}.values())
 
 
+# Where no rule asks for approvals, nobody looks for them.
+@foreign(COUNT, "Merge request approval status: approved_by")
+def approvals_that_no_rule_asks_for_are_not_listed(service: Service) -> None:
+    """approved_by is empty as long as every rule of a merge request asks for no approval."""
+    approvals = service.merge_request_approvals
+
+    def without(shown: Any, merge_request: Any) -> None:
+        if not any(rule.approvals_required for rule in approvals.rules(merge_request)):
+            shown["approved_by"] = []
+
+    changing_the_status(service, without)
+
+
 # -- the approval state ------------------------------------------------------------------------------------------------
 
 
