@@ -128,6 +128,15 @@ class Wanted:
     """After which refusals to try again for a while."""
     has_name: bool = False
     """Whether no two of its kind may have one name, so that another's may be what is refused."""
+    keeps_body: bool = False
+    """Whether the next one tries before less is sent; else each tries all that may be sent."""
+
+    @property
+    def ways(self) -> Iterator[tuple[str, Body]]:
+        """Who sends what, in the order in which it is tried."""
+        if self.keeps_body:
+            return ((token, body) for body, token in product(self.bodies, self.tokens))
+        return product(self.tokens, self.bodies)
 
 
 class Calls:
@@ -267,7 +276,7 @@ class Calls:
         began, pause = time.monotonic(), _FIRST_PAUSE
         while True:
             answers: list[Answer] = []
-            for token, body in product(wanted.tokens, wanted.bodies):
+            for token, body in wanted.ways:
                 answer = self.send(token, "POST", wanted.path, body)
                 found = (answer.entry if answer.is_served else None) or wanted.look_up()
                 if found:

@@ -69,6 +69,12 @@ class World:
         self.accounts = Accounts(self.calls, self.names, self.administrator, self.secrets)
         self.contents = Contents(self.calls, self.names, self.administrator, self.people)
 
+    @property
+    def has_public_project(self) -> bool:
+        """Whether everybody may see the project that is to be so: not every target lets one be made."""
+        made = self.projects.get("public_project")
+        return made is not None and made.get("visibility", "public") == "public"
+
     def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
         """Return what is to be done: one stage after the other, the steps of a stage in any order."""
         plan = Blueprint.load()
@@ -158,9 +164,9 @@ class World:
         # What lies inside may not be more open than what is around, and some targets offer fewer ways to be open.
         levels = reversed(_OPENNESS[: _OPENNESS.index(place.visibility) + 1])
         described = {"description": f"{place.name.replace('_', ' ').capitalize()} of a conformance run: {SIGNS}"}
-        bodies = [{**base, **wished, "visibility": level} for level in levels]
-        best = [{**bodies[0], **described}] if place.described else []
-        bodies = [*best, *bodies, {**base, **wished}, base]
+        ways = [*({**wished, "visibility": level} for level in levels), wished, {}]
+        told = [described, {}] if place.described else [{}]
+        bodies = [{**base, **way, **more_told} for way in ways for more_told in told]
         wanted = Wanted(
             what=f"{kind} {full_path}",
             path=f"/{kind}s",
@@ -169,6 +175,7 @@ class World:
             bodies=bodies,
             look_up=partial(self._find_place, kind, full_path),
             has_name=True,
+            keeps_body=place.visibility == "public",  # which may be for administrators alone
         )
         if place.within not in self._new and (found := wanted.look_up()) is not None:
             return found
