@@ -33,6 +33,8 @@ class Place:
     by: str = "owner"
     visibility: str = "private"
     members: Mapping[str, int] = field(default_factory=dict)
+    seen_by: Mapping[str, int] = field(default_factory=dict)
+    """Who are members as well where the target does not let it be more than private."""
     empty: bool = False
     described: bool = True
     personal: bool = False

@@ -194,6 +194,8 @@ class World:
             if not place.or_on_top:
                 raise
             group = self._place("group", replace(place, within="", namesake=""), {}, {})
+        if group.get("visibility") == "private" != place.visibility:
+            place = replace(place, members={**place.seen_by, **place.members})
         self._members(f"/groups/{group['id']}/members", place)
         self.groups[place.name] = group
 
