@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.target.names import PRESUMED
 from conformance.target.readings import Finding, State
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _VISIBILITY: Mapping[str, tuple[str, ...]] = {
     "second_approver_group": ("public", "internal"),
     "hidden_group": ("private",),
 }
+#: What a service says of what the caller cannot see.
+_HIDDEN = frozenset({403, 404})
 _PASSWORD = ("require_password_to_approve", "require_reauthentication_to_approve")
 _TITLES = ("title", "name")
 
@@ -67,9 +70,9 @@ def look_inside(target: Readings, name: str, kind: str, entry: Fixture) -> Itera
     """Yield what a fixture should be or hold, and does not."""
     sort = {"project": "projects"}.get(kind, "groups")
     if kind in {"project", "group", "export_group"}:
-        shown = target.record(f"/{sort}/{entry.get('id')}")
-        yield from _openness(name, entry, shown)
-        yield from _surroundings(target, name, entry, shown.get(_PATHS[sort]))
+        path = f"/{sort}/{entry.get('id')}"
+        yield from _openness(target, name, entry, path)
+        yield from _surroundings(target, name, entry, target.record(path).get(_PATHS[sort]))
     if kind == "export_group":
         yield from _objects(target, entry)
     if name == "hidden_group":
@@ -80,13 +83,21 @@ def look_inside(target: Readings, name: str, kind: str, entry: Fixture) -> Itera
         yield from _password(target, entry)
 
 
-def _openness(name: str, entry: Fixture, shown: Mapping[str, Any]) -> Iterator[Finding]:
+def _openness(target: Readings, name: str, entry: Fixture, path: str) -> Iterator[Finding]:
+    shown = target.record(path)
     found, allowed = shown.get("visibility"), _VISIBILITY.get(name, ())
+    is_of_approvers, number = name.endswith("approver_group"), entry.get("id")
     if allowed and isinstance(found, str) and found not in allowed:
+        detail = f"{number} is {found}, and must be {' or '.join(allowed)}"
         # What a service says of groups is not always how they are, and who calls may see one for a reason of their own.
         state = State.NOTE if name.endswith("group") else State.CONTRADICTED
-        yield Finding(entry.place, state, f"{entry.get('id')} is {found}, and must be {' or '.join(allowed)}")
-    if name.endswith("approver_group") and shown.get("description") in {"", None} and "description" in shown:
+        if is_of_approvers and target.status_of("maintainer", path) in _HIDDEN:
+            state = State.CONTRADICTED
+            detail = f"{number} is {found}, and maintainer, who names it in rules, cannot see it"
+        elif name in PRESUMED:
+            detail += f"; where there is none, leave it out and declare {name}: false"
+        yield Finding(entry.place, state, detail)
+    if is_of_approvers and shown.get("description") in {"", None} and "description" in shown:
         yield Finding(entry.place, State.NOTE, "it has no description, which records of groups show")
 
 

@@ -173,11 +173,16 @@ def small_pages(size: int, *, at_the_end: int | None = None, keyset: bool = Fals
     return change
 
 
-def private_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-    """Nothing may be public here."""
-    if method == "POST" and (body or {}).get("visibility") == "public":
-        return refused(400, {"visibility_level": ["public has been restricted"]})
-    return way(token, method, path, query, body)
+def only_as_open_as(*levels: str) -> Callable[..., Answer]:
+    """Let nothing be more open than that."""
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        wanted = (body or {}).get("visibility")
+        if method == "POST" and wanted is not None and wanted not in levels:
+            return refused(400, {"visibility_level": [f"{wanted} has been restricted"]})
+        return way(token, method, path, query, body)
+
+    return change
 
 
 def main_is_protected(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
@@ -300,11 +305,12 @@ SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "a parameter too many is refused": lambda: strict_parameters,
     "a new repository is 404 for a moment": lambda: lagging("/repository/", 2),
     "a new role counts a moment later": lambda: roles_count_later(2),
-    "a deleted group keeps its path": lambda: path_is_kept(7),
+    "a deleted group keeps its path": lambda: path_is_kept(1),
     "pages are smaller than asked for": lambda: small_pages(3),
     "pages end in 404": lambda: small_pages(4, at_the_end=404),
     "pages are by cursor only": lambda: small_pages(3, keyset=True),
-    "nothing may be public": lambda: private_only,
+    "nothing may be public": lambda: only_as_open_as("private", "internal"),
+    "nothing may be more than private": lambda: only_as_open_as("private"),
     "the default branch is protected already": lambda: main_is_protected,
     "a new project stays empty": lambda: no_repository_yet,
     "settings stand elsewhere": lambda: settings_stand_elsewhere,

@@ -62,6 +62,7 @@ WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("fixtures.subgroup", "@sibling_group", None),
     ("fixtures.public_project", "@fuzz_project", None),
     ("fixtures.hidden_group", "@approver_group", None),
+    ("fixtures.approver_group", "@hidden_group", None),
     ("actors.approver.id", NOBODYS, None),
     ("actors.approver.username", "nobody", None),
     ("actors.maintainer.token", "no-such-token", None),

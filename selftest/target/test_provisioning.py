@@ -34,7 +34,7 @@ from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_hand, profile_data
 from conformance.target.provisioning.sweep import sweep
 from selftest.conftest import VERSION, lacking, serving
-from selftest.target.services import SERVICES, changed, refused
+from selftest.target.services import SERVICES, changed, only_as_open_as, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -254,6 +254,9 @@ def test_a_name_that_somebody_else_has_is_left_to_them() -> None:
 # -- services as they come ---------------------------------------------------------------------------------------------
 
 
+WITHOUT_PUBLIC_PROJECTS = ("nothing may be public", "nothing may be more than private")
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_services_as_they_come_are_prepared(whole: tuple[Bench, Provisioned], service: str) -> None:
     bench = Bench(alter=changed(SERVICES[service]()))
@@ -261,11 +264,23 @@ def test_services_as_they_come_are_prepared(whole: tuple[Bench, Provisioned], se
     assert done.refused == {}
     wanted, found = whole[0].profile(whole[1]), bench.profile(done)
     assert found["actors"].keys() == wanted["actors"].keys()
-    assert found["fixtures"].keys() == wanted["fixtures"].keys()
+    is_never_public = service in WITHOUT_PUBLIC_PROJECTS
+    lacking = {"public_project"} if is_never_public else set()
+    assert found["fixtures"].keys() == wanted["fixtures"].keys() - lacking
+    assert found["features"].get("public_project", True) is not is_never_public
     assert offered(found) == offered(wanted)
     before = bench.counts()
     assert bench.profile(bench.provision()) == found
     assert bench.counts() == before
+
+
+def test_approver_groups_that_cannot_be_open_are_seen_by_those_who_name_them_in_rules() -> None:
+    bench = Bench(alter=changed(only_as_open_as("private")))
+    world = bench.provision().worlds[0]
+    for name in ("approver_group", "second_approver_group"):
+        for actor, is_seen in (("maintainer", True), ("outsider", False)):
+            answer = bench.calls.get(world.people[actor].token, f"/groups/{world.groups[name]['id']}")
+            assert answer.is_served is is_seen, (name, actor)
 
 
 @pytest.mark.parametrize("shows", [shows_settings_as_pairs, shows_settings_as_texts])

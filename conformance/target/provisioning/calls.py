@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlsplit
@@ -44,6 +46,7 @@ MOMENTARY = OF_GATEWAYS | {400, 404, 409, 422}
 UNTIL_KNOWN = MOMENTARY | {403}
 #: What says that a name is taken, perhaps for a moment only, by something that is just going.
 TAKEN = frozenset({400, 409, 422})
+_SAYS_TAKEN = re.compile(r"\b(taken|exists?|already)\b", re.IGNORECASE)
 ABSENT = NOT_THERE | {403}
 
 
@@ -65,6 +68,12 @@ class Answer:
     def is_refusal(self) -> bool:
         """Whether the target refused the call."""
         return self.status is not None and 400 <= self.status < 500  # noqa: PLR2004 - see above
+
+    @property
+    def says_that_it_is_taken(self) -> bool:
+        """Whether the target refused a name or a path that something has, and not what else was sent."""
+        is_told = self.status in TAKEN and _SAYS_TAKEN.search(str(self.body)) is not None
+        return is_told or self.status == HTTPStatus.CONFLICT
 
     @property
     def is_broken(self) -> bool:
@@ -282,8 +291,8 @@ class Calls:
                 if found:
                     return found
                 answers.append(answer)
-                if answer.status in OF_GATEWAYS:
-                    break  # it was not looked at: what is tried next may be less than what would be taken
+                if answer.status in OF_GATEWAYS or (wanted.has_name and answer.says_that_it_is_taken):
+                    break  # the rest was not looked at: what is tried next may be less than what would be taken
             momentary = {answer.status for answer in answers} & wanted.waits_after
             is_taken = wanted.has_name and momentary <= TAKEN
             patience = min(self._patience, _FOR_A_NAME) if is_taken else self._patience
