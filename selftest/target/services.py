@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from dataclasses import replace
@@ -185,6 +186,33 @@ def only_as_open_as(*levels: str) -> Callable[..., Answer]:
     return change
 
 
+KINDS_OF_SIGNS = ("[A-Z]", "[a-z]", "[0-9]", "[^A-Za-z0-9]")
+
+
+def passwords_of_all_kinds(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+    """A password has letters of either case, a digit and a sign."""
+    password = str((body or {}).get("password", ""))
+    if (method, path) == ("POST", "/users") and not all(re.search(kind, password) for kind in KINDS_OF_SIGNS):
+        return refused(400, {"password": ["must be complex"]})
+    return way(token, method, path, query, body)
+
+
+def admin_mode() -> Callable[..., Answer]:
+    """An administrator is one only by a token that says so."""
+    plain: set[str] = set()
+
+    def change(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        answer = way(token, method, path, query, body)
+        is_issued = method == "POST" and path.endswith("/personal_access_tokens") and answer.is_served
+        if is_issued and "admin_mode" not in (body or {})["scopes"]:
+            plain.add(answer.entry["token"])
+        if path == "/user" and token in plain:
+            return Answer(answer.status, {**answer.entry, "is_admin": False}, answer.headers)
+        return answer
+
+    return change
+
+
 def main_is_protected(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
     """The default branch of a new project is called trunk, and protected already."""
     if (method, path) == ("POST", "/projects") and (body or {}).get("initialize_with_readme"):
@@ -311,6 +339,8 @@ SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "pages are by cursor only": lambda: small_pages(3, keyset=True),
     "nothing may be public": lambda: only_as_open_as("private", "internal"),
     "nothing may be more than private": lambda: only_as_open_as("private"),
+    "passwords are of all kinds of signs": lambda: passwords_of_all_kinds,
+    "administrators say so with each token": admin_mode,
     "the default branch is protected already": lambda: main_is_protected,
     "a new project stays empty": lambda: no_repository_yet,
     "settings stand elsewhere": lambda: settings_stand_elsewhere,

@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def new_password(_: str = "") -> str:
+    """Return a password that nobody guesses, with a letter of either case, a digit and a sign, as some services ask."""
+    return f"{secrets.token_urlsafe(18)}-aA1"
+
+
 class Secrets:
     """Tokens and passwords by name, in memory."""
 
-    def __init__(self, invent: Callable[[str], str] = lambda _: secrets.token_urlsafe(18)) -> None:
+    def __init__(self, invent: Callable[[str], str] = new_password) -> None:
         """Know nothing yet; `invent` makes up the password of a name."""
         self._known: dict[str, str] = {}
         self._lock = threading.Lock()
