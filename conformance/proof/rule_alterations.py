@@ -15,6 +15,8 @@ from conformance.reference.errors import InvalidError, NotFoundError, RejectedEr
 from conformance.reference.http import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.reference import Service
     from conformance.reference.http import Request, Route
     from conformance.reference.identity import Group, Project
@@ -124,6 +126,29 @@ def asks_regular_rules_for_approvals(service: Service) -> None:
         require(rule)
         if rule.rule_type is RuleType.REGULAR and not rule.approvals_required:
             raise RejectedError("must be positive", parameter="approvals_required")
+
+    rules.require_possible = require_possible  # type: ignore[method-assign] # see above
+
+
+def takes_no_more_approvals_than_five(service: Service) -> None:
+    """Refuse a rule that asks for more than five approvals."""
+    _takes_at_most(service, lambda _: 5)
+
+
+def takes_no_more_approvals_than_approvers(service: Service) -> None:
+    """Refuse a rule that asks for more approvals than there are users whose approval it counts."""
+    rules = service.approval_rules
+    _takes_at_most(service, lambda rule: len(rules.eligible_approvers(rule)))
+
+
+def _takes_at_most(service: Service, most: Callable[[Any], int]) -> None:
+    rules = service.approval_rules
+    require = rules.require_possible
+
+    def require_possible(rule: Any) -> None:
+        require(rule)
+        if (rule.users or rule.groups) and rule.approvals_required > most(rule):
+            raise RejectedError("is too large", parameter="approvals_required")
 
     rules.require_possible = require_possible  # type: ignore[method-assign] # see above
 

@@ -29,6 +29,18 @@ VARIANTS = (
         basis="L7, D3, D6",
     ),
     Variant(
+        "five-approvals-at-most",
+        "A rule asks for five approvals at most.",
+        alterations=(rule_alterations.takes_no_more_approvals_than_five,),
+        basis="D10",
+    ),
+    Variant(
+        "no-more-approvals-than-approvers",
+        "A rule asks for no more approvals than there are users whose approval it counts.",
+        alterations=(rule_alterations.takes_no_more_approvals_than_approvers,),
+        basis="D10",
+    ),
+    Variant(
         "places-have-one-name",
         "All projects have one name, and all groups another one: paths alone tell them apart.",
         alterations=(area_alterations.gives_places_one_name,),

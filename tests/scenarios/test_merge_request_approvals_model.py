@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.suite import Fixture, SuiteSession
 
 #: How many approvals a rule asks for.
-NUMBERS = (4, 5, 6)
+NUMBERS = (4, 5)
 #: How many rules a merge request is given at most.
 MOST_RULES = 4
 

@@ -338,7 +338,7 @@ def test_the_older_of_two_rules_is_read_and_changed_too(
     with verifies("merge-request-approvals.rules.read-one", go_on=True):
         for rule in (older, newer):
             maintainer.get(merge_request_rules / rule["id"]).must_be(200).must_hold(id=rule["id"], name=rule["name"])
-    name, number = in_other_case(older), 6
+    name, number = in_other_case(older), 5
     change = {"name": name, "approvals_required": number, **naming_only(approver)}
     with verifies(
         "merge-request-approvals.rules.update.name", "merge-request-approvals.rules.update.approvals-required"

@@ -323,6 +323,9 @@ def created(writer: Caller, rules: Path, **body: Any) -> Rule:
     answer = writer.post(rules, wanted)
     if answer.exchange.is_refusal and rules in _MADE and let_override(writer, rules):
         answer = writer.post(rules, wanted)
+    if answer.exchange.is_refusal and "approvals_required" not in body:
+        # A service may take no more approvals than somebody can give.
+        answer = writer.post(rules, {**wanted, "approvals_required": 1})
     return rule_in(answer)
 
 

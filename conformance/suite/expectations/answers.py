@@ -10,6 +10,7 @@ from conformance.http.bodies import parsed
 from conformance.http.exchange import TOO_MANY_REQUESTS
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
+from conformance.suite.bounds import require_number_to_be_taken
 from conformance.suite.context import Unmet, Violation, current_run, current_test
 from conformance.suite.expectations.words import looked
 
@@ -180,8 +181,9 @@ class Answer:
         return Unmet(Reason.VERSION, older) if older else Unmet(Reason.PRECONDITION, detail)
 
     def given_there(self) -> None:
-        """Go on after a call that was right and was not served only if the operation is there at all."""
+        """Go on after a call that was right and was not served only if it is owed: nothing left open explains it."""
         current_run().absences.require_answer(self.exchange)
+        require_number_to_be_taken(self.exchange)
 
     @property
     def actor(self) -> str:

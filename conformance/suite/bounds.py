@@ -1,0 +1,38 @@
+"""Which numbers of approvals a service takes is left open: whoever is refused a larger one is looked at with 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.http.bodies import json_in
+from conformance.results.record import Reason
+from conformance.suite.context import Unmet, current_run
+
+if TYPE_CHECKING:
+    from conformance.http.exchange import Exchange
+
+NUMBER = "approvals_required"
+_FEWEST = 1
+#: How a value is refused that a service does not take.
+_REFUSED = frozenset({400, 409, 422})
+_IN_RULES = "/approval_rules"
+
+
+def require_number_to_be_taken(exchange: Exchange) -> None:
+    """Raise Unmet when a rule was refused for the number of its approvals alone, as the text sets no bounds to that."""
+    call, wanted = exchange.call, json_in(exchange.call.body or b"")
+    number = wanted.get(NUMBER) if isinstance(wanted, dict) else None
+    if (
+        exchange.status not in _REFUSED
+        or not isinstance(number, int)
+        or number <= _FEWEST
+        or _IN_RULES not in call.path
+    ):
+        return
+    client = current_run().client
+    fewer = client.send(call.actor, call.method, call.path, json_body={**wanted, NUMBER: _FEWEST})
+    made: Any = fewer.served_object.get("id")
+    if call.method == "POST" and made is not None:
+        client.send(call.actor, "DELETE", f"{call.path}/{made}")
+    if fewer.is_success:
+        raise Unmet(Reason.PRECONDITION, f"a rule for {number} approvals is refused, and one for 1 is not: left open")
