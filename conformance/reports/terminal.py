@@ -91,8 +91,10 @@ def _head(facts: Facts, text: _Text, folder: Path) -> Iterator[str]:
     yield from _wrapped(f"{plural(len(result.rows), 'requirement')}: {facts.counts_in_words}", "    ")
     yield from _without_weight(facts)
     if result.beside_known is not None:
-        code = result.exit_code
-        yield f"All failures are in the baseline. Beside them the run is {result.beside_known}: exit code {code}."
+        waiting = sum(bool(row.waits_for) and row.is_gap for row in result.rows)
+        these = f" and the {plural(waiting, 'requirement')} that wait for one" if waiting else ""
+        told = f"All failures are in the baseline. Beside them{these} the run is {result.beside_known}"
+        yield from _wrapped(f"{told}: exit code {int(result.exit_code)}.")
     for name, words in facts.headline.items():
         yield from _said(name, words, folder)
     if facts.drawn_in_words:

@@ -79,6 +79,10 @@ class Reason(StrEnum):
     )
 
 
+#: How the detail begins of what stays open since another requirement failed, whose id follows in brackets.
+WAITS_FOR = "an earlier step did not do what it was served for"
+
+
 class TestOutcome(StrEnum):
     """What became of one planned test."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from conformance.errors import ExitCode
 from conformance.results.record import (
     ENDED,
+    WAITS_FOR,
     Check,
     Evidence,
     Outcome,
@@ -61,6 +63,7 @@ EXIT_CODES: Mapping[RunVerdict, ExitCode] = {
 }
 
 
+_WAITS = re.compile(rf"{re.escape(WAITS_FOR)} \(([^)]+)\)")
 _COUNTED = frozenset(Verdict) - {Verdict.NOT_APPLICABLE}
 
 
@@ -76,6 +79,8 @@ class RequirementVerdict:
     """How many checks held."""
     failures: tuple[Check, ...]
     observations: tuple[str, ...]
+    waits_for: frozenset[str] = frozenset()
+    """The requirements whose failures alone keep this one open; empty where anything else does."""
 
     @property
     def is_owed(self) -> bool:
@@ -175,7 +180,11 @@ def add_up(record: RunRecord) -> RunResult:
     verdict, explanation = _run_verdict(record, rows, broken)
     beside = None
     if record.header.fail_on == "new" and all(row.is_known for row in rows if row.is_violation):
-        as_if_none = [replace(row, verdict=Verdict.PASSED) if row.is_known else row for row in rows]
+        known = {row.requirement.id for row in rows if row.is_known}
+        as_if_none = [
+            replace(row, verdict=Verdict.PASSED) if row.is_known or (row.waits_for and row.waits_for <= known) else row
+            for row in rows
+        ]
         beside = _run_verdict(record, as_if_none, broken)[0]
     return RunResult(verdict, rows, explanation, beside, tuple(contradictions))
 
@@ -285,7 +294,14 @@ def _row(entry: PlannedRequirement, checks: list[Check], ends: Mapping[str, Test
     )
     passed = sum(check.outcome is Outcome.PASSED for check in checks)
     verdict, reason, detail = _verdict(entry, checks, ends)
-    return RequirementVerdict(entry, verdict, reason, detail, passed, failures, observations)
+    is_whole = verdict is Verdict.INCONCLUSIVE and not any(_unfinished(ends.get(test), test) for test in entry.tests)
+    waits_for = _waits_for(checks) if is_whole else frozenset()
+    return RequirementVerdict(entry, verdict, reason, detail, passed, failures, observations, waits_for)
+
+
+def _waits_for(checks: Sequence[Check]) -> frozenset[str]:
+    told = [_WAITS.match(check.detail or "") for check in checks if check.outcome in _OPEN]
+    return frozenset(found.group(1) for found in told if found) if all(told) else frozenset()
 
 
 _Told = tuple[Verdict, Reason | None, str | None]

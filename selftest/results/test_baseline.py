@@ -14,9 +14,9 @@ from conformance.cli import commands
 from conformance.contract import Contract
 from conformance.errors import ConformanceError, ExitCode
 from conformance.results.baseline import baseline_of, load_baseline
-from conformance.results.record import KnownFailure, Reason, RunRecord
+from conformance.results.record import WAITS_FOR, KnownFailure, Reason, RunRecord
 from conformance.results.verdicts import RunVerdict, Verdict, add_up
-from selftest.reports.report_samples import failed, passed, planned, record
+from selftest.reports.report_samples import failed, left_open, passed, planned, record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +64,27 @@ def test_a_new_failure_fails_the_run(checks: tuple[Check, ...]) -> None:
 
 def test_what_is_open_beside_known_failures_leaves_the_run_incomplete() -> None:
     assert add_up(run(listed(), (failed("scope.switch"),))).exit_code is ExitCode.INCOMPLETE
+
+
+WAITING = replace(
+    left_open("scope.read", Reason.PRECONDITION),
+    detail=f"{WAITS_FOR} (scope.switch): expected status 204; got status 500",
+)
+
+
+@pytest.mark.parametrize(
+    ("checks", "exit_code"),
+    [
+        ((WAITING,), ExitCode.CONFORMANT),
+        ((passed("scope.read"), WAITING), ExitCode.CONFORMANT),
+        ((WAITING, left_open("scope.read", Reason.PRECONDITION)), ExitCode.INCOMPLETE),
+        ((replace(WAITING, detail=f"{WAITS_FOR} (scope.other): no"),), ExitCode.INCOMPLETE),
+    ],
+    ids=["waits alone", "holds elsewhere", "is open for another reason too", "waits for what is not known"],
+)
+def test_what_waits_for_a_known_failure_alone_fails_no_run(checks: tuple[Check, ...], exit_code: ExitCode) -> None:
+    result = add_up(run(listed(), (failed("scope.switch"), *checks)))
+    assert (result.verdict, result.exit_code) == (RunVerdict.NON_CONFORMANT, exit_code)
 
 
 def test_an_expired_entry_does_not_count_and_is_named() -> None:

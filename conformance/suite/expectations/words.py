@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.http.redaction import beginning
-from conformance.results.record import ItemState, Outcome, Reason
+from conformance.results.record import WAITS_FOR, ItemState, Outcome, Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.context import (
     MisuseError,
@@ -166,7 +166,7 @@ def given_done(requirement: str) -> Iterator[None]:
     except Violation as violation:
         if test.history.unanswered_write is None:
             test.fail_in_passing(requirement, violation)
-        detail = f"an earlier step did not do what it was served for ({requirement}): {violation}"
+        detail = f"{WAITS_FOR} ({requirement}): {violation}"
         raise Unmet(Reason.PRECONDITION, detail) from violation
 
 
