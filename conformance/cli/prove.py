@@ -89,7 +89,10 @@ def prove(  # noqa: PLR0913 - the options of a command
 def _selected(faults: Sequence[Fault], contract: Contract, selection: Selection) -> list[Fault]:
     chosen = [fault for fault in faults if selection.has(contract.requirements[fault.requirement])]
     if not chosen:
-        raise UsageError("No fault is selected. `conformance prove` without options tries all, and names them.")
+        raise UsageError(
+            "No fault violates what was selected. Write one in conformance/proof/written; `conformance prove` without "
+            "options tries all that there are, and names them."
+        )
     return chosen
 
 

@@ -179,7 +179,8 @@ def add_up(record: RunRecord) -> RunResult:
     broken += contradictions
     verdict, explanation = _run_verdict(record, rows, broken)
     beside = None
-    if record.header.fail_on == "new" and all(row.is_known for row in rows if row.is_violation):
+    violated = [row for row in rows if row.is_violation]
+    if record.header.fail_on == "new" and violated and all(row.is_known for row in violated):
         known = {row.requirement.id for row in rows if row.is_known}
         as_if_none = [
             replace(row, verdict=Verdict.PASSED) if row.is_known or (row.waits_for and row.waits_for <= known) else row

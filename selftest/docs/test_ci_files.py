@@ -79,6 +79,10 @@ def test_the_steps_of_github_make_a_world_run_compare_and_gate(place: tuple[Path
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     assert summary.count("SELECTION HOLDS") == 2
     assert "no regression" in summary
+    (folder / "exit-code").write_text("8", encoding="utf-8")
+    (folder / "nightly" / "before" / "kept").touch()
+    assert _shell(scripts["Summary, and what changed since last night"], folder, environment).returncode == 0
+    assert (folder / "nightly" / "before" / "kept").exists()  # nothing could be tested in this one
     (folder / "exit-code").write_text("7", encoding="utf-8")
     assert _shell(scripts["Gate"], folder, environment).returncode == 7
 
@@ -90,5 +94,8 @@ def test_the_script_of_gitlab_ends_as_the_run_did(place: tuple[Path, Mapping[str
     done = _shell("\n".join(script[1:]), folder, environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "nightly" / "report" / "junit.xml").is_file()
+    record = (folder / "nightly" / "report" / "results.jsonl").read_bytes()
     lacking = {**environment, "CONFORMANCE_RUN_TARGET_VERSION": "no version"}
     assert _shell("\n".join(script[1:]), folder, lacking).returncode == 4
+    # A night without a run leaves the one before it, for the next to be compared with.
+    assert (folder / "nightly" / "before" / "results.jsonl").read_bytes() == record

@@ -42,7 +42,7 @@ def test_one_fault_can_be_tried_alone(conformance: Callable[..., Any]) -> None:
 def test_a_fault_that_does_not_exist_is_said_not_to(conformance: Callable[..., Any]) -> None:
     outcome = conformance("prove", "--fault", "nothing", "--out", "proof")
     assert outcome.code == ExitCode.USAGE
-    assert "No fault is selected" in outcome.text
+    assert "No fault violates what was selected" in outcome.text
 
 
 def test_an_interrupted_proof_goes_on_where_it_stopped(conformance: Callable[..., Any], tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_an_expired_entry_does_not_count_and_is_named() -> None:
 def test_what_holds_again_is_named_and_fails_no_run() -> None:
     result = add_up(run(listed(), (passed("scope.read"), passed("scope.switch"))))
     assert (result.rows[1].verdict, result.exit_code) == (Verdict.PASSED, ExitCode.CONFORMANT)
+    assert result.beside_known is None  # there is nothing that it would stand beside
     assert "Take out of the baseline what holds: scope.switch." in result.explanation
 
 
