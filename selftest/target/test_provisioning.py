@@ -489,6 +489,18 @@ def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
         assert checked.code == 0, checked.text
 
 
+def test_groups_are_found_where_only_their_own_members_are_listed(whole: tuple[Bench, Provisioned]) -> None:
+    def without_inherited(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        return refused(404) if path.endswith("/members/all") else way(token, method, path, query, body)
+
+    bench, done = whole
+    world = done.worlds[0]
+    tokens = {name: person.token for name, person in world.people.items() if name != "foreign_bot"}
+    data: dict[str, Any] = {"actors": {name: {} for name in tokens}, "fixtures": {}}
+    Discovery(replace(bench, alter=changed(without_inherited)).calls, tokens, data).fill()
+    assert data["fixtures"]["group"]["id"] == world.groups["group"]["id"]
+
+
 def test_an_entry_that_is_given_in_part_is_completed_and_else_stays(whole: tuple[Bench, Provisioned]) -> None:
     bench, done = whole
     people, opened = done.worlds[0].people, done.worlds[0].merge_requests["second_merge_request"]

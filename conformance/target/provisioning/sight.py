@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from conformance.target.provisioning.calls import RefusedError
+from conformance.target.provisioning.calls import RefusedError, segment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,9 +82,20 @@ class Sight:
         """Return the level of each member of a project or group."""
         key = kind, int(entry["id"])
         if key not in self._levels:
-            members = self.listed(self.keeper, f"/{kind}s/{entry['id']}/members/all")
-            self._levels[key] = {member["id"]: member.get("access_level", 0) for member in members if "id" in member}
+            place = f"/{kind}s/{entry['id']}/members"
+            members = self.listed(self.keeper, f"{place}/all")
+            found = {} if members else dict(self._levels_around(kind, entry))
+            for member in members or self.listed(self.keeper, place):
+                if "id" in member:
+                    found[member["id"]] = max(found.get(member["id"], 0), member.get("access_level", 0))
+            self._levels[key] = found
         return self._levels[key]
+
+    def _levels_around(self, kind: str, entry: Entry) -> Mapping[int, int]:
+        """Return the levels in the group that a project or group lies in, for a target that lists no inherited ones."""
+        path = str(entry.get("path_with_namespace" if kind == "project" else "full_path", "")).rpartition("/")[0]
+        around = self.calls.find(self.keeper, f"/groups/{segment(path)}") if path else None
+        return self.levels("group", around) if around else {}
 
     def has(self, kind: str, entry: Entry, actor: str, least: int) -> bool:
         """Tell whether an actor has at least some level in a project or group."""
