@@ -207,6 +207,6 @@ def _features(calls: Calls, world: World) -> dict[str, bool]:
         "group_approval_rules": is_there(calls, (owner, world.administrator), rules),
         "hidden_groups": "hidden_group" in world.groups,
         "member_roles": any(calls.get(world.administrator, path).is_served for path in roles),
-        **({} if world.has_public_project else {"public_project": False}),
+        **({"public_project": False} if world.lacks_public_projects else {}),
         "password_approval": world.asks_for_password and "password_merge_request" in world.merge_requests,
     }

@@ -46,7 +46,7 @@ MOMENTARY = OF_GATEWAYS | {400, 404, 409, 422}
 UNTIL_KNOWN = MOMENTARY | {403}
 #: What says that a name is taken, perhaps for a moment only, by something that is just going.
 TAKEN = frozenset({400, 409, 422})
-_SAYS_TAKEN = re.compile(r"\b(taken|exists?|already)\b", re.IGNORECASE)
+_SAYS_TAKEN = re.compile(r"\b(taken|already)\b", re.IGNORECASE)
 ABSENT = NOT_THERE | {403}
 
 

@@ -73,7 +73,7 @@ def fixtures_of(world: World, done: Provisioned, *, all_of_them: bool = False) -
     for kind in ("project", "group"):
         names = [f"allowlist_{kind}_{number}" for number in range(1, _ALLOWLIST_SIZE + 1)]
         found[f"allowlist_{kind}s"] = [found.pop(name) for name in names if name in found]
-    if not world.has_public_project:
+    if world.lacks_public_projects:
         found.pop("public_project", None)
     if not world.asks_for_password:
         found.pop("password_merge_request", None)

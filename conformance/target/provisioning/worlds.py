@@ -70,10 +70,9 @@ class World:
         self.contents = Contents(self.calls, self.names, self.administrator, self.people)
 
     @property
-    def has_public_project(self) -> bool:
-        """Whether everybody may see the project that is to be so: not every target lets one be made."""
-        made = self.projects.get("public_project")
-        return made is not None and made.get("visibility", "public") == "public"
+    def lacks_public_projects(self) -> bool:
+        """Whether the project that everybody is to see was made, and not everybody sees it."""
+        return self.projects.get("public_project", {}).get("visibility") in _OPENNESS[:-1]
 
     def stages(self) -> Sequence[tuple[str, Sequence[Step]]]:
         """Return what is to be done: one stage after the other, the steps of a stage in any order."""
@@ -194,7 +193,7 @@ class World:
             if not place.or_on_top:
                 raise
             group = self._place("group", replace(place, within="", namesake=""), {}, {})
-        if group.get("visibility") == "private" != place.visibility:
+        if place.visibility != "private" and group.get("visibility") == "private":
             place = replace(place, members={**place.seen_by, **place.members})
         self._members(f"/groups/{group['id']}/members", place)
         self.groups[place.name] = group
