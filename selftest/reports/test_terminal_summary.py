@@ -12,7 +12,7 @@ from conformance.reports import render
 from conformance.reports.facts import Facts
 from conformance.reports.terminal import summary
 from conformance.results.baseline import reason_from
-from conformance.results.record import KnownFailure, Reason, TestEnd, TestOutcome
+from conformance.results.record import WAITS_FOR, KnownFailure, Reason, TestEnd, TestOutcome
 from conformance.results.verdicts import add_up
 from selftest.reports.report_samples import (
     CONFORMANT,
@@ -59,6 +59,18 @@ def test_a_baseline_that_says_what_failed_is_not_told_twice() -> None:
     assert line.lower().count("expected") == 1
     other = replace(run, plan=(replace(run.plan[0], known_failure=replace(known, reason="ours")),))
     assert "baseline: ours (team-x, until 2099-01-01)" in summary(other, add_up(other), Path("out"), brief=True)
+
+
+def test_what_waits_for_a_failure_of_the_baseline_is_counted_with_it() -> None:
+    known = planned("a.duty", known_failure=KnownFailure("ours", "team-x", "2099-01-01"))
+    waiting = replace(left_open("a.other", Reason.PRECONDITION), detail=f"{WAITS_FOR} (a.duty): status 500")
+    run = record(known, planned("a.other"), planned("a.third"), checks=(failed("a.duty"), waiting, passed("a.third")))
+    run = replace(run, header=replace(run.header, fail_on="new"))
+    text = " ".join(summary(run, add_up(run), Path("out")).split())
+    assert (
+        "All failures are in the baseline. Beside them, and 1 requirement waiting for them, the run is conformant: exit "
+        "code 0."
+    ) in text
 
 
 def test_it_tells_what_failed_and_how_to_repeat_it() -> None:
