@@ -67,10 +67,7 @@ def test_what_waits_for_a_failure_of_the_baseline_is_counted_with_it() -> None:
     run = record(known, planned("a.other"), planned("a.third"), checks=(failed("a.duty"), waiting, passed("a.third")))
     run = replace(run, header=replace(run.header, fail_on="new"))
     text = " ".join(summary(run, add_up(run), Path("out")).split())
-    assert (
-        "All failures are in the baseline. Beside them, and 1 requirement waiting for them, the run is conformant: exit "
-        "code 0."
-    ) in text
+    assert "Beside them, and 1 requirement waiting for them, the run is conformant: exit code 0." in text
 
 
 def test_it_tells_what_failed_and_how_to_repeat_it() -> None:
