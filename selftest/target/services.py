@@ -323,6 +323,26 @@ def answers_get_lost(every: int) -> Callable[..., Answer]:
     return change
 
 
+class StoppedError(Exception):
+    """The machine stops in the middle of a preparation."""
+
+
+def stopping_after(calls: int) -> Callable[[Way], Way]:
+    """Let so many calls through; the last one is made, but its answer never arrives."""
+    numbers = count(1)
+
+    def alter(way: Way) -> Way:
+        def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+            answer = way(token, method, path, query, body)
+            if next(numbers) >= calls:
+                raise StoppedError
+            return answer
+
+        return send
+
+    return alter
+
+
 SERVICES: Mapping[str, Callable[[], Callable[..., Answer]]] = {
     "exists is 400 without a message": lambda: exists_is_400_without_a_word,
     "forbidden reads as 404": lambda: forbidden_is_404,

@@ -7,7 +7,6 @@ import stat
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,7 +33,7 @@ from conformance.target.provisioning.files import Made, Secrets
 from conformance.target.provisioning.profiles import by_hand, profile_data
 from conformance.target.provisioning.sweep import sweep
 from selftest.conftest import VERSION, lacking, serving
-from selftest.target.services import SERVICES, changed, only_as_open_as, refused
+from selftest.target.services import SERVICES, StoppedError, changed, only_as_open_as, refused, stopping_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,26 +87,6 @@ class Bench:
             "rules": self.service.approval_rules.rules,
         }
         return Counter({name: len(table) for name, table in tables.items()})
-
-
-class StoppedError(Exception):
-    """The machine stops in the middle of a preparation."""
-
-
-def stopping_after(calls: int) -> Callable[[Way], Way]:
-    """Let so many calls through; the last one is made, but its answer never arrives."""
-    numbers = count(1)
-
-    def alter(way: Way) -> Way:
-        def send(token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
-            answer = way(token, method, path, query, body)
-            if next(numbers) >= calls:
-                raise StoppedError
-            return answer
-
-        return send
-
-    return alter
 
 
 def offered(data: dict[str, Any]) -> set[str]:

@@ -62,9 +62,7 @@ def shown_in(answer: Answer) -> list[int]:
 
 
 def test_the_status_describes_the_merge_request_of_its_path(
-    maintainer: Caller,
-    project: Fixture,
-    merge_request: Fixture,
+    maintainer: Caller, project: Fixture, merge_request: Fixture
 ) -> None:
     path = merge_request_path(project, merge_request)
     answer = maintainer.get(path / "approvals").given_served()
@@ -393,10 +391,7 @@ def test_approving_twice_lists_the_caller_once(review: Path, maintainer: Caller,
 
 
 def test_how_a_developer_outside_the_rules_is_answered(
-    maintainer: Caller,
-    developer: Caller,
-    project: Fixture,
-    merge_request: Fixture,
+    maintainer: Caller, developer: Caller, project: Fixture, merge_request: Fixture
 ) -> None:
     """Whether there is an approval is left open; one that is there is listed, also where no rule asks for any."""
     path = merge_request_path(project, merge_request)
