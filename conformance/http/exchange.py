@@ -43,7 +43,7 @@ class Trouble(StrEnum):
     BODY_TIMEOUT = "timeout in the middle of the answer"
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
     GATEWAY = "a gateway answered in the place of the service"
-    REFUSED_THROUGHOUT = "a token that was served before is refused for everything"
+    REFUSED_THROUGHOUT = "status 401 for every call with a token that was taken before"
     NOT_SENT = "not sent, for calls like it go unanswered"
     OTHER = "something else"
 
@@ -159,7 +159,7 @@ class Exchange:
 
     @property
     def is_of_an_ended_token(self) -> bool:
-        """Whether the token was served before, and everything is refused to it now, as not known."""
+        """Whether the token was taken before, and every call with it is answered with 401 now."""
         return self.is_in_place_of_service and self.status == HTTPStatus.UNAUTHORIZED
 
     @property

@@ -29,9 +29,10 @@ class Front:
     Remembers what was served, as a witness of whether the service is still the one that answers.
 
     A gateway that sends everybody to its login page, or shows a page about an upkeep, does so for every call; a service
-    gives such an answer to calls of a kind. In the same way a token that has ended, or a gateway that asks who is
-    calling, is told by 401 for everything, and for what was never asked before too: what 401 says of some calls, or of
-    a call that is made twice, is the service's, and it is asked each time. Safe to use from several threads.
+    gives such an answer to calls of a kind. In the same way, where a token has expired, or a gateway asks who is
+    calling, every call with the token is answered with 401, also one that was never made before. A 401 for some calls
+    alone, or for a call that is made twice, is the service's own, so each 401 is looked into anew. Safe to use from
+    several threads.
     """
 
     place_of: Callable[[Call], str]

@@ -98,7 +98,7 @@ class Retries:
         while it knows of no service.
         """
         if exchange.is_of_an_ended_token:
-            problem = "status 401 for everything that is asked with this token, which was served before"
+            problem = "status 401 for every call with this token, which was taken before: it may have expired"
             return Exchange.unanswered(exchange.call, problem, exchange.seconds, Trouble.REFUSED_THROUGHOUT)
         if exchange.is_of_gateway or (self._may_be_of_gateway(exchange) and not self._is_its_own(exchange)):
             problem = f"status {exchange.status}, which a gateway answers in the place of the service"

@@ -143,10 +143,10 @@ def require_same_run(name: str, header: Header, other_name: str, other: Header) 
 def require_same_fixtures(name: str, before: Header, now: Header) -> None:
     """Raise UsageError when the people or places of a target have other ids than in the run that is gone on with."""
     was, is_now = _ids_of(before.profile), _ids_of(now.profile)
-    for what in was.keys() & is_now.keys():
-        if was[what] != is_now[what]:
+    for what, number in was.items():
+        if is_now.get(what, number) != number:
             raise UsageError(
-                f"The target was made anew since {name} began: {what} had the id {was[what]}, and has {is_now[what]} "
+                f"The target was made anew since {name} began: {what} had the id {number}, and has {is_now[what]} "
                 "now. Begin a new run."
             )
 

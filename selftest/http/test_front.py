@@ -112,7 +112,7 @@ def test_a_token_that_has_ended_is_waited_for_once_and_told(caller: Actor | None
         client.send(MAINTAINER, "GET", "/version")
         answers = [client.send(caller, "GET", "/user", headers=shown) for _ in range(3)]
     assert {answer.problem for answer in answers} == {
-        "status 401 for everything that is asked with this token, which was served before"
+        "status 401 for every call with this token, which was taken before: it may have expired"
     }
     assert client.retries.counts == {"status 401": 2}
 
