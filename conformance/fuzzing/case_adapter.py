@@ -89,6 +89,12 @@ class CaseAdapter:
                 return stated
         return None
 
+    def only_mistake_in_body(self, case: DrawnCase) -> Parameter | None:
+        """Return the property of the body in which a case is wrong, if it is wrong in one and nowhere else."""
+        if case.is_positive or len(case.mutated) != 1 or case.mutated[0].place != "body":
+            return None
+        return self._parameter(case.mutated[0])
+
     def _owed(self, mutation: Mutation) -> str | None:
         parameter = self._parameter(mutation)
         if parameter is None or (self.operation.method == "DELETE" and parameter.place == "path"):
@@ -162,6 +168,31 @@ class CaseAdapter:
             return body
         settings: dict[str, Any] = place.value(schema["x-fixture"])
         return {**body, **{name: value for name, value in settings.items() if ("body", name) not in wrong}}
+
+
+def without_like_mistakes(operation: Operation, cases: Iterable[DrawnCase]) -> list[DrawnCase]:
+    """
+    Leave out mistakes in one property that are made in another one, of which the same requirement speaks.
+
+    The first property of a requirement is given every wrong value. Each of the others is given one wrong value, the
+    next one in turn. What must be refused is never left out.
+    """
+    adapter, found = CaseAdapter(operation), list(cases)
+    mistakes: dict[str, dict[str, list[DrawnCase]]] = {}
+    for case in map(adapter.diagnose, found):
+        parameter = adapter.only_mistake_in_body(case)
+        if parameter is not None and not adapter.must_be_refused(case):
+            schema = {key: value for key, value in parameter.schema.items() if key != "description"}
+            kind = json.dumps(schema, sort_keys=True)
+            mistakes.setdefault(kind, {}).setdefault(parameter.name, []).append(case)
+    left_out = {
+        case.wire
+        for alike in mistakes.values()
+        for turn, wrong in enumerate(alike.values())
+        for place, case in enumerate(wrong)
+        if turn and place != turn % len(wrong)
+    }
+    return [case for case in found if case.wire not in left_out]
 
 
 def _values(parameter: Parameter, case: DrawnCase) -> list[Any]:

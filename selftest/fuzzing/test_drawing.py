@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ from hypothesis.internal.conjecture.provider_conformance import run_conformance_
 
 from conformance.contract import Contract, Operation, Version
 from conformance.fuzzing import Budget, CaseAdapter, Corpus, DrawnCase
+from conformance.fuzzing.case_adapter import without_like_mistakes
 from conformance.fuzzing.cases import without_small_steps
 from conformance.fuzzing.choices import SeededChoices
 from conformance.suite.arrange import ABSENT, Place
@@ -109,6 +111,29 @@ def test_of_bodies_that_grow_by_one_property_some_are_left_out(drawn: Any) -> No
     bodies = [case.body for case in kept if case.is_positive]
     assert {name for body in bodies for name in body} >= {name for case in steps for name in case.body}
     assert max(len(body) for body in bodies) > max(len(case.body) for case in steps)
+
+
+def test_each_property_of_a_requirement_is_given_a_wrong_value_and_one_of_them_all(drawn: Any) -> None:
+    operation, cases = drawn["coverage"]["setUpIntegration"]
+    kept = without_like_mistakes(operation, cases)
+    adapter = CaseAdapter(operation)
+
+    def mistakes(listed: list[DrawnCase]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for case in map(adapter.diagnose, listed):
+            parameter = adapter.only_mistake_in_body(case)
+            if parameter is not None:
+                found.setdefault(parameter.name, set()).add(json.dumps(case.body[parameter.name]))
+        return found
+
+    before, after = mistakes(cases), mistakes(kept)
+    flags = "integrations.parameters.event-flags.boolean"
+    switches = [one.name for one in operation.parameters if one.requirement == flags]
+    assert before.keys() == after.keys()
+    assert after[switches[0]] == before[switches[0]]
+    assert {len(after[name]) for name in switches[1:]} == {1}
+    assert len(set.union(*(after[name] for name in switches[1:]))) == len(before[switches[0]])
+    assert [case for case in kept if case.is_positive] == [case for case in cases if case.is_positive]
 
 
 @pytest.mark.parametrize("phase", ["coverage", "fuzz"])
