@@ -79,10 +79,6 @@ class Reason(StrEnum):
     )
 
 
-#: How the detail begins of what stays open since another requirement failed, whose id follows in brackets.
-WAITS_FOR = "an earlier step did not do what it was served for"
-
-
 class TestOutcome(StrEnum):
     """What became of one planned test."""
 
@@ -161,6 +157,8 @@ class Check:
     evidence: tuple[Evidence, ...] = ()
     claimed: bool = True
     """Whether the test is there to verify this requirement, or saw it in passing."""
+    waits_for: str | None = None
+    """Of what could not be seen: the requirement whose failure, and nothing else, kept it from being seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 from conformance.errors import ExitCode
 from conformance.results.record import (
     ENDED,
-    WAITS_FOR,
     Check,
     Evidence,
     Outcome,
@@ -63,7 +61,6 @@ EXIT_CODES: Mapping[RunVerdict, ExitCode] = {
 }
 
 
-_WAITS = re.compile(rf"{re.escape(WAITS_FOR)} \(([^)]+)\)")
 _COUNTED = frozenset(Verdict) - {Verdict.NOT_APPLICABLE}
 
 
@@ -301,8 +298,8 @@ def _row(entry: PlannedRequirement, checks: list[Check], ends: Mapping[str, Test
 
 
 def _waits_for(checks: Sequence[Check]) -> frozenset[str]:
-    told = [_WAITS.match(check.detail or "") for check in checks if check.outcome in _OPEN]
-    return frozenset(found.group(1) for found in told if found) if all(told) else frozenset()
+    told = [check.waits_for for check in checks if check.outcome in _OPEN]
+    return frozenset(filter(None, told)) if all(told) else frozenset()
 
 
 _Told = tuple[Verdict, Reason | None, str | None]

@@ -134,7 +134,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
     except (NotTested, MissingFieldError) as error:
         missing = error if isinstance(error, NotTested) else NotTested(Reason.PREREQUISITE_MISSING, str(error))
         running.say(TestOutcome.NOT_TESTED, missing.detail, missing.reason)
-        test.results.leave_open(missing.reason, missing.detail, missing.outcome)
+        test.results.leave_open(missing.reason, missing.detail, missing.outcome, missing.waits_for)
         raise running.tell(pytest.skip.Exception(f"not tested: {missing.detail}")) from None
     except Violation as violation:
         running.say(TestOutcome.FAILED, str(violation))
@@ -146,7 +146,7 @@ def _judged(running: Running, session: Session, phase: str) -> Generator[None, o
             running.broke(phase, error)
             raise running.tell(error) from None
         running.say(TestOutcome(unmet.outcome), unmet.detail, unmet.reason)
-        test.results.leave_open(unmet.reason, unmet.detail, unmet.outcome)
+        test.results.leave_open(unmet.reason, unmet.detail, unmet.outcome, unmet.waits_for)
         raise running.tell(pytest.skip.Exception(f"{unmet.outcome}: {unmet.detail}")) from None
 
 

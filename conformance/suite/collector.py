@@ -101,8 +101,10 @@ class CheckCollector:
             else:
                 self._pending[requirement] = check
 
-    def open_question(self, requirement: str, outcome: Outcome, reason: Reason, detail: str) -> None:
-        """Record that a requirement was not verified, and why."""
+    def open_question(
+        self, requirement: str, outcome: Outcome, reason: Reason, detail: str, waits_for: str | None = None
+    ) -> None:
+        """Record that a requirement was not verified, why, and for which failure alone, if there is one."""
         gone = self._not_owed(requirement) if outcome is Outcome.INCONCLUSIVE else None
         if gone is not None:
             outcome, reason, detail = Outcome.NOT_APPLICABLE, Reason.VERSION, gone
@@ -110,7 +112,8 @@ class CheckCollector:
             self._settled.add(requirement)
             claimed = requirement in self.declared
             self.is_unmet |= claimed and is_unmet(outcome, reason)
-            self._write(Check(requirement, outcome, self._test, reason=reason, detail=detail, claimed=claimed))
+            check = Check(requirement, outcome, self._test, reason, detail, claimed=claimed, waits_for=waits_for)
+            self._write(check)
 
     def observed(self, requirement: str, what: str) -> None:
         """Record what the target chose where the specification is silent."""
@@ -150,10 +153,16 @@ class CheckCollector:
         """The requirements that the test declares and has not come to."""
         return sorted(self.declared - self._settled)
 
-    def leave_open(self, reason: Reason, detail: str, outcome: Outcome = Outcome.INCONCLUSIVE) -> None:
+    def leave_open(
+        self,
+        reason: Reason,
+        detail: str,
+        outcome: Outcome = Outcome.INCONCLUSIVE,
+        waits_for: str | None = None,
+    ) -> None:
         """Record that nothing more of what the test declares will be seen."""
         for requirement in self.unsettled:
-            self.open_question(requirement, outcome, reason, detail)
+            self.open_question(requirement, outcome, reason, detail, waits_for)
 
     @contextmanager
     def pending(self) -> Iterator[None]:

@@ -28,11 +28,16 @@ class Unseen(Exception):  # noqa: N818 - no error: something could not be seen
     outcome: Outcome
     """What it comes to for a requirement; never that it is not applicable, which only the plan says."""
 
-    def __init__(self, reason: Reason, detail: str) -> None:
-        """Name the reason, one of the closed set, and say in words what was missing."""
+    def __init__(self, reason: Reason, detail: str, waits_for: str | None = None) -> None:
+        """
+        Name the reason, one of the closed set, and say in words what was missing.
+
+        `waits_for` is the requirement whose failure is the only cause, if there is one.
+        """
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
+        self.waits_for = waits_for
 
 
 class Unmet(Unseen):

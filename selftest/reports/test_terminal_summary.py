@@ -12,7 +12,7 @@ from conformance.reports import render
 from conformance.reports.facts import Facts
 from conformance.reports.terminal import summary
 from conformance.results.baseline import reason_from
-from conformance.results.record import WAITS_FOR, KnownFailure, Reason, TestEnd, TestOutcome
+from conformance.results.record import KnownFailure, Reason, TestEnd, TestOutcome
 from conformance.results.verdicts import add_up
 from selftest.reports.report_samples import (
     CONFORMANT,
@@ -63,7 +63,7 @@ def test_a_baseline_that_says_what_failed_is_not_told_twice() -> None:
 
 def test_what_waits_for_a_failure_of_the_baseline_is_counted_with_it() -> None:
     known = planned("a.duty", known_failure=KnownFailure("ours", "team-x", "2099-01-01"))
-    waiting = replace(left_open("a.other", Reason.PRECONDITION), detail=f"{WAITS_FOR} (a.duty): status 500")
+    waiting = replace(left_open("a.other", Reason.PRECONDITION), waits_for="a.duty")
     run = record(known, planned("a.other"), planned("a.third"), checks=(failed("a.duty"), waiting, passed("a.third")))
     run = replace(run, header=replace(run.header, fail_on="new"))
     text = " ".join(summary(run, add_up(run), Path("out")).split())

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.http.redaction import beginning
-from conformance.results.record import WAITS_FOR, ItemState, Outcome, Reason
+from conformance.results.record import ItemState, Outcome, Reason
 from conformance.suite.absences import OperationAbsent
 from conformance.suite.context import (
     MisuseError,
@@ -95,7 +95,7 @@ def _leave_open(
 ) -> None:
     test.results.settle(elsewhere)
     for requirement in [name for name in requirements if name not in elsewhere]:
-        test.results.open_question(requirement, unseen.outcome, unseen.reason, unseen.detail)
+        test.results.open_question(requirement, unseen.outcome, unseen.reason, unseen.detail, unseen.waits_for)
 
 
 @contextmanager
@@ -166,8 +166,8 @@ def given_done(requirement: str) -> Iterator[None]:
     except Violation as violation:
         if test.history.unanswered_write is None:
             test.fail_in_passing(requirement, violation)
-        detail = f"{WAITS_FOR} ({requirement}): {violation}"
-        raise Unmet(Reason.PRECONDITION, detail) from violation
+        detail = f"an earlier step did not do what it was served for ({requirement}): {violation}"
+        raise Unmet(Reason.PRECONDITION, detail, waits_for=requirement) from violation
 
 
 def given_field(fixture: Fixture, name: str, kind: type[T]) -> T:
