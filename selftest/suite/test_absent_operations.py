@@ -15,6 +15,7 @@ from conformance.reference import Choices, EmbeddedServer, Service
 from conformance.reference.errors import ApiError, ForbiddenError, NoRouteError, WrongMethodError
 from conformance.reference.http import no_content
 from conformance.reference.identity import Group, Role
+from conformance.results.reading import read_record
 from conformance.target.embedded import prepared_service, profile_data
 from selftest.conftest import lacking
 
@@ -144,7 +145,7 @@ def test_what_takes_no_bearer_token_is_seen_to_lack_an_operation_all_the_same(ju
     assert "the target does not have GET /projects/{id}/job_token_scope/groups_allowlist" in " ".join(text.split())
 
 
-def test_what_a_broken_removal_lets_be_seen_only_once_fails_all_the_same(judged: Judge) -> None:
+def test_what_a_broken_removal_lets_be_seen_only_once_fails_all_the_same(judged: Judge, tmp_path: Path) -> None:
     service = prepared_service(version="17.7")
     service.routes.change(f"DELETE {SCOPE}/allowlist/:target_project_id", handler=lambda _: no_content())
     service.transformers.append(_added_with_200)
@@ -152,6 +153,8 @@ def test_what_a_broken_removal_lets_be_seen_only_once_fails_all_the_same(judged:
     failed = {name for name, row in rows.items() if row["verdict"] == "failed"}
     assert {"job-token-scope.allowlist.add.created", "job-token-scope.allowlist.remove.gone"} <= failed, text[-3000:]
     assert "was served for (job-token-scope.allowlist.remove.gone)" in " ".join(text.split())
+    waiting = [check for check in read_record(tmp_path / "out" / "results.jsonl").checks if check.waits_for]
+    assert {check.waits_for for check in waiting} == {"job-token-scope.allowlist.remove.gone"}
 
 
 def test_the_bugs_of_two_operations_are_found_where_there_are_no_others(judged: Judge) -> None:
