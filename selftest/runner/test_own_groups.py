@@ -26,8 +26,8 @@ from conformance.target.provisioning.sweep import sweep
 from conformance.target.stand_ins import stand_ins
 from selftest.conftest import VERSION, serving
 from selftest.runner.test_precautions import everything_read
+from selftest.target.bench import Bench
 from selftest.target.services import answers_get_lost, changed, refused
-from selftest.target.test_provisioning import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

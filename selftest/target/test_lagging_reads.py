@@ -13,8 +13,9 @@ from conformance.target.profile import load_profile
 from conformance.target.provisioning import provision
 from conformance.target.provisioning.calls import by_http
 from selftest.conftest import serving
+from selftest.target.bench import Bench
 from selftest.target.services import StoppedError, changed, reads_behind, stopping_after
-from selftest.target.test_provisioning import Bench, offered
+from selftest.target.test_provisioning import offered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,89 +4,35 @@ from __future__ import annotations
 
 import json
 import stat
-from collections import Counter
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from conformance.errors import TargetError
-from conformance.http.client import Client
-from conformance.http.settings import ClientSettings
 from conformance.proof.area_alterations import shows_settings_as_pairs, shows_settings_as_texts
-from conformance.proof.chaos.kinds import Disturbed
-from conformance.proof.chaos.proxy import Proxy
 from conformance.proof.variants import VARIANTS, Variant
-from conformance.reference import EmbeddedServer, Service, create_service
+from conformance.reference import Service, create_service
 from conformance.reference.errors import NoRouteError
-from conformance.target.embedded import directly, prepared_service
-from conformance.target.marker import KEY
+from conformance.target.embedded import prepared_service
 from conformance.target.profile import load_profile
-from conformance.target.provisioning import Order, Provisioned, provision
+from conformance.target.provisioning import Provisioned, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.blueprint import Blueprint
-from conformance.target.provisioning.calls import Answer, Body, Calls, NotOursError, Way, by_http
+from conformance.target.provisioning.calls import Answer, Body, NotOursError, Way
 from conformance.target.provisioning.discover import Discovery
-from conformance.target.provisioning.files import Made, Secrets
-from conformance.target.provisioning.profiles import by_hand, profile_data
-from conformance.target.provisioning.sweep import sweep
+from conformance.target.provisioning.files import Secrets
+from conformance.target.provisioning.profiles import by_hand
 from selftest.conftest import VERSION, lacking, serving
+from selftest.target.bench import Bench
 from selftest.target.services import SERVICES, StoppedError, changed, only_as_open_as, refused, stopping_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from selftest.conftest import Outcome
-
-
-@dataclass
-class Bench:
-    """A reference without a world of ours, an altered way to it, and what was kept of earlier preparations."""
-
-    service: Service = field(default_factory=lambda: create_service(version=VERSION))
-    alter: Callable[[Way], Way] = lambda way: way
-    secrets: Secrets = field(default_factory=Secrets)
-    made: Made = field(default_factory=Made)
-    patience: float = 3
-
-    @property
-    def administrator(self) -> str:
-        return self.service.administrator.token
-
-    @property
-    def calls(self) -> Calls:
-        return Calls(self.alter(directly(self.service)), self.made, self.patience)
-
-    def provision(self, worlds: int = 1) -> Provisioned:
-        return provision(self.order(worlds), self.calls, self.secrets)
-
-    def order(self, worlds: int = 1) -> Order:
-        return Order(base_url="http://127.0.0.1:1", administrator=self.administrator, worlds=worlds)
-
-    def profile(self, done: Provisioned) -> dict[str, Any]:
-        return profile_data(self.order(), done)
-
-    def counts(self) -> Counter[str]:
-        """How much of everything there is, revoked tokens left out."""
-        identities, repositories = self.service.identities, self.service.repositories
-        tables: Mapping[str, Mapping[Any, Any]] = {
-            "users": identities.users,
-            "tokens": identities.tokens,
-            "groups": identities.groups,
-            "projects": identities.projects,
-            "members": identities.roles,
-            "commits": repositories.commits,
-            "branches": repositories.branches,
-            "merge requests": repositories.merge_requests,
-            "protected branches": repositories.protected_branches,
-            "labels": self.service.planning.labels,
-            "milestones": self.service.planning.milestones,
-            "rules": self.service.approval_rules.rules,
-        }
-        return Counter({name: len(table) for name, table in tables.items()})
 
 
 def offered(data: dict[str, Any]) -> set[str]:
@@ -147,79 +93,6 @@ def test_lost_secrets_give_new_tokens_and_end_the_old_ones(whole: tuple[Bench, P
     assert bench.calls.get(lost, "/user").status == 401
     assert bench.calls.get(found, "/user").is_served
     assert bench.counts()["members"] == whole[0].counts()["members"]
-
-
-def test_sweeping_leaves_a_service_as_it_was() -> None:
-    bench = Bench()
-    before = reads(bench)
-    bench.provision(worlds=2)
-    assert reads(bench) != before
-    removals = sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
-    assert not [removal for removal in removals if removal.problem]
-    assert reads(bench) == before
-    again = bench.provision()  # with secrets that are good for nothing any more
-    assert again.refused == {}
-    assert {"project_bot", "group_bot"} <= bench.profile(again)["actors"].keys()
-
-
-def test_a_world_that_a_run_uses_is_not_swept() -> None:
-    bench = Bench()
-    project = bench.provision().worlds[0].projects["project"]["id"]
-    before, variables, now = reads(bench), f"/projects/{project}/variables", datetime.now(UTC)
-    for age in (timedelta(), timedelta(hours=1)):
-        mark = {"run": "r", "host": "another", "beat": (now - age).isoformat()}
-        bench.calls.remove(bench.administrator, f"{variables}/{KEY}")
-        bench.calls.send(bench.administrator, "POST", variables, {"key": KEY, "value": json.dumps(mark)})
-        if age:
-            assert sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
-        else:
-            with pytest.raises(TargetError, match=r"A run uses .*: run r of somebody on another"):
-                sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
-            assert reads(bench) == before
-
-
-@pytest.mark.parametrize(("kind", "share", "seed"), [("gateway", 0.02, 1), ("gateway", 0.1, 4), ("mixed", 0.02, 5)])
-def test_a_network_that_fails_leaves_nothing_behind_a_sweep(kind: str, share: float, seed: int) -> None:
-    bench = Bench()
-    before = reads(bench)
-    with (
-        EmbeddedServer(bench.service) as server,
-        Proxy(server.port, Disturbed(kind, share), seed) as proxy,
-        Client(ClientSettings(base_url=proxy.base_url)) as client,
-    ):
-        calls = Calls(by_http(client), bench.made)
-        order = replace(bench.order(), base_url=proxy.base_url, at_once=4)
-        assert provision(order, calls, bench.secrets).refused == {}
-        removals = sweep(calls, bench.administrator, "conformance", lambda _: None)
-    assert proxy.done[kind]
-    assert [removal for removal in removals if removal.problem] == []
-    assert reads(bench) == before
-
-
-def reads(bench: Bench) -> dict[str, str]:
-    """Everything that an administrator can read of what is there, as it is sent."""
-    calls, token = bench.calls, bench.administrator
-    lists = ["/users", "/groups", "/projects", "/audit_events", "/personal_access_tokens", "/member_roles"]
-    found = {path: list(calls.walk(token, path)) for path in lists}
-    places = [f"/{kind}/{entry['id']}" for kind in ("groups", "projects") for entry in found[f"/{kind}"]]
-    below = ("", "/members", "/approval_rules", "/merge_request_approval_setting", "/access_tokens", "/integrations")
-    found |= {f"{place}{path}": [calls.get(token, f"{place}{path}").body] for place in places for path in below}
-    return {path: json.dumps(entries) for path, entries in found.items()}
-
-
-def test_what_was_not_made_here_is_never_touched() -> None:
-    bench = Bench()
-    bench.provision()
-    admin = bench.administrator
-    group = bench.calls.find(admin, "/groups/conformance-1-fresh-group")
-    assert group is not None
-    bench.calls.send(admin, "POST", "/groups", {"name": "Mine", "path": "conformance-mine"})
-    inner = {"name": "Mine too", "path": "mine-too", "parent_id": group["id"]}
-    bench.calls.send(admin, "POST", "/groups", inner)
-    removals = {removal.what: removal.problem for removal in sweep(bench.calls, admin, "conformance", lambda _: None)}
-    assert "mine-too lies in it" in removals["group conformance-1-fresh-group"]
-    assert [what for what, problem in removals.items() if problem] == ["group conformance-1-fresh-group"]
-    assert bench.calls.find(admin, "/groups/conformance-mine") is not None
 
 
 def test_a_name_that_somebody_else_has_is_left_to_them() -> None:

@@ -19,7 +19,7 @@ from conformance.target.profile import load_profile, profile_from
 from conformance.target.provisioning.files import SecretsFile
 from conformance.target.provisioning.program import needed, without_secrets
 from selftest.conftest import serving
-from selftest.target.test_provisioning import Bench
+from selftest.target.bench import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,83 @@
+"""What provisioning made is removed, known by its mark, and nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from conformance.errors import TargetError
+from conformance.http.client import Client
+from conformance.http.settings import ClientSettings
+from conformance.proof.chaos.kinds import Disturbed
+from conformance.proof.chaos.proxy import Proxy
+from conformance.reference import EmbeddedServer
+from conformance.target.marker import KEY
+from conformance.target.provisioning import provision
+from conformance.target.provisioning.calls import Calls, by_http
+from conformance.target.provisioning.sweep import sweep
+from selftest.target.bench import Bench, reads
+
+
+def test_sweeping_leaves_a_service_as_it_was() -> None:
+    bench = Bench()
+    before = reads(bench)
+    bench.provision(worlds=2)
+    assert reads(bench) != before
+    removals = sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+    assert not [removal for removal in removals if removal.problem]
+    assert reads(bench) == before
+    again = bench.provision()  # with secrets that are good for nothing any more
+    assert again.refused == {}
+    assert {"project_bot", "group_bot"} <= bench.profile(again)["actors"].keys()
+
+
+def test_a_world_that_a_run_uses_is_not_swept() -> None:
+    bench = Bench()
+    project = bench.provision().worlds[0].projects["project"]["id"]
+    before, variables, now = reads(bench), f"/projects/{project}/variables", datetime.now(UTC)
+    for age in (timedelta(), timedelta(hours=1)):
+        mark = {"run": "r", "host": "another", "beat": (now - age).isoformat()}
+        bench.calls.remove(bench.administrator, f"{variables}/{KEY}")
+        bench.calls.send(bench.administrator, "POST", variables, {"key": KEY, "value": json.dumps(mark)})
+        if age:
+            assert sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+        else:
+            with pytest.raises(TargetError, match=r"A run uses .*: run r of somebody on another"):
+                sweep(bench.calls, bench.administrator, "conformance", lambda _: None)
+            assert reads(bench) == before
+
+
+@pytest.mark.parametrize(("kind", "share", "seed"), [("gateway", 0.02, 1), ("gateway", 0.1, 4), ("mixed", 0.02, 5)])
+def test_a_network_that_fails_leaves_nothing_behind_a_sweep(kind: str, share: float, seed: int) -> None:
+    bench = Bench()
+    before = reads(bench)
+    with (
+        EmbeddedServer(bench.service) as server,
+        Proxy(server.port, Disturbed(kind, share), seed) as proxy,
+        Client(ClientSettings(base_url=proxy.base_url)) as client,
+    ):
+        calls = Calls(by_http(client), bench.made)
+        order = replace(bench.order(), base_url=proxy.base_url, at_once=4)
+        assert provision(order, calls, bench.secrets).refused == {}
+        removals = sweep(calls, bench.administrator, "conformance", lambda _: None)
+    assert proxy.done[kind]
+    assert [removal for removal in removals if removal.problem] == []
+    assert reads(bench) == before
+
+
+def test_what_was_not_made_here_is_never_touched() -> None:
+    bench = Bench()
+    bench.provision()
+    admin = bench.administrator
+    group = bench.calls.find(admin, "/groups/conformance-1-fresh-group")
+    assert group is not None
+    bench.calls.send(admin, "POST", "/groups", {"name": "Mine", "path": "conformance-mine"})
+    inner = {"name": "Mine too", "path": "mine-too", "parent_id": group["id"]}
+    bench.calls.send(admin, "POST", "/groups", inner)
+    removals = {removal.what: removal.problem for removal in sweep(bench.calls, admin, "conformance", lambda _: None)}
+    assert "mine-too lies in it" in removals["group conformance-1-fresh-group"]
+    assert [what for what, problem in removals.items() if problem] == ["group conformance-1-fresh-group"]
+    assert bench.calls.find(admin, "/groups/conformance-mine") is not None
