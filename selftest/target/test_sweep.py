@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,9 +17,10 @@ from conformance.proof.chaos.proxy import Proxy
 from conformance.reference import EmbeddedServer
 from conformance.target.marker import KEY
 from conformance.target.provisioning import provision
-from conformance.target.provisioning.calls import Calls, by_http
-from conformance.target.provisioning.sweep import sweep
+from conformance.target.provisioning.calls import Answer, Body, Calls, Way, by_http
+from conformance.target.provisioning.sweep import Removal, sweep
 from selftest.target.bench import Bench, reads
+from selftest.target.services import changed
 
 
 def test_sweeping_leaves_a_service_as_it_was() -> None:
@@ -81,3 +83,29 @@ def test_what_was_not_made_here_is_never_touched() -> None:
     assert "mine-too lies in it" in removals["group conformance-1-fresh-group"]
     assert [what for what, problem in removals.items() if problem] == ["group conformance-1-fresh-group"]
     assert bench.calls.find(admin, "/groups/conformance-mine") is not None
+
+
+def test_a_project_that_is_kept_for_a_while_and_goes_with_its_owner_is_no_leftover() -> None:
+    def kept(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        """Take the deletion of a project that lies in no group, and leave it to that of its owner."""
+        if method == "DELETE" and re.fullmatch(r"/projects/\d+", path):
+            project = way(token, "GET", path, {}, None).entry
+            if project.get("namespace", {}).get("kind") == "user":
+                return Answer(202, None)
+        if method == "DELETE" and path.startswith("/users/"):
+            user = way(token, "GET", path.partition("?")[0], {}, None).entry
+            for one in bench.service.identities.projects.values():
+                if one.full_path.startswith(f"{user.get('username')}/"):
+                    way(token, "DELETE", f"/projects/{one.id}", {}, None)
+                    break
+        return way(token, method, path, query, body)
+
+    bench = Bench(alter=changed(kept), patience=0.05)
+    before = reads(bench)
+    bench.provision()
+    told: list[Removal] = []
+    removals = sweep(bench.calls, bench.administrator, "conformance", told.append)
+    assert [removal for removal in removals if removal.problem] == []
+    assert told == list(removals)
+    assert any(removal.what.startswith("project ") for removal in removals)
+    assert reads(bench) == before

@@ -25,6 +25,8 @@ class Removal:
     what: str
     problem: str = ""
     """Why it is still there; empty when it is gone."""
+    place: str = ""
+    """The path by which the target shows it while it is there."""
 
 
 def sweep(
@@ -40,11 +42,17 @@ def sweep(
     sweeper.require_unused()
     done = []
     with ThreadPoolExecutor(at_once) as pool:
-        for steps in (sweeper.personal_projects(), sweeper.groups(), sweeper.users()):
-            for removal in pool.map(lambda remove: remove(), steps):
+        # What a target keeps of a user for a while may go with the user: it is told at the end.
+        personal = list(pool.map(_do, sweeper.personal_projects()))
+        for steps in (sweeper.groups(), sweeper.users(), [partial(sweeper.seen_again, one) for one in personal]):
+            for removal in pool.map(_do, steps):
                 tell(removal)
                 done.append(removal)
     return done
+
+
+def _do(step: Callable[[], Removal]) -> Removal:
+    return step()
 
 
 def delete_group(calls: Calls, token: str, group: Entry) -> Answer:
@@ -105,6 +113,12 @@ class _Sweeper:
         answer = _delete(self.calls, self.administrator, place, "path_with_namespace", project)
         return self._result(f"project {project.get('path_with_namespace')}", place, answer)
 
+    def seen_again(self, removal: Removal) -> Removal:
+        """Return what became of something in the meantime."""
+        if removal.problem and not self.calls.find(self.administrator, removal.place):
+            return Removal(removal.what, place=removal.place)
+        return removal
+
     def groups(self) -> list[Callable[[], Removal]]:
         """Return steps that remove the top-level groups."""
         groups, projects = self._all("/groups"), self._all("/projects")
@@ -141,4 +155,4 @@ class _Sweeper:
     def _result(self, what: str, place: str, answer: Answer) -> Removal:
         """Wait until something is gone, which may take a moment after a target has taken the call."""
         is_gone = self.calls.until(lambda: None if self.calls.find(self.administrator, place) else {"gone": True})
-        return Removal(what, "" if is_gone else f"still there after DELETE {place}: {answer}")
+        return Removal(what, "" if is_gone else f"still there after DELETE {place}: {answer}", place)
