@@ -133,7 +133,8 @@ def _version(profile: Profile, client: Client) -> Iterator[Finding]:
         return
     said = ask_version(profile, client)
     if isinstance(said, Reported) and profile.version not in (said.version, said.judged_by):
-        detail = f"{profile.version}, and the target says {said.text} ({said.place})"
+        declared = f"a newer one, judged as {profile.version}" if profile.version_warning else f"{profile.version}"
+        detail = f"{declared}, and the target says {said.text} ({said.place})"
         # What has another way of counting than the specification is a service of its own, and says nothing here.
         state = State.CONTRADICTED if said.version >= OLDEST else State.NOTE
         yield Finding("version", state, detail, str(said.version))

@@ -195,6 +195,16 @@ def test_checking_a_profile_says_which_version_the_target_has(
     assert "version 17.7 (GET /version: 17.7.0)" in outcome.out
 
 
+def test_a_contradicted_newer_version_is_told_as_one_that_is_judged_as_the_last(
+    conformance: Callable[..., Any],
+    reference: Any,
+    write_profile: Callable[..., Path],
+) -> None:
+    write_profile(*reference, version="25.1")
+    outcome = conformance("target", "--check", "target.yaml")
+    assert "a newer one, judged as 19.0, and the target says 17.7.0" in " ".join(outcome.text.split())
+
+
 def test_who_waits_long_for_the_version_is_told_so(
     slow_reference: tuple[Service, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
