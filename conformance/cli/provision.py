@@ -22,6 +22,7 @@ from conformance.http.client import Client
 from conformance.http.redaction import keep_in
 from conformance.http.settings import AT_ONCE, ClientSettings, without_userinfo
 from conformance.results.text import plural
+from conformance.target.names import FEATURES
 from conformance.target.profile import base_url_from, profile_from_yaml
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
@@ -136,6 +137,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
         f"{out}: {worlds} world(s) on {order.base_url}. Tokens and passwords: {secrets_file}, for your eyes only."
     )
     unclear = {name: why for name, why in done.unclear.items() if data["features"].get(name) is not False}
+    _say_what_is_lacking(data["features"])
     _say_what_is_left(by_hand(data), done.refused, unclear)
     click.echo(f"\nTest it with: conformance run --target {out}" + (f" --workers {worlds}" if worlds > 1 else ""))
     return ExitCode.INCOMPLETE if done.refused or unclear else ExitCode.CONFORMANT
@@ -275,6 +277,15 @@ def write_profile(file: Path, data: Data, secrets: str) -> None:
         file.write_text(_HEADING.format(secrets=secrets, name=file.name) + text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"Cannot write the profile {file}: {error.strerror or error}.") from error
+
+
+def _say_what_is_lacking(features: Mapping[str, bool]) -> None:
+    """Say which features the profile denies the service, for a run looks at nothing that needs them."""
+    lacking = [name for name, has in features.items() if has is False]
+    if lacking:
+        click.echo("\nThe service was not seen to have these, so a run looks at nothing that needs them:")
+    for name in lacking:
+        click.echo(f"  {name}: {FEATURES[name]}")
 
 
 def _say_what_is_left(left: Sequence[ByHand], refused: Mapping[str, str], unclear: Mapping[str, str]) -> None:
