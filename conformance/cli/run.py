@@ -25,6 +25,7 @@ from conformance.results.trust import record_in, trusted_record
 from conformance.runner import plugin as pytest_plugin
 from conformance.runner.location import suite_arguments
 from conformance.runner.options import OPTIONS
+from conformance.runner.profiles import DEFAULT_PROFILE
 from conformance.runner.progress import forgiving
 from conformance.target import load_profile
 
@@ -81,7 +82,9 @@ def run(context: click.Context, /, **given: Any) -> int:
     targets: tuple[Path, ...] = given["target"]
     inherited = _of_the_environment(context)  # by another process: a list of processes shows no password
     if given["watch"]:
-        return watch_runs(_as_given(context, without={"watch", *inherited}), targets[0] if len(targets) == 1 else None)
+        profile = DEFAULT_PROFILE if given["base_url"] and not targets else None
+        watched = targets[0] if len(targets) == 1 else profile
+        return watch_runs(_as_given(context, without={"watch", *inherited}), watched, given["base_url"])
     if len(targets) > 1:
         if given["form"] == "json":
             raise UsageError("--format json tells of one target. The folder of several has comparison.json.")

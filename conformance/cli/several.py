@@ -35,11 +35,11 @@ _FORMS = {"json": comparison_as_json, "markdown": comparison_as_markdown, "html"
 #: Files of a comparison in the folder of its runs.
 _FILES = {"comparison.html": "html", "comparison.md": "markdown", "comparison.json": "json"}
 _COARSE = 0.1  # seconds
-#: What several runs come to is what the worst of them came to, in this order.
+#: The exit codes of runs, the worst first. A violation that one run saw is one, whatever became of the others.
 _WORST_FIRST = (
-    ExitCode.PYTEST_BROKE,
-    ExitCode.SUITE_BROKE,
     ExitCode.NON_CONFORMANT,
+    ExitCode.SUITE_BROKE,
+    ExitCode.PYTEST_BROKE,
     ExitCode.USAGE,
     ExitCode.COULD_NOT_RUN,
     ExitCode.INTERRUPTED,
@@ -122,10 +122,9 @@ def _names(targets: Sequence[Path]) -> list[str]:
 
 
 def worst_of(codes: Collection[int]) -> int:
-    """Return what several runs come to: what the worst of them came to, and 7 where one ended as no run does."""
-    if any(code not in _WORST_FIRST for code in codes):
-        return ExitCode.SUITE_BROKE  # such as one that was killed
-    return next(int(code) for code in _WORST_FIRST if code in codes)
+    """Return the exit code of the worst of several runs; one that ended as no run does, such as by a kill, broke."""
+    known = {code if code in _WORST_FIRST else ExitCode.SUITE_BROKE for code in codes}
+    return next(int(code) for code in _WORST_FIRST if code in known)
 
 
 def _start(call: Sequence[str]) -> subprocess.Popen[str]:

@@ -99,7 +99,7 @@ def _discover(file: Path) -> int:
             raise TargetError(f"Nothing can be found out on {profile.base_url}: {error}.") from error
     if secrets.known:
         data.setdefault("secrets", f"{file.stem}.secrets.env")
-        place = file.with_name(data["secrets"])
+        place = file.parent / data["secrets"]
         with closing(SecretsFile(place)) as kept:
             for name, value in secrets.known.items():
                 kept.keep(name, value)

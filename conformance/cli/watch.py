@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from conformance.errors import ConformanceError
 from conformance.http.client import Client
 from conformance.runner.precautions import when_terminated
 from conformance.target import load_profile
+from conformance.target.profile import base_url_from
 from conformance.target.version import Reported, ask_version
 
 if TYPE_CHECKING:
@@ -29,17 +30,19 @@ _LOOK_SECONDS, _ASK_SECONDS = 0.5, 5.0
 
 
 @dataclass
-class _Sight:
+class Watched:
     """What was last seen of a profile and of the version of its target."""
 
     profile: Path | None
+    base_url: str | None = None
+    """The address that is asked, where it is not that of the profile."""
     _changed: float | None = None
     _version: str | None = None
     _asked: float = field(default_factory=time.monotonic)
 
     def remember(self) -> None:
         """Take what there is for known."""
-        self._changed, self._version = self._time(), self._ask()
+        self._changed, self._version = self._time(), self.told_version()
 
     def news(self) -> str | None:
         """Say what has changed; None when nothing has."""
@@ -49,7 +52,7 @@ class _Sight:
             return "the profile has changed"
         if time.monotonic() - self._asked < _ASK_SECONDS:
             return None
-        before, self._version = self._version, self._ask()
+        before, self._version = self._version, self.told_version()
         is_other = self._version is not None and self._version != before
         return f"the target says that it is {self._version}" if is_other else None
 
@@ -59,12 +62,15 @@ class _Sight:
         except OSError:
             return None  # while an editor puts another file in its place
 
-    def _ask(self) -> str | None:
+    def told_version(self) -> str | None:
+        """Ask the target for its version; None where it does not say, or nobody can be asked now."""
         self._asked = time.monotonic()
         if self.profile is None:
             return None
         try:
             profile = load_profile(self.profile)
+            if self.base_url is not None:
+                profile = replace(profile, base_url=base_url_from(self.base_url, "--base-url"))
             with Client(profile.client_settings()) as client:
                 said = ask_version(profile, client)
         except ConformanceError:
@@ -72,25 +78,26 @@ class _Sight:
         return said.text if isinstance(said, Reported) else None
 
 
-def watch(arguments: Sequence[str], profile: Path | None) -> int:
+def watch(arguments: Sequence[str], profile: Path | None, base_url: str | None = None) -> int:
     """
     Run with these arguments of `conformance run` again and again, each time in a process of its own.
 
+    `profile` and `base_url` are those of the target that these arguments name, as far as they name one.
     A line asks for the next run: an empty one for the same, the name of an area for that area. So does a change of the
     profile, or of the version that the target reports. The end of the input ends it; return the last exit code.
     """
     lines: SimpleQueue[str | None] = SimpleQueue()
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
-    sight = _Sight(profile)
+    watched = Watched(profile, base_url)
     wanted = [*arguments]
     while True:
         command = [sys.executable, "-m", "conformance", "run", *wanted]
         code, is_over = _ended(command)
         if is_over:
             return code
-        sight.remember()
+        watched.remember()
         click.echo("\nWatching: Enter runs it again, the name of an area runs that area; Ctrl-C ends.")
-        asked = _next(lines, sight)
+        asked = _next(lines, watched)
         if asked is None:
             return code
         others = [argument for argument in arguments if not argument.startswith("--area=")]
@@ -126,14 +133,14 @@ def _read(lines: SimpleQueue[str | None]) -> None:
     lines.put(None)
 
 
-def _next(lines: SimpleQueue[str | None], sight: _Sight) -> str | None:
+def _next(lines: SimpleQueue[str | None], watched: Watched) -> str | None:
     """Wait for what asks for the next run: return the name of an area, nothing for the same run, None for the end."""
     areas = Contract.load().areas
     while True:
         try:
             line = lines.get(timeout=_LOOK_SECONDS)
         except Empty:
-            news = sight.news()
+            news = watched.news()
             if news is not None:
                 click.echo(f"Running again: {news}.")
                 return ""

@@ -102,7 +102,6 @@ class Client:
         self.settings = settings
         self.redaction = Redaction(settings.secrets)
         self.requests = 0
-        self.retries = Retries(settings.call_wait_seconds, settings.run_wait_seconds)
         self.most_requests: float | None = None
         """How many requests are sent at most, but for those that put something back."""
         self._spent_in: set[str] = set()
@@ -114,6 +113,7 @@ class Client:
         self._gates: list[Callable[[Call], None]] = []
         self._listeners: list[Callable[[Exchange], None]] = []
         self.pace: Pace = Pace(settings.requests_per_second) if paced_with is None else paced_with.pace
+        self.retries = Retries(settings.call_wait_seconds, settings.run_wait_seconds, self.pace)
         self._lock = threading.Lock()
         self._refused_in_a_row = 0
         self._was_answered = False

@@ -25,6 +25,10 @@ class Pace:
         """Let nobody wait any more, those who wait now among them."""
         self._over.set()
 
+    def pause(self, seconds: float) -> bool:
+        """Wait so many seconds; return whether they passed, and not somebody ended the waiting before."""
+        return not self._over.wait(seconds)
+
     def wait(self) -> None:
         """Wait until the next call may go."""
         if not self._gap:

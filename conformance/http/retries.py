@@ -14,6 +14,7 @@ from enum import Enum, auto
 from http import HTTPStatus
 
 from conformance.http.exchange import READING, TOO_MANY_REQUESTS, Exchange, Trouble
+from conformance.http.pace import Pace
 
 #: What answers the same when it is made twice.
 _SETTING = READING | {"PUT", "PATCH"}
@@ -68,6 +69,8 @@ class Retries:
 
     call_seconds: float
     run_seconds: float
+    pace: Pace = field(default_factory=lambda: Pace(None))
+    """Who ends it, as at Ctrl-C, ends every waiting."""
     counts: Counter[str] = field(default_factory=Counter)
     """How often a call was sent again, by the reason: plain text, which workers can send to who keeps the record."""
     unanswered: Counter[str] = field(default_factory=Counter)
@@ -162,8 +165,7 @@ class Retries:
         reason = "JSON without its end" if exchange.may_be_cut else exchange.trouble or f"status {exchange.status}"
         with self._lock:
             self.counts[str(reason)] += 1
-        time.sleep(pause)
-        return True
+        return self.pace.pause(pause)
 
     def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool, may_break: bool) -> float | None:
         """Return how long to wait before the same call is sent again; None where that is of no use."""

@@ -12,13 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conformance.contract import Contract
 from conformance.errors import UsageError
 from conformance.fuzzing.corpus import FAILED_AT_MOST, FOLDER
 from conformance.http.settings import AT_ONCE
 from conformance.results.parts import EMBEDDED
 from conformance.results.plan import Selection, Shard
-from conformance.results.reading import read_record
 from conformance.results.subject import Subject
+from conformance.results.trust import record_in, trusted_record
 from conformance.results.verdicts import Verdict, add_up
 from conformance.runner.location import SUITE_FOLDER, suite_arguments
 
@@ -276,7 +277,7 @@ def _left_by(folder: Path, *, has_target: bool) -> frozenset[str]:
 
     Raise UsageError where nothing did, there is none, or that run had a target and this one would test the reference.
     """
-    record = read_record(folder / "results.jsonl" if folder.is_dir() else folder)
+    record = trusted_record(record_in(folder), Contract.load())
     if not has_target and EMBEDDED not in (record.header.version_source or EMBEDDED):
         raise UsageError(f"The run in {folder} was against {record.header.base_url}. Name its profile with --target.")
     rows = add_up(record).rows_with(*_LEFT)
@@ -302,9 +303,15 @@ def _of_the_operator(arguments: list[str]) -> tuple[str, ...]:
     for word in rest:
         if found and found[-1] in with_value:
             found[-1] = f"{found[-1]}={word}"
-        elif word.startswith("-") or Path(word).resolve() != SUITE_FOLDER:
+        elif not _is_the_suite(word, found):
             found.append(word)
     return tuple(found)
+
+
+def _is_the_suite(word: str, before: list[str]) -> bool:
+    """Tell whether a word is the path of the suite, and not the value of an option, such as `tests` in `-k tests`."""
+    is_value = bool(before) and before[-1].startswith("-") and "=" not in before[-1]
+    return word == str(SUITE_FOLDER) or (Path(word).resolve() == SUITE_FOLDER and not is_value)
 
 
 def _of_pytest(arguments: tuple[str, ...]) -> tuple[str, ...]:

@@ -245,9 +245,12 @@ class Content:
         """
         Read a ledger; its last line may be cut off. `secrets` are those of the profile, which putting back needs.
 
-        Raise UsageError when it is none, or names a secret that the profile does not have.
+        Raise UsageError when it is none, cannot be read, or names a secret that the profile does not have.
         """
-        texts = file.read_bytes().splitlines()
+        try:
+            texts = file.read_bytes().splitlines()
+        except OSError as error:
+            raise UsageError(f"Cannot read {file}: {error.strerror or error}.") from error
         read = [_line(text) for text in texts]
         lines = [line if secrets is None else _unmasked(line, secrets) for line in read if line is not None]
         if not lines or lines[0].get("ledger") != FORM:

@@ -122,9 +122,11 @@ def test_profiles_of_one_name_in_two_folders_are_called_by_their_folders(conform
         ((4, 8), ExitCode.USAGE),
         ((143, 0), ExitCode.TERMINATED),
         ((-9, 0), ExitCode.SUITE_BROKE),
-        ((137, 1), ExitCode.SUITE_BROKE),
+        ((137, 1), ExitCode.NON_CONFORMANT),
+        ((7, 1), ExitCode.NON_CONFORMANT),
+        ((3, 7, 6), ExitCode.SUITE_BROKE),
+        ((137, 6), ExitCode.SUITE_BROKE),
     ],
 )
 def test_several_targets_come_to_what_the_worst_of_them_came_to(codes: tuple[int, ...], worst: ExitCode) -> None:
-    """Of one that was killed nothing is known, whatever the others came to."""
     assert worst_of(codes) == worst

@@ -74,3 +74,23 @@ def test_who_interrupts_waits_for_no_call_that_keeps_to_a_pace() -> None:
             for one in waiting:
                 with pytest.raises(TargetGoneError, match="the run was interrupted"):
                     one.result(DEADLINE)
+
+
+def test_who_interrupts_waits_for_no_call_that_was_one_too_many() -> None:
+    """The target wants it to be sent again in a minute."""
+    too_many = says(b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 50\r\nContent-Length: 0\r\n\r\n", stays=True)
+    is_said = threading.Event()
+
+    def answer(line: Line, call: Call) -> bool | None:
+        stays = too_many(line, call)
+        is_said.set()
+        return stays
+
+    with serving(answer) as server, ThreadPoolExecutor(1) as pool:
+        data = {"base_url": server.base_url, "actors": {}, "fixtures": {}}
+        with Client(profile_from(data, "target.yaml").client_settings(PLACES)) as client:
+            waiting = pool.submit(client.send, MAINTAINER, "GET", "/later")
+            assert is_said.wait(DEADLINE)
+            with pytest.raises(KeyboardInterrupt), client.ending_when_interrupted():
+                raise KeyboardInterrupt
+            assert waiting.result(DEADLINE).status == 429

@@ -7,11 +7,13 @@ import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
 from conformance.http.client import Client
 from conformance.http.exchange import Call, Exchange, Trouble
+from conformance.http.pace import Pace
 from conformance.http.retries import Persistence, Retries
 from conformance.http.settings import ClientSettings
 from selftest.cli.test_bad_input import unused_port
@@ -56,15 +58,14 @@ def test_a_wait_that_is_longer_than_a_call_may_take_is_none(headers: dict[str, s
     assert not waits(headers)
 
 
-def test_a_wait_of_the_whole_budget_of_a_call_is_within_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_of_the_whole_budget_of_a_call_is_within_it() -> None:
     """Services of this kind ask for a minute, and a minute is what a call has by default."""
-    slept: list[float] = []
-    monkeypatch.setattr(time, "sleep", slept.append)
+    pace = Mock(Pace)
     exchange = Exchange(Call(None, "GET", "/version"), 429, {"retry-after": "60"}, b"", 0)
     settings = ClientSettings(base_url="http://127.0.0.1:9")
-    retries = Retries(settings.call_wait_seconds, settings.run_wait_seconds)
+    retries = Retries(settings.call_wait_seconds, settings.run_wait_seconds, pace)
     assert retries.wait(exchange, time.monotonic() - 0.5, 0, calm=True, persistence=Persistence.ONCE)
-    assert slept == [60]
+    pace.pause.assert_called_once_with(60)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,12 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
+from conformance.cli.watch import Watched
 from conformance.errors import ExitCode
 from conformance.results.reading import read_record
+from conformance.runner.location import SUITE_FOLDER
 from conformance.target.embedded import profile_data
+from selftest.cli.test_bad_input import unused_port
 from selftest.conftest import VERSION
 
 if TYPE_CHECKING:
@@ -152,3 +155,22 @@ def test_a_watched_run_is_repeated_on_enter_and_ends_with_its_input(reference: A
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.count("SELECTION HOLDS") == 2
     assert "There is no area 'no-such-area'" in ended.stdout
+
+
+def test_who_watches_asks_the_address_that_the_run_is_against(reference: Any, tmp_path: Path) -> None:
+    service, base_url = reference
+    file = tmp_path / "target.yaml"
+    data = profile_data(service.world, f"http://127.0.0.1:{unused_port()}", VERSION)
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    assert Watched(file).told_version() is None
+    assert Watched(file, base_url).told_version() == "17.7.0"
+
+
+def test_a_word_for_pytest_that_is_also_the_path_of_the_suite_is_kept(
+    conformance: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "test_served").symlink_to(SUITE_FOLDER)  # as `tests` in a checkout
+    few = ("--requirement", "job-token-scope.settings.read", "--corpus", "none", "--out", "out")
+    outcome = conformance("run", "-q", *few, "--", "-k", "test_served")
+    assert outcome.code == ExitCode.INCOMPLETE, outcome.text
+    assert read_record(tmp_path / "out" / "results.jsonl").header.command.endswith("-- -k test_served")
