@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from conformance.errors import UsageError
 from conformance.runner.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -23,6 +25,15 @@ class Number(click.FloatRange):
         """Return the number of a text; refuse one that is outside the range, or is none."""
         number = super().convert(value, param, ctx)
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+
+
+def refuse_beside(other: str, *names: str) -> None:
+    """Raise UsageError where an option of the running command was given that means nothing beside another one."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        is_given = option.name in names and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
+        if is_given:
+            raise UsageError(f"{option.opts[-1]} means nothing {other}. Leave it out.")
 
 
 def shared_with_pytest(*names: str) -> list[click.Option]:

@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from conformance.cli.parameters import Number
+from conformance.cli.parameters import Number, refuse_beside
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.http.client import Client
@@ -27,7 +27,7 @@ from conformance.target.profile import base_url_from, profile_from_yaml
 from conformance.target.provisioning import PREFIX, Order, Tell, provision
 from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.calls import Calls, NotOursError, RefusedError, by_http
-from conformance.target.provisioning.files import Made, MadeFile, SecretsFile
+from conformance.target.provisioning.files import Made, MadeFile, SecretsFile, secrets_beside
 from conformance.target.provisioning.profiles import by_hand, profile_data, with_additions
 from conformance.target.provisioning.program import needed, provided_by, without_password, without_secrets
 from conformance.target.provisioning.sweep import Removal, sweep
@@ -87,6 +87,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     if out.is_dir():
         raise UsageError(f"Cannot write the profile {out}: it is a folder. Name a file.")
     if program is not None:
+        refuse_beside("beside --with", "admin_token_file", "rate", "concurrency")
         return _by_program(_words(program), address, worlds, prefix, out)
     if admin_token_file is None:
         raise UsageError(
@@ -101,7 +102,7 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
 def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
     """Make what is wanted with an administrator's token, write the profile, and return the exit code."""
     known = read_yaml(out) if out.is_file() else None
-    secrets_file = out.with_suffix(".secrets.env")
+    secrets_file = secrets_beside(out)
     with (
         closing(SecretsFile(secrets_file)) as secrets,
         closing(MadeFile(out.parent / "made.jsonl", without_userinfo(order.base_url))) as made,
@@ -163,7 +164,7 @@ def _words(program: str) -> list[str]:
 def _by_program(command: Sequence[str], base_url: str, worlds: int, prefix: str, out: Path) -> int:
     known = read_yaml(out) if out.is_file() else None
     data = provided_by(command, needed(base_url, worlds, prefix, known))
-    secrets_file = out.with_suffix(".secrets.env")
+    secrets_file = secrets_beside(out)
     with closing(SecretsFile(secrets_file)) as secrets:
         data = without_secrets({**data, "secrets": secrets_file.name}, prefix, secrets)
     profile_from_yaml(data, out)  # before it takes the place of one that is good

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import yaml
 
-from conformance.cli.parameters import Number
+from conformance.cli.parameters import Number, refuse_beside
 from conformance.contract import Version
 from conformance.contract.yaml_files import read_yaml
 from conformance.errors import ExitCode, TargetError, UsageError
@@ -31,7 +31,7 @@ from conformance.target.profile import profile_from_yaml
 from conformance.target.provisioning import PREFIX
 from conformance.target.provisioning.calls import Calls, RefusedError, by_http
 from conformance.target.provisioning.discover import Discovery
-from conformance.target.provisioning.files import Made, Secrets, SecretsFile
+from conformance.target.provisioning.files import Made, Secrets, SecretsFile, secrets_beside
 from conformance.target.provisioning.program import without_secrets
 from conformance.target.readings import Finding, State
 from conformance.target.trials import not_probed, try_writes
@@ -72,6 +72,8 @@ def target(*, example: bool, discover: Path | None, check: Path | None, fix: boo
     """
     if [example, discover is not None, check is not None].count(True) != 1:
         raise UsageError("Say either --example, --discover FILE or --check FILE.")
+    if check is None:
+        refuse_beside("without --check", "fix", "form")
     if discover is not None:
         return _discover(discover)
     if check is None:
@@ -98,7 +100,7 @@ def _discover(file: Path) -> int:
         except RefusedError as error:
             raise TargetError(f"Nothing can be found out on {profile.base_url}: {error}.") from error
     if secrets.known:
-        data.setdefault("secrets", f"{file.stem}.secrets.env")
+        data.setdefault("secrets", secrets_beside(file).name)
         place = file.parent / data["secrets"]
         with closing(SecretsFile(place)) as kept:
             for name, value in secrets.known.items():

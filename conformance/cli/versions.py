@@ -39,7 +39,6 @@ _CODES = {
     Ready.NOT_READY: ExitCode.NON_CONFORMANT,
     Ready.OPEN: ExitCode.INCOMPLETE,
 }
-_ERRORS = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _STOPPED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 #: What holds for each run that is made to compare: how the target is reached, and what may be done to it.
 _PASSED_ON = (
@@ -76,8 +75,10 @@ class Comparison:
             code = pytest.main(suite_arguments(*arguments))
         if code in _STOPPED:
             raise StoppedError(ExitCode(code), f"The run as of {version} was stopped: {folder} has what it saw.")
-        if code in _ERRORS:
+        if code == pytest.ExitCode.USAGE_ERROR:
             raise UsageError(output.getvalue().strip().removeprefix("ERROR: "))
+        if code == pytest.ExitCode.INTERNAL_ERROR:
+            raise StoppedError(ExitCode.PYTEST_BROKE, f"pytest broke in the run as of {version}:\n{output.getvalue()}")
         if not record.is_file():
             return None
         read = read_record(record)

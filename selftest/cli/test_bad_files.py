@@ -121,7 +121,11 @@ def test_what_is_no_yaml_of_ours_is_refused(
 
 @pytest.mark.parametrize("name", NO_RECORD)
 @pytest.mark.parametrize(
-    "command", [("report",), ("diff", "good"), ("baseline",), ("run", "--resume"), ("merge", "--out", "merged", "good")]
+    "command",
+    [
+        *(("report",), ("diff", "good"), ("baseline",), ("merge", "--out", "merged", "good")),
+        *(("run", "--resume"), ("run", "--failed")),
+    ],
 )
 @pytest.mark.usefixtures("place")
 def test_what_is_no_record_of_a_run_is_refused(
@@ -143,6 +147,12 @@ def test_a_program_that_is_none_is_refused(conformance: Callable[..., Any], name
         ((*PROVISION, "--admin-token-file", "token", "--out", "folder"), "folder"),
         ((*PROVISION, "--admin-token-file", "token", "--prefix", "a b/../c"), "--prefix"),
         ((*PROVISION, "--admin-token-file", "token", "--worlds", "0"), "--worlds"),
+        *(
+            ((*PROVISION, "--with", "./a-list.sh", name, "1"), f"{name} means nothing beside --with")
+            for name in ("--rate", "--concurrency", "--admin-token-file")
+        ),
+        (("target", "--example", "--fix"), "--fix means nothing without --check"),
+        (("target", "--discover", "list.yaml", "--format", "json"), "--format means nothing without --check"),
         (("sweep", "--base-url", "nonsense", "--admin-token-file", "token"), "base URL"),
         (("lint-traffic", "no-entries.har"), "no log.entries"),
         (("lint-traffic", "folder"), "folder"),

@@ -239,13 +239,6 @@ def test_the_reference_is_served_with_a_profile_that_can_be_tested(
     assert rest.endswith("Stopped.\n")
 
 
-def test_a_port_that_is_taken_is_said_to_be(conformance: Callable[..., Any], reference: Any) -> None:
-    _, base_url = reference
-    outcome = conformance("serve", "--port", base_url.rpartition(":")[2])
-    assert outcome.code == ExitCode.USAGE, outcome.text
-    assert "cannot listen on" in outcome.text
-
-
 def test_a_command_whose_streams_are_closed_does_its_work() -> None:
     assert subprocess.run(["/bin/sh", "-c", _CLOSED], check=False, timeout=60).returncode == ExitCode.CONFORMANT
 

@@ -325,6 +325,8 @@ def test_a_ledger_with_a_damaged_beginning_is_none(tmp_path: Path, header: dict[
     file = begun(tmp_path / "ledger.jsonl", {"run": "run", "base_url": "http://127.0.0.1:1", "world": 0, **header})
     with pytest.raises(UsageError, match="is not a ledger of this version of the suite"):
         Content.read(file)
+    with pytest.raises(UsageError, match="Cannot read"):
+        Content.read(file.parent)  # as a file of another user cannot be
 
 
 DELETING = "DELETE /projects/:id/approval_rules/:approval_rule_id"

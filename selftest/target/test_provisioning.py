@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,7 @@ from conformance.target.provisioning.accounts import UsersRefusedError
 from conformance.target.provisioning.blueprint import Blueprint
 from conformance.target.provisioning.calls import Answer, Body, NotOursError, Way
 from conformance.target.provisioning.discover import Discovery
-from conformance.target.provisioning.files import Secrets
+from conformance.target.provisioning.files import Secrets, secrets_beside
 from conformance.target.provisioning.profiles import by_hand
 from selftest.conftest import VERSION, lacking, serving
 from selftest.target.bench import Bench
@@ -30,7 +31,6 @@ from selftest.target.services import SERVICES, StoppedError, changed, only_as_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from selftest.conftest import Outcome
 
@@ -281,6 +281,18 @@ def test_the_command_writes_a_profile_without_secrets(conformance: Callable[...,
 
 
 @pytest.mark.parametrize(
+    ("profile", "secrets"),
+    [
+        ("target.yaml", "target.secrets.env"),
+        ("a/staging.yml", "a/staging.secrets.env"),
+        ("staging.eu", "staging.eu.secrets.env"),
+    ],
+)
+def test_each_profile_has_secrets_of_its_own(profile: str, secrets: str) -> None:
+    assert secrets_beside(Path(profile)) == Path(secrets)
+
+
+@pytest.mark.parametrize(
     ("content", "code", "says"), [("", 4, "a token and nothing else"), ("wrong\n", 8, "administrator's token")]
 )
 def test_a_wrong_token_file_gives_one_message(
@@ -339,6 +351,22 @@ def test_a_profile_of_tokens_alone_is_filled_with_what_they_may_read(
         (tmp_path / "filled.yaml").write_text(filled.out, encoding="utf-8")
         checked = conformance("target", "--check", "filled.yaml")
         assert checked.code == 0, checked.text
+
+
+def test_secrets_that_are_found_in_a_profile_go_to_the_file_that_it_names(
+    conformance: Callable[..., Outcome], whole: tuple[Bench, Provisioned], tmp_path: Path
+) -> None:
+    bench, done = whole
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "start.env").write_text("# ours\n", encoding="utf-8")
+    token = done.worlds[0].people["maintainer"].token
+    with serving(bench.service) as (_, base_url):
+        bare = {"base_url": base_url, "actors": {"maintainer": {"token": token}}, "secrets": "keys/start.env"}
+        (tmp_path / "bare.yaml").write_text(yaml.safe_dump(bare), encoding="utf-8")
+        filled = conformance("target", "--discover", "bare.yaml")
+    assert filled.code == 0, filled.text
+    assert token in (tmp_path / "keys" / "start.env").read_text(encoding="utf-8")
+    assert token not in filled.out
 
 
 def test_groups_are_found_where_only_their_own_members_are_listed(whole: tuple[Bench, Provisioned]) -> None:

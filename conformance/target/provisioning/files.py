@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def secrets_beside(profile: Path) -> Path:
+    """Return the file for the secrets of a profile: `target.secrets.env` of `target.yaml`, and of no other profile."""
+    name = profile.stem if profile.suffix.lower() in {".yaml", ".yml"} else profile.name
+    return profile.with_name(f"{name}.secrets.env")
+
+
 def new_password(_: str = "") -> str:
     """Return a password that nobody guesses, with a letter of either case, a digit and a sign, as some services ask."""
     return f"{secrets.token_urlsafe(18)}-aA1"
