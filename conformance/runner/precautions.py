@@ -160,10 +160,10 @@ class Precautions:
     def release(self) -> None:
         """Take the marks of this run away."""
         with ThreadPoolExecutor(_at_once(self.profile)) as pool:
-            while self._marks:
-                pool.submit(
-                    self._marks.pop().release
-                )  # one that stays is of a process that is no more: it is taken over
+            marks, self._marks = self._marks, []
+            # One that stays is of a process that is no more: it is taken over.
+            for done in [pool.submit(mark.release) for mark in marks]:
+                done.result()
 
     def put_back(self) -> tuple[str, ...]:
         """Put back what this run changed in all of its worlds; return what is left."""

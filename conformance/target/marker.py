@@ -40,7 +40,7 @@ def operator() -> str:
 
 
 def _user() -> str | None:
-    with suppress(Exception):  # some containers know no name of their user
+    with suppress(KeyError, OSError):  # some containers know no name of their user
         return getpass.getuser()
     return None
 
@@ -137,7 +137,8 @@ class Marker:
     def _beat(self) -> None:
         """Say now and then that the run is still there."""
         while not self._ended.wait(_BEAT_SECONDS):
-            with suppress(Exception), self._client() as client:
+            # A beat that is lost is made up for by the next one, long before the mark counts as left behind.
+            with suppress(TargetGoneError, OSError), self._client() as client:
                 if self._is_on_target:
                     self._send(client, "PUT", f"{self._variables}/{KEY}", value=self._say())
                 else:

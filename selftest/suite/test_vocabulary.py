@@ -105,9 +105,12 @@ def test_a_requirement_that_a_test_does_not_declare_cannot_be_verified_by_it(mai
 
 
 @pytest.mark.parametrize("status", [403, 404, 401, 422])
-def test_any_4xx_is_a_refusal_when_the_right_actor_was_served(maintainer: Any, status: int) -> None:
+def test_any_4xx_is_a_refusal_when_the_right_actor_was_served(maintainer: Any, lines: list[Line], status: int) -> None:
+    control = maintainer(200, {}).get(SCOPE)
     refused = maintainer(status, {}).get(SCOPE)
-    refused.must_be_refused(beside=None)
+    with verifies(ON):
+        refused.must_be_refused(beside=control)
+    assert checks(lines)[ON] == [(Outcome.PASSED, None)]
 
 
 @pytest.mark.parametrize("status", [200, 204, 302, 500])

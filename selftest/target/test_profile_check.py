@@ -125,9 +125,12 @@ def test_one_answer_that_is_lost_on_its_way_contradicts_nothing(
         return exchange
 
     monkeypatch.setattr(Client, "send", spoiling)
-    for looks in range(1, 16):
+    looks = 1
+    while len(spoiled) == looks - 1:
         said = found(right)
         assert State.CONTRADICTED not in said.values(), (looks, said)
+        looks += 1
+    assert len(spoiled) > 15
 
 
 @pytest.mark.parametrize(("place", "value", "named"), WRONG, ids=str)
