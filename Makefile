@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test check format contract coverage prove variants variants-sample foreign chaos chaos-sample mutate published docs site serve bench \
+.PHONY: help setup conformance test check ci format contract coverage prove variants variants-sample foreign chaos chaos-sample mutate published docs site serve bench \
         wheel pins clean
 
 help: ## list the jobs
@@ -50,6 +50,16 @@ check: $(READY) ## lint, format, types, layers, private names, and the contract'
 	@$(BIN)/yamllint --strict .
 	@$(BIN)/python -m conformance.contract
 	@$(BIN)/python -m pytest --quiet selftest/runner/test_private_names.py
+
+ci: ## all that a change must pass, as .ci/run does on a clean checkout (half an hour)
+	@$(MAKE) --no-print-directory check
+# One seed, so that a case drawn for the first time stops nobody whose change did not cause it.
+	@$(MAKE) --no-print-directory conformance SEED=1
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory prove
+# Other legal services with each commit, and other networks: a minute of each.
+	@$(MAKE) --no-print-directory variants-sample SECONDS_FOR_SAMPLE=60
+	@$(MAKE) --no-print-directory chaos-sample SECONDS_FOR_SAMPLE=60
 
 format: $(READY) ## put code into the project's form
 	@$(BIN)/ruff check --fix .
