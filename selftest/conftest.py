@@ -60,15 +60,6 @@ _LONGEST_FIRST = (
 )
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """
-    Take two workers for each processor, for many tests wait for servers that are slow on purpose.
-
-    More than eight would end no earlier: single tests and files take as long.
-    """
-    return min(2 * (os.cpu_count() or 1), 8)
-
-
 @pytest.hookimpl(tryfirst=True)  # before the workers read the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """

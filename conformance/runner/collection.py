@@ -50,10 +50,9 @@ def id_of(item: pytest.Item) -> str:
 
 
 def id_in(nodeid: str) -> str:
-    """Return the same of a node id, as reports and workers name a test."""
+    """Return the id of a test of the suite by its node id, whatever folder that starts from."""
     path, mark, inside = nodeid.partition("::")
-    before, found, behind = path.rpartition(f"{SUITE_FOLDER.name}/")
-    return f"{SUITE_FOLDER.name}/{behind if found else before or path}{mark}{inside}"
+    return f"{SUITE_FOLDER.name}/{path.rpartition(f'{SUITE_FOLDER.name}/')[2]}{mark}{inside}"
 
 
 def suite_tests(items: Sequence[pytest.Item], contract: Contract) -> Mapping[str, SuiteTest]:
@@ -123,9 +122,6 @@ def _requirements(item: pytest.Item, contract: Contract, problems: list[str]) ->
     if not found:
         problems.append(f"{item.nodeid} verifies no requirement")
     return frozenset(known)
-
-
-# -- all tests, whatever an operator selects ---------------------------------------------------------------------------
 
 
 # -- the order in which they run ---------------------------------------------------------------------------------------

@@ -236,11 +236,10 @@ def _everything(session: Session) -> Mapping[str, SuiteTest]:
         raise pytest.UsageError(str(error)) from error
 
 
-def _deselected_by(config: pytest.Config) -> Callable[[str], str]:
-    """Return what says of a planned test what took it out of the run, other than the suite's own options."""
+def _deselected_by(config: pytest.Config) -> str:
+    """Return what took tests out of the run other than the suite's own options."""
     given = config.stash[SESSION].options.pytest_arguments
-    cause = f"left out by the arguments for pytest: {' '.join(given)}" if given else "left out by a plugin of pytest"
-    return lambda _: cause
+    return f"left out by the arguments for pytest: {' '.join(given)}" if given else "left out by a plugin of pytest"
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------

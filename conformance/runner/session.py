@@ -370,12 +370,12 @@ class Session:
     def _changes_what_stays(self) -> bool:
         return self.profile is not None and self.mode.serve is None and not self.options.read_only
 
-    def say_deselected(self, selected: Collection[str], by: Callable[[str], str]) -> None:
-        """Write of each planned test that is not among those selected what took it out of the run; `by` says it."""
+    def say_deselected(self, selected: Collection[str], cause: str = "") -> None:
+        """Write of each planned test that is not among those selected why: `cause`, unless the plan itself says it."""
         for name in self.plan.tests if self.plan else ():
             if name not in selected and name not in self.writer.ended:
-                cause = self.plan.left_out.get(name) if self.plan else None
-                self.writer.write(TestEnd(name, TestOutcome.DESELECTED, detail=cause or by(name)))
+                left_out = self.plan.left_out.get(name) if self.plan else None
+                self.writer.write(TestEnd(name, TestOutcome.DESELECTED, detail=left_out or cause))
 
     def _target(self) -> Profile:
         if self.mode.serve is not None:
@@ -416,7 +416,7 @@ class Session:
 
     def _say_what_was_not_begun(self) -> None:
         cause = self.stopped or "pytest ended before it, and did not say why"
-        self.say_deselected(self.plan.selected if self.plan else (), str)
+        self.say_deselected(self.plan.selected if self.plan else ())
         for name in self.plan.tests if self.plan else ():
             if name not in self.writer.ended:
                 self.writer.write(TestEnd(name, TestOutcome.NOT_BEGUN, detail=cause))

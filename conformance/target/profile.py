@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import re
@@ -281,11 +279,6 @@ class Profile:
             "scope": list(self.scope),
             "worlds": len(self.worlds) + 1,
         }
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the redacted profile: two runs with the same digest had the same target and fixtures."""
-        return hashlib.sha256(json.dumps(self.redacted(), sort_keys=True).encode()).hexdigest()
 
     def secrets(self) -> tuple[str, ...]:
         """Return every text that must never reach a report, longest first."""

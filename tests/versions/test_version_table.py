@@ -401,6 +401,5 @@ def test_whether_a_password_still_buys_a_token(
 
 def given_password(actor: Actor | None) -> Actor:
     given(actor is not None and bool(actor.username and actor.password), "the profile gives developer no password")
-    if actor is None:
-        raise LookupError("no actor")
+    assert actor is not None
     return actor

@@ -56,11 +56,11 @@ def branch_name(parameters: Parameters, name: str) -> str:
     return value
 
 
-def file_path(value: str, name: str = "file_path") -> str:
+def file_path(value: str) -> str:
     """Check the path of a file inside a repository, and return it."""
     parts = value.split("/")
     if len(value) > LONGEST or any(part in {"", ".", ".."} for part in parts) or not value.isprintable():
-        raise InvalidError(f"{name} should be a valid file path", parameter=name)
+        raise InvalidError("file_path should be a valid file path", parameter="file_path")
     return value
 
 
@@ -70,10 +70,10 @@ def visibility(parameters: Parameters) -> Visibility:
     return Visibility(value) if value else Visibility.PRIVATE
 
 
-def role(value: int, name: str = "access_level") -> Role:
+def role(value: int) -> Role:
     """Turn an access level into a role of a member. Raise InvalidError for a number that is none."""
     if value not in set(Role) - {Role.NONE}:
-        raise InvalidError(f"{name} does not have a valid value", parameter=name)
+        raise InvalidError("access_level does not have a valid value", parameter="access_level")
     return Role(value)
 
 
