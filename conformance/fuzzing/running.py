@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.fuzzing.case_adapter import CaseAdapter
 from conformance.fuzzing.cases import DrawnCase
 from conformance.fuzzing.read_back import must_be_stored, shown_by
-from conformance.http.exchange import TOO_MANY_REQUESTS, Exchange, Trouble, query_text
+from conformance.http.exchange import Exchange, Trouble, query_text
 from conformance.http.transport import NotSentError
 from conformance.results.record import Outcome, Reason
 from conformance.suite.arrange.places import full_path_in
@@ -29,8 +30,6 @@ _READ_BACK_AT_MOST = 24
 _FOR_GOOD_AT_MOST, _ODD_AT_MOST = 1, 6
 _TRIES_TO_SHRINK = 40
 _GROWN_LONG = 50  # entries
-_SERVER_ERROR = 500
-_NOT_IMPLEMENTED = 501
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ class _Sending:
         if status is None or self._says_nothing(case, status):
             return
         owed = self.adapter.must_be_refused(case)
-        if status >= _SERVER_ERROR:
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             expected = "no server error"
             general = self.success if case.is_positive else "errors.refusal.is-client-error"
             blamed = owed[:1] or [self.adapter.requirement_of(case) or general]
@@ -168,8 +167,8 @@ class _Sending:
         if self.arranged.operation.alias_of and 300 <= status < 400:  # noqa: PLR2004 - HTTP's own numbers
             return True  # an older name may send its callers to the newer one, which is judged by itself
         # What is no number may lead to no operation at all.
-        is_astray = status == _NOT_IMPLEMENTED and any(mutation.place == "path" for mutation in case.mutated)
-        return is_astray or status == TOO_MANY_REQUESTS
+        is_astray = status == HTTPStatus.NOT_IMPLEMENTED and any(mutation.place == "path" for mutation in case.mutated)
+        return is_astray or status == HTTPStatus.TOO_MANY_REQUESTS
 
     @property
     def _may_be_there(self) -> bool:
@@ -232,7 +231,9 @@ def run_cases(arranged: Arranged, caller: Caller, cases: Iterable[DrawnCase]) ->
         arranged.again()
     answered += tried
     served, failures = _send_correct_ones(sending, right)
-    sending.breaks_always = bool(served) and all((exchange.status or 0) >= _SERVER_ERROR for _, exchange in served)
+    sending.breaks_always = bool(served) and all(
+        (exchange.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR for _, exchange in served
+    )
     answered += served
     failures += [failure for case, exchange in answered for failure in sending.judged(case, exchange)]
     tally = _counted(sending, answered, len(owed))
@@ -302,7 +303,7 @@ def _counted(sending: _Sending, answered: list[tuple[DrawnCase, Exchange]], owed
         served=sum(exchange.is_success for exchange in right),
         declined=sum(exchange.is_refusal for exchange in right),
         refused=sum(exchange.is_refusal for case, exchange in answered[:owed] if sending.adapter.must_be_refused(case)),
-        unanswered=sum(exchange.status in (None, TOO_MANY_REQUESTS) for _, exchange in answered),
+        unanswered=sum(exchange.status in (None, HTTPStatus.TOO_MANY_REQUESTS) for _, exchange in answered),
     )
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from http.cookiejar import CookieJar
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,7 @@ from conformance import __version__
 from conformance.http.address import Address, Headers, encoded
 from conformance.http.bodies import written
 from conformance.http.circuit_breaker import CircuitBreaker
-from conformance.http.exchange import READING, TOO_MANY_REQUESTS, Call, Exchange, Trouble
+from conformance.http.exchange import READING, Call, Exchange, Trouble
 from conformance.http.front import Front
 from conformance.http.pace import Pace
 from conformance.http.redaction import Redaction
@@ -300,7 +301,7 @@ class Client:
         while self._front.is_waited_for(exchange) and self.retries.wait(
             exchange, begun, tries, calm=self._is_calm(exchange), persistence=persistence
         ):
-            throttled, tries = throttled or exchange.status == TOO_MANY_REQUESTS, tries + 1
+            throttled, tries = throttled or exchange.status == HTTPStatus.TOO_MANY_REQUESTS, tries + 1
             exchange = self._seen(call)
         if tries:
             self._front.came_to_nothing(exchange)

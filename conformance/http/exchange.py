@@ -15,13 +15,11 @@ import httpx
 
 from conformance.http.bodies import json_in
 
-TOO_MANY_REQUESTS = 429
 #: The methods that change nothing.
 READING = frozenset({"GET", "HEAD"})
 #: What is answered by a service, or by what stands before it, for a path or a method that it does not know.
 NOT_THERE = frozenset({404, 405, 501})
 _GATEWAY_ERRORS = (502, 503, 504)
-_SERVER_ERROR = 500
 #: What a service says in a 503 that keeps to a rate, and a gateway says in none.
 _SPEAKS_OF_A_RATE = re.compile(rb"\brates?\b|\blimit|quota|too many|throttl", re.IGNORECASE)
 #: From here on the numbers are those of makers of gateways.
@@ -154,7 +152,7 @@ class Exchange:
         return self.status is not None and (
             self.status in _GATEWAY_ERRORS
             or self.status >= _BEYOND_HTTP
-            or (self.status >= _SERVER_ERROR and "retry-after" in self.headers)
+            or (self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and "retry-after" in self.headers)
         )
 
     @property
@@ -170,7 +168,7 @@ class Exchange:
         It may be a gateway's, about an upkeep or a login, or be made by the framework of the service.
         """
         is_page = "text/html" in self.headers.get("content-type", "").lower() and not self.call.is_elsewhere
-        is_error = self.status is not None and self.status >= _SERVER_ERROR
+        is_error = self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         return is_page and (self.is_success or is_error) and not self.is_of_gateway
 
     @property
@@ -190,7 +188,7 @@ class Exchange:
     @property
     def is_refusal(self) -> bool:
         """Whether the call was refused with some 4xx; too many requests is no refusal."""
-        return self.status is not None and 400 <= self.status < 500 and self.status != TOO_MANY_REQUESTS  # noqa: PLR2004
+        return self.status is not None and 400 <= self.status < 500 and self.status != HTTPStatus.TOO_MANY_REQUESTS  # noqa: PLR2004
 
 
 def pages_in(headers: Mapping[str, str]) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from http import HTTPStatus
 
-from conformance.http.exchange import READING, TOO_MANY_REQUESTS, Exchange, Trouble
+from conformance.http.exchange import READING, Exchange, Trouble
 from conformance.http.pace import Pace
 
 #: What answers the same when it is made twice.
@@ -170,7 +170,7 @@ class Retries:
     def _pause(self, exchange: Exchange, tries: int, *, safe: bool, calm: bool, may_break: bool) -> float | None:
         """Return how long to wait before the same call is sent again; None where that is of no use."""
         growing = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
-        if exchange.status == TOO_MANY_REQUESTS:
+        if exchange.status == HTTPStatus.TOO_MANY_REQUESTS:
             return _asked_for(exchange) if exchange.call.patient else None
         if exchange.trouble is Trouble.REFUSED:
             return growing if calm else None

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections import defaultdict
 from functools import cached_property
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import httpcore
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 #: Answers are read up to this size in bytes unless more is wanted; what is longer shows nothing. Many answers are kept
 #: at a time, so the sum is what matters.
 LARGEST_BODY = 2 * 1024 * 1024
-_NO_CONTENT, _NOT_MODIFIED = 204, 304
 _LONGEST_EXCESS = 1000
 _SHOWN_PROBLEM = 200
 #: What may follow a 204 without being a body of it: the end of no chunks, or another answer that nobody asked for.
@@ -228,7 +228,7 @@ def _read(request: httpcore.Request, response: httpcore.Response, most: int) -> 
         body += chunk
         if len(body) > most:
             raise BodyError(f"is longer than {most} bytes")
-    if response.status != _NO_CONTENT:
+    if response.status != HTTPStatus.NO_CONTENT:
         return bytes(body)
     excess = bytes(body) or stream.excess[:_LONGEST_EXCESS] or b"?" * min(_announced(response) or 0, _LONGEST_EXCESS)
     if excess or _value(response, b"transfer-encoding") is not None:
@@ -238,7 +238,7 @@ def _read(request: httpcore.Request, response: httpcore.Response, most: int) -> 
 
 def _length(request: httpcore.Request, response: httpcore.Response) -> int | None:
     """Return the length of a body as its head tells it; None where it comes in chunks."""
-    if request.method == b"HEAD" or response.status in (_NO_CONTENT, _NOT_MODIFIED):
+    if request.method == b"HEAD" or response.status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
         return 0
     if _value(response, b"transfer-encoding") is not None:
         return None

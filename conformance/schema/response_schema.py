@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from conformance.contract import DocumentedResponse, Operation
 
-NO_CONTENT = 204
 
 _REMEMBERED_ANSWERS = 64
 _SHOWN = 200
@@ -70,7 +70,7 @@ class ResponseSchema:
 
     def seen(self, status: int, body: bytes) -> Seen:
         """Return what an answer with one of this response's statuses shows."""
-        if status == NO_CONTENT:
+        if status == HTTPStatus.NO_CONTENT:
             return self._about_silence(body)
         if self.response.schema is None or not self._is_json:
             return Seen()

@@ -6,9 +6,10 @@ import json
 import re
 from dataclasses import replace
 from functools import lru_cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from conformance.schema.response_schema import NO_CONTENT, Finding, ResponseSchema, Seen
+from conformance.schema.response_schema import Finding, ResponseSchema, Seen
 
 if TYPE_CHECKING:
     from conformance.contract import Contract, Operation, Version
@@ -70,7 +71,11 @@ class ResponseValidator:
         if key not in self._schemas:
             self._schemas[key] = ResponseSchema(operation, response)
         found = self._schemas[key].seen(exchange.status, exchange.body)
-        return replace(found, unrecognisable=_silence(operation, exchange)) if exchange.status == NO_CONTENT else found
+        return (
+            replace(found, unrecognisable=_silence(operation, exchange))
+            if exchange.status == HTTPStatus.NO_CONTENT
+            else found
+        )
 
     def findings(self, exchange: Exchange) -> tuple[Finding, ...]:
         """Return what of `seen` holds or is violated."""
@@ -80,7 +85,7 @@ class ResponseValidator:
 def _silence(operation: Operation, exchange: Exchange) -> str | None:
     """Say that a 204 stands where every documented answer has a body."""
     has_body = all(response.schema is not None for response in operation.responses if response.is_success)
-    return "204, without the body that is described" if exchange.status == NO_CONTENT and has_body else None
+    return "204, without the body that is described" if exchange.status == HTTPStatus.NO_CONTENT and has_body else None
 
 
 def _is_streamed(operation: Operation, exchange: Exchange) -> bool:

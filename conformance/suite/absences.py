@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from conformance.schema.response_validator import ResponseValidator
     from conformance.target import Profile
 
-_UNAUTHORIZED, _NOT_IMPLEMENTED = 401, 501
 #: What says nothing of the operation: whoever asks for a token or a role may do so before any path is looked up.
 _SAYS_NOTHING = frozenset({401, 403, 429, 502, 503, 504})
 #: Fixtures of a kind: where one of them is answered, so is the operation there.
@@ -143,7 +143,7 @@ class Absences:
             self._asked.add(operation.id)
             if exchange.status in NOT_THERE and operation.id not in self._answered:
                 self._suspected.add(operation.id)
-                if exchange.status == _NOT_IMPLEMENTED:
+                if exchange.status == HTTPStatus.NOT_IMPLEMENTED:
                     self._unimplemented.add(operation.id)
                 families.setdefault(_collection(operation), []).append((operation, exchange))
                 if _always_served(operation):
@@ -187,7 +187,7 @@ class Absences:
         """
         own = [entry for entry in self._validator.operations if _collection(entry) == path]
         adds = any(_must_be_given(entry) and entry.path == path for entry, _ in members)
-        says_so = all(exchange.status == _NOT_IMPLEMENTED for _, exchange in members)
+        says_so = all(exchange.status == HTTPStatus.NOT_IMPLEMENTED for _, exchange in members)
         if (adds or says_so) and len(own) == len(members) and any(entry.id in self.found for entry, _ in members):
             for operation, _ in members:
                 if operation.id not in self.found:
@@ -319,7 +319,7 @@ class Absences:
                 yield self._client.send(call.actor, call.method, f"{self._profile.base_url}{prefix}{call.path}")
             token = call.actor.token if call.actor else ""
             bearing = self._client.send(None, call.method, call.path, headers={"Authorization": f"Bearer {token}"})
-            if bearing.status != _UNAUTHORIZED:  # who takes no token that way says nothing of the operation
+            if bearing.status != HTTPStatus.UNAUTHORIZED:  # who takes no token that way says nothing of the operation
                 yield bearing
 
     def _other_paths(self, operation: Operation, path: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.bodies import object_in
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     #: Reads a path as who made a call: plain data, or None where it is refused or no JSON.
     Read = Callable[[Call, str], Any]
 
-ACCEPTED = 202
 #: May be done in the background, whatever it is answered (G7).
 _RESET = "resetMergeRequestApprovals"
 #: How long what was accepted may take to be done.
@@ -65,7 +65,7 @@ class Accepted:
     def see(self, exchange: Exchange) -> None:
         """Wait for what a call does, if it was only accepted, or may be done though nothing was answered."""
         call, operation = exchange.call, None
-        if exchange.status in (ACCEPTED, None) and not call.is_elsewhere:
+        if exchange.status in (HTTPStatus.ACCEPTED, None) and not call.is_elsewhere:
             operation = self._validator.operation_of(call.method, call.path)
         name = "" if operation is None else operation.alias_of or operation.id
         # Who sees a reset accepted looks itself until it shows.

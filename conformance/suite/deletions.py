@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from conformance.http.bodies import objects_in
-from conformance.suite.accepted import ACCEPTED, DONE_WITHIN_SECONDS
+from conformance.suite.accepted import DONE_WITHIN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +78,7 @@ class Deletions:
                 self._forget(operation.area)
             elif exchange.is_success and call.actor is not None and call.actor.name in operation.served:
                 owner, _, name = path.rpartition("/")
-                shows_after = DONE_WITHIN_SECONDS if exchange.status == ACCEPTED else self._settle_seconds
+                shows_after = DONE_WITHIN_SECONDS if exchange.status == HTTPStatus.ACCEPTED else self._settle_seconds
                 found = Deletion(GONE[operation.id], operation.area, exchange, now + shows_after)
                 self._known[owner, name] = found
         return []

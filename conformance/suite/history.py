@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from conformance.http.exchange import READING, TOO_MANY_REQUESTS
+from conformance.http.exchange import READING
 from conformance.results.sequence import are_of_one_thing
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class CallHistory:
     def add(self, exchange: Exchange, *, keep: bool) -> None:
         """Count an exchange, and keep it as one that may have led to the next failure."""
         self.requests += 1
-        is_refused = exchange.status == TOO_MANY_REQUESTS and exchange.call.patient
+        is_refused = exchange.status == HTTPStatus.TOO_MANY_REQUESTS and exchange.call.patient
         if (is_refused or exchange.status is None) and self.unanswered is None:
             self.unanswered = f"{exchange.call.method} {exchange.call.path}"
         if not keep:

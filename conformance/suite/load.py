@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from http import HTTPStatus
 from threading import Barrier, Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,6 @@ T = TypeVar("T")
 #: How often two calls are made at once: the moments in which one could overwrite the other are short.
 ROUNDS = 3
 _AT_ONCE = 16
-_CONFLICT = 409
 _LONGEST_START = 10  # seconds until all threads are there
 
 #: How time passes. Whoever serves the target and owns its clock puts another way in its place.
@@ -67,7 +67,7 @@ def at_once(*acts: Callable[[], T]) -> list[T]:
 
 
 def _is_conflict(result: object) -> bool:
-    return isinstance(result, Answer) and result.status == _CONFLICT
+    return isinstance(result, Answer) and result.status == HTTPStatus.CONFLICT
 
 
 def in_turns(*acts: Callable[[], T]) -> Iterator[list[T]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.spots import Spots
@@ -32,7 +33,6 @@ _MAY_WITHHOLD = frozenset(
         "updateGroupApprovalSettings",
     }
 )
-_UNAUTHENTICATED = 401
 
 
 class ServedReads:
@@ -66,7 +66,7 @@ class ServedReads:
                 self._served.setdefault(key, (exchange, time.monotonic() + self._settle_seconds))
                 return None
             # A token may run out, and a target that is asked too much says so: neither is about what is read.
-            if not exchange.is_refusal or exchange.status == _UNAUTHENTICATED or key not in self._served:
+            if not exchange.is_refusal or exchange.status == HTTPStatus.UNAUTHORIZED or key not in self._served:
                 return None
             before, settled = self._served[key]
             began = time.monotonic() - exchange.seconds

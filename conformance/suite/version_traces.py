@@ -8,6 +8,7 @@ what went with one that it may have already, is no violation as long as nothing 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from conformance.contract import OLDEST, ChangeKind
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 _CAME = (ChangeKind.INTRODUCED, ChangeKind.RENAMED)
 _PAGES = frozenset({"page", "per_page"})
-_NOT_IMPLEMENTED = 501
-_SERVER_ERROR = 500
 
 
 @dataclass
@@ -237,7 +236,7 @@ def _older(item: _Item) -> str:
 
 def _is_server_error(exchange: Exchange) -> bool:
     status = exchange.status or 0
-    return status >= _SERVER_ERROR and status != _NOT_IMPLEMENTED
+    return status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED
 
 
 def _took_usernames(exchange: Exchange) -> bool:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING
-
-from conformance.http.exchange import TOO_MANY_REQUESTS
 
 if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
 
 READING = ("GET", "HEAD")
-_NO_ANSWER = (None, TOO_MANY_REQUESTS)
+_NO_ANSWER = (None, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class Writes:

@@ -8,6 +8,7 @@ project, group or merge request a path is below, and which ones a body names.
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -41,7 +42,6 @@ _NAMED = {"target_project_id": "project", "target_group_id": "group"}
 _BY_NAME = "usernames"
 _NAMED_AT_RANDOM = {**_NAMED, "user_ids": "user", "usernames": "user", "group_ids": "group"}
 _LISTED = {"allowlist": "project", "groups_allowlist": "group"}
-_SUCCESS = 200
 
 
 class Ownership:
@@ -69,7 +69,7 @@ class Ownership:
     def learn(self, exchange: Exchange) -> None:
         """Remember what is on an allowlist, whoever put it there: a test may take it away and put it back."""
         level = _LISTED.get(exchange.call.path.partition("?")[0].rpartition("/")[2])
-        if level is not None and exchange.call.method == "GET" and exchange.status == _SUCCESS:
+        if level is not None and exchange.call.method == "GET" and exchange.status == HTTPStatus.OK:
             self._listed |= {(level, entry.get("id")) for entry in objects_in(exchange.body)}
 
     def problem(self, call: Call, *, is_drawn: bool = False) -> str | None:

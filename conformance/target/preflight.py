@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from conformance.errors import TargetError
 from conformance.http.client import Client, TargetGoneError
 from conformance.http.exchange import NOT_THERE
-from conformance.target.readings import UNAUTHORIZED, Readings
+from conformance.target.readings import Readings
 from conformance.target.version import asking_actor
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def preflight(profile: Profile, client: Client) -> None:
         problem = problem or found
         asked.append(f"GET {path}")
         # Whoever waited once need not wait again, and what anybody may ask says nothing of a token that is refused.
-        if exchange.status in {None, UNAUTHORIZED}:
+        if exchange.status in {None, HTTPStatus.UNAUTHORIZED}:
             break
     if problem:
         raise TargetError(f"{problem} (asked: {', '.join(asked)})")
@@ -95,7 +96,7 @@ def _problem(profile: Profile, exchange: Exchange) -> str | None:
             f"{where} answers HTML (status {exchange.status}) where the API should be. "
             "base_url is the address above /api/v4; is it a web page or a proxy's error page?"
         )
-    if exchange.status == UNAUTHORIZED and exchange.call.actor is not None:
+    if exchange.status == HTTPStatus.UNAUTHORIZED and exchange.call.actor is not None:
         actor = exchange.call.actor
         return (
             f"{where} refuses the token of actor '{actor.name}' (status 401). "
@@ -236,7 +237,7 @@ def _proof(target: Readings, name: str, trial: _Trial) -> RoleProof:
     proven = exchange.is_success if trial.served else exchange.is_refusal
     if exchange.status in NOT_THERE:
         return _proof_by_list(target, name, trial, exchange)
-    if not trial.served and exchange.status == UNAUTHORIZED and not target.user(name):
+    if not trial.served and exchange.status == HTTPStatus.UNAUTHORIZED and not target.user(name):
         if target.refuses_token_of(name):
             return RoleProof(name, trial.claim, "contradicted", "status 401: the token itself is refused")
         return RoleProof(name, trial.claim, "open", f"status 401, which may be said of the token,{NO_PROOF}")

@@ -6,6 +6,7 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.exchange import pages_in
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _PAGE_LENGTH = 100
 _MOST_PAGES = 100
-UNAUTHORIZED = 401
 
 
 class State(StrEnum):
@@ -118,7 +118,7 @@ class Readings:
         Where it shows nobody at all, 401 may be how a target answers calls that it does not have.
         """
         others = (other for other in self.profile.actors if other != name)
-        return self.status_of(name, "/user") == UNAUTHORIZED and any(map(self.user, others))
+        return self.status_of(name, "/user") == HTTPStatus.UNAUTHORIZED and any(map(self.user, others))
 
     def record_of(self, name: str, path: str) -> Mapping[str, Any]:
         """Return the object that a path shows to one actor and nobody else; an empty one when it shows none."""

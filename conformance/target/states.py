@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 #: By what identifies an entry, or under RECORD where there are no entries: the values of parameters.
 State = dict[Any, dict[str, Any]]
 RECORD = ""
-_OK = 200
 #: A service may cut pages down to any length, or refuse long ones.
 _PAGE_LENGTHS = (100, 10)
 _MOST_PAGES = 50
@@ -189,7 +189,7 @@ class States:
 
 
 def _json(exchange: Exchange) -> Any:
-    return exchange.served_json if exchange.status == _OK else None
+    return exchange.served_json if exchange.status == HTTPStatus.OK else None
 
 
 def _values(restored: Restored, body: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ A run begins without any of this.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.exchange import NOT_THERE
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 #: Set up in pages of its own, so that what a call says of it tells nothing.
 _BY_HAND = frozenset({"chat_app_integration", "installed_chat_app_integration"})
 _COMPLETING = ("enabled_project", "disabled_project", "group_enabled_project")
-_HIDDEN = 404
-_ERROR = 500
 #: Features that these calls tell of.
 _TOLD = frozenset({"code_completion"})
 
@@ -44,7 +43,7 @@ def try_writes(profile: Profile, client: Client) -> Iterator[Finding]:
         if answer.status is None or answer.status in NOT_THERE:
             detail = f"nothing issues tokens there (POST: {_said(answer)})"
             # There are services that refuse whatever they refuse by a 404.
-            state = State.NOTE if answer.status == _HIDDEN else State.CONTRADICTED
+            state = State.NOTE if answer.status == HTTPStatus.NOT_FOUND else State.CONTRADICTED
             yield Finding(f"{entry.place}.url", state, detail)
 
 
@@ -125,7 +124,7 @@ def _misfit(tried: _Tried, *, one_is_taken: bool) -> Iterator[Finding]:
     entry, put = tried.entry, tried.put
     slug, place = entry["slug"], entry.place
     if not put.is_success:
-        is_sure = one_is_taken and put.status is not None and put.status < _ERROR
+        is_sure = one_is_taken and put.status is not None and put.status < HTTPStatus.INTERNAL_SERVER_ERROR
         which = "slug" if put.status in NOT_THERE else "settings"
         detail = f"{slug} cannot be set up with these settings ({put.call.method} {put.call.path}: {_said(put)})"
         yield Finding(f"{place}.{which}", State.CONTRADICTED if is_sure else State.NOTE, detail)

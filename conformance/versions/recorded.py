@@ -7,6 +7,7 @@ import binascii
 import json
 from dataclasses import dataclass
 from decimal import Decimal
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _PREFIX = "/api/v4"
-_NO_BODY = 204
 _STATUSES = 1000
 _LONGEST_ADDRESS = 2**16
 #: How many violations there may be in what is held against the contract at once, and how many entries of a list are
@@ -84,7 +84,7 @@ def recorded(entry: Mapping[str, Any]) -> Recorded | None:
         body=body or b"",
         seconds=0.0,
     )
-    has_answer = exchange.is_success and (body is not None or exchange.status == _NO_BODY)
+    has_answer = exchange.is_success and (body is not None or exchange.status == HTTPStatus.NO_CONTENT)
     return Recorded(call.method, path, parts.path.rstrip("/"), MappingProxyType(query), sent, exchange, has_answer)
 
 

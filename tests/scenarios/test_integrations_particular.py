@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from conformance.suite.accepted import ACCEPTED, DONE_WITHIN_SECONDS
+from conformance.suite.accepted import DONE_WITHIN_SECONDS
 from conformance.suite.arrange.integrations import (
     NEWER_NAME,
     OLDER_NAME,
@@ -144,7 +145,7 @@ def test_a_switchable_issue_tracker_is_off_unless_it_is_told_to_be_active(
                     lambda: not still_shown(maintainer, path / slug, beside),
                     f"{', '.join(beside)} reset",
                     lambda: f"{still_shown(maintainer, path / slug, beside)} is still shown",
-                    within=DONE_WITHIN_SECONDS if gone.status == ACCEPTED else 0,
+                    within=DONE_WITHIN_SECONDS if gone.status == HTTPStatus.ACCEPTED else 0,
                 )
         else:
             left_to_others("integrations.disable.settings-reset")

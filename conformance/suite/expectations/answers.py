@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
 from conformance.http.bodies import parsed
-from conformance.http.exchange import TOO_MANY_REQUESTS
 from conformance.http.redaction import beginning
 from conformance.results.record import Reason
 from conformance.suite.bounds import require_number_to_be_taken
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from conformance.http.exchange import Exchange
 
 _ABSENT: Any = object()
-_SERVER_ERROR, _NOT_IMPLEMENTED = 500, 501  # HTTP's own; errors are all from there on
 _SHOWN_BODY, _LONGEST_BODY = 200, 4000
 
 
@@ -38,7 +37,7 @@ class Answer:
             if on_silence is not None:
                 on_silence()
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: {self.exchange.problem}")
-        if status == TOO_MANY_REQUESTS:  # back-pressure, never a verdict
+        if status == HTTPStatus.TOO_MANY_REQUESTS:  # back-pressure, never a verdict
             raise Unmet(Reason.NO_ANSWER, f"{self._what()}: the target kept answering 429, too many requests")
         return status
 
@@ -108,7 +107,7 @@ class Answer:
     @property
     def is_broken(self) -> bool:
         """Whether it is a server error."""
-        return self.status >= _SERVER_ERROR
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
     def must_not_break(self) -> Self:
         """Expect anything but a server error."""
@@ -162,7 +161,11 @@ class Answer:
         """Fail what an operation says of its success where a right call breaks the service: no state excuses that."""
         call = self.exchange.call
         operation = current_run().validator.operation_of(call.method, call.path)
-        if operation is not None and self.status >= _SERVER_ERROR and self.status != _NOT_IMPLEMENTED:
+        if (
+            operation is not None
+            and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            and self.status != HTTPStatus.NOT_IMPLEMENTED
+        ):
             self._fail_success_of(operation)
 
     def _fail_success_of(self, operation: Operation) -> None:

@@ -27,7 +27,6 @@ Entry = dict[str, Any]
 
 #: What refuses the caller or the moment, and says nothing of what was asked for.
 _NOT_ABOUT_THE_CALL = (401, 429)
-_SERVER_ERROR = 500
 _PAGE_LENGTH = 100
 _MOST_PAGES = 500
 #: How often more a call is sent that may be done twice, where no answer comes.
@@ -78,7 +77,9 @@ class Answer:
     @property
     def is_broken(self) -> bool:
         """Whether the target did not do what it may well be there for: some 5xx, but for what says it is not made."""
-        return self.status is not None and self.status >= _SERVER_ERROR and self.status not in NOT_THERE
+        return (
+            self.status is not None and self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in NOT_THERE
+        )
 
     @property
     def entry(self) -> Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.http.exchange import NOT_THERE
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 Told = tuple[str, Any]
 #: How many projects are asked for what any of them may have.
 _MOST_ASKED = 20
-_FORBIDDEN = 403
 #: What an answer says that stays so; not what passes, such as that there were too many.
 _REFUSED = frozenset(range(400, 500)) - {408, 425, 429}
 #: Names under which projects show that they ask for a password, below the path of each.
@@ -60,7 +60,13 @@ def completions(calls: Calls, token: str, projects: Iterable[Entry]) -> dict[str
     for project in [*projects][:_MOST_ASKED]:
         path = project["path_with_namespace"]
         answer = calls.ask(token, "/code_suggestions/enabled", {"project_path": path})
-        name = "enabled_project" if answer.is_served else "disabled_project" if answer.status == _FORBIDDEN else ""
+        name = (
+            "enabled_project"
+            if answer.is_served
+            else "disabled_project"
+            if answer.status == HTTPStatus.FORBIDDEN
+            else ""
+        )
         if name:
             found.setdefault(name, {"path": path})
         if len(found) > 1:

@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from conformance.target.provisioning.blueprint import data_file
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 _CHAT_APP = "chat_app_integration"
 _NO_SUCH = "conformance-no-such-integration"
 _FEWEST, _MOST = 3, 9
-_CONFLICT, _UNPROCESSABLE = 409, 422
-_ACCEPTED = 202
 #: How long what is only accepted may take until it shows, and how long is waited between two looks.
 _DONE_WITHIN_SECONDS, _PAUSE_SECONDS = 3.0, 0.1
 _ON, _OFF = "true", "false"
@@ -105,7 +104,7 @@ class Trial:
         unknown = self.calls.put(self.token, f"{self.path}/{_NO_SUCH}", kind.needs)
         is_known = refused.status != unknown.status or refused.is_broken
         if kind.nature == _CHAT_APP:
-            is_known = refused.status is not None and (is_known or refused.status == _UNPROCESSABLE)
+            is_known = refused.status is not None and (is_known or refused.status == HTTPStatus.UNPROCESSABLE_ENTITY)
             return _entry(kind, set(), switchable=False) if is_known else None
         if is_known:
             raise RefusedError(f"PUT {self.path}/{kind.slug}: {refused}")
@@ -116,7 +115,7 @@ class Trial:
         give_up = time.monotonic() + _DONE_WITHIN_SECONDS
         while True:
             answer = self.calls.put(self.token, f"{self.path}/{kind.slug}", {**kind.needs, **settings})
-            if answer.status != _CONFLICT or time.monotonic() >= give_up:
+            if answer.status != HTTPStatus.CONFLICT or time.monotonic() >= give_up:
                 return answer
             time.sleep(_PAUSE_SECONDS)
 
@@ -134,7 +133,7 @@ class Trial:
             # What is left out of a call may go back to its default: only one call shows them all.
             answer = self._put(kind, tried)
         wanted = {name: _text(value) for name, value in tried.items() if name not in kind.secrets}
-        give_up = time.monotonic() + (_DONE_WITHIN_SECONDS if answer.status == _ACCEPTED else 0)
+        give_up = time.monotonic() + (_DONE_WITHIN_SECONDS if answer.status == HTTPStatus.ACCEPTED else 0)
         while not wanted.items() <= (shown := self._shown(kind)).items() and time.monotonic() < give_up:
             time.sleep(_PAUSE_SECONDS)
         return shown

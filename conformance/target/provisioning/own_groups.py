@@ -11,6 +11,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,6 @@ _APPROVERS = {"user_ids": ("approver", "second_approver"), "group_ids": ("approv
 _SHOWN_AS = {"user_ids": "users", "group_ids": "groups"}
 #: What a service may answer about a group that is not there, or not for the caller.
 _NOT_THERE = frozenset(range(400, 500)) - {401, 408, 425, 429}
-_ACCEPTED = 202
 #: How many groups are looked through for those of earlier runs, where a target does not know how to search.
 _MOST_LOOKED_AT = 1000
 
@@ -288,7 +288,9 @@ def removed(calls: Calls, profile: Profile, group: OwnGroup) -> str | None:
         if (answer.entry.get("full_path"), answer.entry.get("name")) != (group.path, group.name):
             return "something else has its place by now"
         deletion = delete_group(calls, actor.token, answer.entry)
-        if deletion.status == _ACCEPTED or (deletion.is_served and _is_gone(calls, actor.token, answer.entry)):
+        if deletion.status == HTTPStatus.ACCEPTED or (
+            deletion.is_served and _is_gone(calls, actor.token, answer.entry)
+        ):
             return None
         problem = f"still there after DELETE {place}: {deletion}"
     return problem
