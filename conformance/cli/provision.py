@@ -76,11 +76,11 @@ def provision_command(  # noqa: PLR0913, PLR0917 - the options of a command
     """
     Make all that a run needs on a service, and write the profile that names it.
 
-    Users with tokens, groups, projects with merge requests and whatever else the calls of such services can make. What
-    exists is found again, so that it can be repeated at any time. `conformance sweep` removes what was made.
+    It makes users with tokens, groups, projects with merge requests, and whatever else the calls of such services can
+    make. It can be repeated at any time: what exists is found again. `conformance sweep` removes what was made.
 
-    Ends with 0, or with 6 when the service refused to make something that the calls should make, or when it is not
-    clear whether it has something.
+    Ends with 0; with 6 if the service refused to make something, or if it is not clear whether it has something; with 4
+    if an option or file is wrong; with 8 if the service does not answer or makes no users.
     """
     address = base_url_from(base_url, "--base-url")
     _require_prefix(prefix)
@@ -121,7 +121,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
                 "`conformance provision --with PROGRAM` lets a program of yours make what is needed."
             ) from error
         except KeyboardInterrupt:
-            click.echo("Say the same again to complete it: what there is by now is found.", err=True)
+            click.echo("Run the same command again: it continues where it stopped.", err=True)
             raise
         data = profile_data(order, done, version="auto", secrets=secrets_file.name)
         data = without_password(data, order.prefix, secrets)

@@ -68,7 +68,8 @@ def target(*, example: bool, discover: Path | None, check: Path | None, fix: boo
     """
     Write or check the profile of the service under test.
 
-    Ends with 8 when the target contradicts the profile, with 4 when the profile is not valid.
+    Ends with 8 if the target contradicts the profile or does not answer, 4 if the profile is not valid, and 6 if
+    --discover finds nothing.
     """
     if [example, discover is not None, check is not None].count(True) != 1:
         raise UsageError("Say either --example, --discover FILE or --check FILE.")

@@ -83,66 +83,66 @@ class Options:
 
     base_url: str | None = Option(
         "--base-url",
-        "Address of the service, above /api/v4, in place of that of the profile: --target, or target.yaml here.",
+        "Address of the service, above /api/v4. Overrides the one in the profile (--target; by default ./target.yaml).",
     ).field
     target: Path | None = Option(
         "--target",
-        "Target profile. Without one: the embedded reference. May be repeated: targets are tested side by side "
-        "then, and compared.",
+        "Target profile. Without one: the embedded reference. May be repeated: the targets are tested side by side "
+        "and compared.",
         Path,
     ).field
     version: str | None = Option(
         "--target-version", "Version of the service: 17.7, 'auto' or 'unknown'.", metavar="V"
     ).field
     as_of: str | None = Option(
-        "--as-of", "Judge by another version than the target has, as upgrade readiness does."
+        "--as-of", "Judge by this version instead of the one that the target has. Upgrade readiness uses it."
     ).field
     areas: tuple[str, ...] = Option("--area", "Only this area. May be repeated.", repeated=True).field
     requirements: tuple[str, ...] = Option(
         "--requirement", "Only tests of this requirement. May be repeated.", metavar="ID", repeated=True
     ).field
     include: tuple[str, ...] = Option(
-        "--include", "Also what takes minutes or many calls.", repeated=True, choices=("slow",)
+        "--include", "Also run tests that take minutes or many calls.", repeated=True, choices=("slow",)
     ).field
     seed: int | None = Option(
-        "--seed", "Repeats the random choices of an earlier run, and replays none of other runs (see --corpus).", int
+        "--seed", "Seed of the random choices. With one, no cases of other runs are repeated (see --corpus).", int
     ).field
     corpus: str | None = Option(
         "--corpus",
-        "Folder of the drawn cases that are kept from run to run; 'none' keeps and replays nothing. Each run "
-        "stores what it draws. One without --seed also replays, of the same contract and version, every case that "
-        f"ever failed (the latest {FAILED_AT_MOST} of an operation), and of an operation a quarter of --max-examples "
-        f"others, the newest.  [default: {FOLDER.as_posix()}]",
+        "Folder in which each run stores the cases that it draws; 'none' stores and repeats nothing. Without --seed, "
+        "a run also repeats, for the same contract and version: all cases that failed before (at most "
+        f"{FAILED_AT_MOST} per operation), and the newest others (a quarter of --max-examples per operation).  "
+        f"[default: {FOLDER.as_posix()}]",
         metavar="DIR",
     ).field
     out: Path | None = Option("--out", "Folder for the reports. By default reports/TARGET/TIME.", Path).field
-    max_examples: int = Option("--max-examples", "Fresh drawn cases per operation.", int, least=1, default=20).field
+    max_examples: int = Option("--max-examples", "New drawn cases per operation.", int, least=1, default=20).field
     fuzz_seconds: float = Option(
         "--fuzz-seconds",
-        "Time for drawing the cases of an operation; what follows a model ends by their number.",
+        "Seconds to draw the cases of one operation. Tests that follow a model are limited by --max-examples.",
         float,
         least=0,
         default=10.0,
     ).field
     concurrency: int = Option(
-        "--concurrency", "Calls under way at once.", int, least=1, most=128, default=AT_ONCE
+        "--concurrency", "Most calls at the same time.", int, least=1, most=128, default=AT_ONCE
     ).field
     shard: Shard | None = Option(
         "--shard",
-        "Run one of N parts of the plan, of about equal work, in the world of number K. Needs --seed, the same for "
-        "all. `conformance merge` makes one run of the parts.",
+        "Run part K of N equal parts of the plan, in world K. Needs --seed, the same for all parts. "
+        "`conformance merge` makes one run of the parts.",
         metavar="K/N",
         parse=Shard.parse,
     ).field
     resume: Path | None = Option(
         "--resume",
-        "Go on with an interrupted run, with its options, seed and worlds: what came to a result is not run again.",
+        "Continue an interrupted run with its options, seed and worlds. Tests that have a result are not repeated.",
         Path,
         metavar="FOLDER",
     ).field
     minutes: float | None = Option(
         "--minutes",
-        "Begin no test after so many minutes. What was not reached then is not tested, and the run is incomplete.",
+        "Start no test after N minutes. The tests that are left are not tested, and the run is incomplete.",
         float,
         metavar="N",
         least=0,
@@ -150,55 +150,55 @@ class Options:
     ).field
     max_requests: int | None = Option(
         "--max-requests",
-        "Send so many requests at most, beside the look at the profile and what puts things back. What was not "
-        "reached then is not tested, and the run is incomplete.",
+        "Send at most N requests, not counting the check of the profile and what puts changes back. The tests that "
+        "are left are not tested, and the run is incomplete.",
         int,
         metavar="N",
         least=1,
     ).field
     max_rps: float | None = Option(
-        "--max-rps", "Send so many requests a second at most.", float, metavar="N", least=0, excludes_least=True
+        "--max-rps", "Send at most N requests a second.", float, metavar="N", least=0, excludes_least=True
     ).field
     baseline: Path | None = Option(
         "--baseline",
-        "List of requirements that are known to fail, each with reason, owner and expiry; `conformance baseline` "
-        "writes one from a run. What has expired, and what holds again, is named.",
+        "List of requirements that are known to fail, each with reason, owner and expiry date. `conformance baseline` "
+        "writes one from a run. The report names entries that have expired and requirements that hold again.",
         Path,
         metavar="FILE",
     ).field
     fail_on: str = Option(
         "--fail-on",
-        "Whether any failure fails the run, or only one that the baseline does not hold.",
+        "Fail the run for any failure, or only for failures that are not in the baseline.",
         choices=("any", "new"),
         default="any",
     ).field
     subjects: tuple[Subject, ...] = Option(
         "--subject",
-        "What exactly is tested: a build, an image or a commit, for the compliance report. May be repeated.",
+        "What is tested, for the compliance report: a build, an image or a commit. May be repeated.",
         metavar="NAME=DIGEST",
         repeated=True,
         parse=Subject.parse,
     ).field
     read_only: bool = Option(
         "--read-only",
-        "Send nothing but GET and HEAD; what needs more is not tested, 'unsafe in this mode'.",
+        "Send only GET and HEAD. What needs more is not tested ('unsafe in this mode').",
         bool,
         default=False,
     ).field
     confirm: str | None = Option(
         "--confirm",
-        "Say once that a run may change settings, lists and rules on this host, and make groups that it removes, "
-        "though its profile does not call it disposable.",
+        "Allow this run to change settings, lists and rules on this host, and to make groups that it removes again, "
+        "although the profile does not say `disposable: true`. Needed once per host.",
         metavar="HOST",
     ).field
     no_restore: bool = Option(
-        "--no-restore", "Leave alone what an earlier run changed and did not put back.", bool, default=False
+        "--no-restore", "Do not put back what an earlier run changed and left.", bool, default=False
     ).field
     failed: Path | None = Option(
-        "--failed", "Only what failed or stayed open in the run of this folder.", Path, metavar="FOLDER"
+        "--failed", "Run only what failed or stayed open in the run of this folder.", Path, metavar="FOLDER"
     ).field
     force: bool = Option(
-        "--force", "Run although the target contradicts the profile; the headline says so.", bool, default=False
+        "--force", "Run although the target contradicts the profile. The headline says so.", bool, default=False
     ).field
     workers: int = 1
     """How many processes run tests side by side, each in a world of its own."""
