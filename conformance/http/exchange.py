@@ -9,7 +9,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Protocol
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 
@@ -199,6 +199,16 @@ def pages_in(headers: Mapping[str, str]) -> Mapping[str, str]:
     return {
         relation: link["url"] for link in links for relation in link.get("rel", "").lower().split() if "url" in link
     }
+
+
+def next_page(headers: Mapping[str, str]) -> str | None:
+    """Return the path and query below /api/v4 of the next page, as a header Link names it; None where it names none."""
+    try:
+        following = urlsplit(pages_in(headers).get("next", ""))
+    except ValueError:  # an address that is none
+        return None
+    path = following.path.partition("/api/v4")[2]
+    return f"{path}?{following.query}" if path else None
 
 
 def query_text(value: Any) -> str:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from conformance.http.exchange import pages_in
+from conformance.http.exchange import next_page, pages_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,8 +83,9 @@ class Readings:
         """
         entries: list[Mapping[str, Any]] = []
         goes_on: bool | None = None
+        following: str | None = None
         for page in range(1, _MOST_PAGES + 1):
-            answer = self.answer(path, *actors, page=page)
+            answer = self.answer(following, *actors) if following else self.answer(path, *actors, page=page)
             found = answer.served_json if answer is not None else None
             if answer is None or not isinstance(found, list):
                 return entries if page > 1 and not goes_on else None
@@ -92,7 +93,7 @@ class Readings:
             if not fresh:
                 return None if goes_on else entries
             entries += fresh
-            goes_on = _goes_on(answer)
+            goes_on, following = _goes_on(answer), next_page(answer.headers)
             if goes_on is False:
                 return entries
         return None

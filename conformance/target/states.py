@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from conformance.contract import Contract
+from conformance.http.exchange import next_page
 from conformance.target.spots import Spot, Spots, lies_in, value_at
 
 if TYPE_CHECKING:
@@ -120,15 +121,20 @@ class States:
     def _walk(self, actor: Actor, path: str, length: int) -> list[Any] | None:
         """Return the entries of all pages, which end with one that has nothing new; None where the first is refused."""
         entries: list[Any] = []
-        for page in range(1, _MOST_PAGES + 1):
-            answer = self.client.send(actor, "GET", path, query={"page": page, "per_page": length})
+        # The first page has no number, so that a target which knows cursors only answers too.
+        answer = self.client.send(actor, "GET", path, query={"per_page": length})
+        for page in range(2, _MOST_PAGES + 2):
             body = _json(answer)
             if not isinstance(body, list):
-                return entries if page > 1 else None
+                return entries if page > 2 else None  # noqa: PLR2004 - the first page was read
             fresh = [each for each in body if each not in entries]
             entries += fresh
-            if not fresh or answer.headers.get("x-next-page") == "":
+            following = next_page(answer.headers)
+            is_last = answer.headers.get("x-next-page") == "" or "link" in answer.headers
+            if not fresh or (following is None and is_last):
                 break
+            number = {"page": page, "per_page": length}
+            answer = self.client.send(actor, "GET", following or path, query={} if following else number)
         return entries
 
     def _state(self, actor: Actor, thing: Thing, body: Any) -> State | None:

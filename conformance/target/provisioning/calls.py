@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from conformance.errors import TargetError
 from conformance.http.bodies import json_in
 from conformance.http.client import Client, TargetGoneError
-from conformance.http.exchange import NOT_THERE, pages_in
+from conformance.http.exchange import NOT_THERE, next_page
 from conformance.target.profile import Actor
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class Calls:
                 return
             seen |= {json.dumps(entry) for entry in fresh}
             yield from fresh
-            following = _next_page(answer)
+            following = next_page(answer.headers)
             if following is None and "link" in answer.headers:
                 return
             answer = (
@@ -331,13 +331,3 @@ def by_http(client: Client) -> Way:
 def segment(text: object) -> str:
     """Return a text as one segment of a path."""
     return quote(str(text), safe="")
-
-
-def _next_page(answer: Answer) -> str | None:
-    """Return the path of the next page as the target's header Link names it."""
-    try:
-        following = urlsplit(pages_in(answer.headers).get("next", ""))
-    except ValueError:  # an address that is none
-        return None
-    path = following.path.partition("/api/v4")[2]
-    return f"{path}?{following.query}" if path else None
