@@ -122,7 +122,7 @@ class _Sending:
         own = [case for case in found if not run.ownership.problem(case.call(self.caller.actor), is_drawn=True)]
         if run.contract.restoring.adds_for_good(operation.id) and len(self.arranged.state() or ()) >= _GROWN_LONG:
             own = [case for place, case in enumerate(own) if place == 0 or self.adapter.must_be_refused(case)]
-        run.held_back += len(found) - len(own)
+        run.learnt.held_back += len(found) - len(own)
         return own
 
     def alone(self, case: DrawnCase) -> list[Failure]:

@@ -229,7 +229,7 @@ class Session:
         drawn, warnings = self.cases.counts, self.cases.warnings
         if self.run is None:
             return ProcessSummary(dict(drawn), NetworkUse(), {}, warnings)
-        drawn += Counter(held_back=self.run.held_back)
+        drawn += Counter(held_back=self.run.learnt.held_back)
         seen = self.run.client.retries
         network = NetworkUse(dict(seen.counts), dict(seen.unanswered), round(seen.waited, 1), self.begun_anew)
         return ProcessSummary(dict(drawn), network, dict(self.run.latencies.of), warnings)

@@ -55,6 +55,22 @@ _MOST_SOFT_FAILURES = 25
 _PAGE_LENGTH = 20
 
 
+@dataclass
+class Learnt:
+    """What one test of a run learns of the target for those that follow it."""
+
+    tells_totals: dict[str, bool] = field(default_factory=dict)
+    """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
+    page_length: int = _PAGE_LENGTH
+    """How many entries a page is asked for: fewer where so many are refused."""
+    described: set[str] = field(default_factory=set)
+    """The operations, by their place in the contract, that were seen to answer with a body."""
+    held_back: int = 0
+    """How many drawn calls were not sent because they may have reached what is not the run's own."""
+    made_for_good: dict[tuple[str, str, str], Exchange] = field(default_factory=dict)
+    """By operation, path and actor, a served call of those whose product no operation takes away."""
+
+
 class Run:
     """What is the same for all tests of a run: contract, target, client, and where lines of the record go."""
 
@@ -111,19 +127,9 @@ class Run:
         self.first_exports = FirstExports(self.writes, profile.limits.deadline_seconds)
         """Which exports need not have begun."""
 
-        # What tests learn for each other.
         self.origins = Origins()
         """Says which values of the profile stand behind a failure."""
-        self.tells_totals: dict[str, bool] = {}
-        """By kind of list: whether its pages say truly in X-Total how many entries there are on all of them."""
-        self.page_length = _PAGE_LENGTH
-        """How many entries a page is asked for: fewer where so many are refused."""
-        self.described: set[str] = set()
-        """The operations, by their place in the contract, that were seen to answer with a body."""
-        self.held_back = 0
-        """How many drawn calls were not sent, for they may have reached what is not the run's own."""
-        self.made_for_good: dict[tuple[str, str, str], Exchange] = {}
-        """By operation, path and actor, a served call of those whose product no operation takes away."""
+        self.learnt = Learnt()
         self._listen(writes_anywhere=writes_anywhere)
 
     def _listen(self, *, writes_anywhere: bool) -> None:
@@ -327,9 +333,9 @@ class TestContext:
         """Believe the target no more where an answer is not the one that is described at all."""
         place = self.run.validator.place(exchange.call)
         if not seen.unrecognisable:
-            self.run.described.update([place] if exchange.is_success and exchange.body else [])
+            self.run.learnt.described.update([place] if exchange.is_success and exchange.body else [])
         # Who has told what was done may have nothing to tell when it is done already.
-        elif exchange.body or place not in self.run.described:
+        elif exchange.body or place not in self.run.learnt.described:
             self.results.distrust(f"{exchange.call.method} {exchange.call.path} answered {seen.unrecognisable}")
 
     def see(self, exchange: Exchange) -> None:

@@ -133,7 +133,7 @@ class ItemUnderTest:
         probe = self.change.probe
         own = dict(parse_qsl(urlsplit(probe.path).query)) if probe else {}
         kept = {name: value for name, value in own.items() if probe and name != probe.parameter}
-        return self.probe(**(kept or {"per_page": str(current_run().page_length)}))
+        return self.probe(**(kept or {"per_page": str(current_run().learnt.page_length)}))
 
     def operations(self) -> list[Operation]:
         """Return the operations that the row names and the target's version has."""

@@ -92,7 +92,7 @@ def differences_between(before: Reading, after: Reading) -> list[Difference]:
         for entry, value in before.entries.items()
         if after.entries.get(entry, _ABSENT) != value
     ]
-    was_whole = before.length is None or before.length < min(after.length or 0, current_run().page_length)
+    was_whole = before.length is None or before.length < min(after.length or 0, current_run().learnt.page_length)
     come = [
         Difference(entry, None, value)
         for entry, value in after.entries.items()
@@ -146,7 +146,7 @@ def operations_reading(kind: Part) -> Sequence[Operation]:
 def _read(part: WorldPart, reader: Caller, operation: Operation, path: str) -> Reading | None:
     is_list = part.kind.by is not None and part.kind.within is None
     # A list without stated pages may be paged all the same, or refuse to be asked for one.
-    answer = reader.get(path, page=1, per_page=current_run().page_length) if is_list else reader.get(path)
+    answer = reader.get(path, page=1, per_page=current_run().learnt.page_length) if is_list else reader.get(path)
     if is_list and not operation.paginated and answer.exchange.is_refusal:
         answer = reader.get(path)
     if not answer.is_served:

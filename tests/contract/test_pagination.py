@@ -71,7 +71,7 @@ def lengths(total: int) -> tuple[int, int]:
 
 def taken(length: int) -> int:
     """Return a length of pages that the target takes; what it was seen to refuse is not asked for again."""
-    most = current_run().page_length
+    most = current_run().learnt.page_length
     return length if most >= MANY else min(length, most)
 
 

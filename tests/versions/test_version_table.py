@@ -94,7 +94,7 @@ def pages_are_there(item: ItemUnderTest) -> Iterator[tuple[str, bool]]:
             continue
         with arranged(operation) as prepared:
             prepared.fill()
-            whole = item.read(operation, page=1, per_page=current_run().page_length)
+            whole = item.read(operation, page=1, per_page=current_run().learnt.page_length)
             given(len(entries(whole.given_served())) > 1, "the list is too short")
             short = item.read(operation, page=1, per_page=1)
             yield f"pages of {operation.label}", 200 <= short.status < 300 and len(entries(short)) == 1

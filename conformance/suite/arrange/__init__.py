@@ -147,12 +147,12 @@ class Arranged:
                 if self.state() == before:
                     settles(lambda: self.state() != before, seconds)
         if self.request_example.stays and answer.is_served:
-            current_run().made_for_good[self.operation.id, call.path, caller.name] = answer.exchange
+            current_run().learnt.made_for_good[self.operation.id, call.path, caller.name] = answer.exchange
         return answer
 
     def control(self, caller: Caller) -> Answer:
         """Return how the right call is answered; what it makes for good is made once in a run by the same actor."""
-        known = current_run().made_for_good.get((self.operation.id, self.call.path, caller.name))
+        known = current_run().learnt.made_for_good.get((self.operation.id, self.call.path, caller.name))
         return self.sent_by(caller) if known is None else Answer(known)
 
     @property

@@ -41,10 +41,10 @@ class Reader(Protocol):
 def first_page(reader: Reader, path: str) -> Answer:
     """Return the first page of a list, in a length that the target takes; the run keeps to that length from then on."""
     run = current_run()
-    answer = reader.look(path, page=1, per_page=run.page_length)
+    answer = reader.look(path, page=1, per_page=run.learnt.page_length)
     for length in _SHORTER_PAGES if answer.status in _NOT_TAKEN else ():
-        if length < run.page_length and (shorter := reader.look(path, page=1, per_page=length)).is_served:
-            run.page_length = length
+        if length < run.learnt.page_length and (shorter := reader.look(path, page=1, per_page=length)).is_served:
+            run.learnt.page_length = length
             return shorter
     return answer
 
@@ -63,7 +63,7 @@ class Listing:
         """Read all pages: short ones, or long ones where the list proves long, such as one that only grows."""
         most = self._run.profile.limits.page_walk
         first_page(self._caller, self._path)
-        found = self._pages(self._run.page_length, min(_FEW_PAGES, most))
+        found = self._pages(self._run.learnt.page_length, min(_FEW_PAGES, most))
         if found is None and most > _FEW_PAGES:
             found = self._pages(_LONGEST_PAGE, most)
         if found is None:
@@ -79,8 +79,8 @@ class Listing:
             if page > 1 and answer.exchange.is_refusal:
                 self._require_later_pages(min(length, len(entries)))
                 return entries
-            if answer.exchange.is_refusal and length > self._run.page_length:
-                return self._pages(self._run.page_length, most)
+            if answer.exchange.is_refusal and length > self._run.learnt.page_length:
+                return self._pages(self._run.learnt.page_length, most)
             if answer.exchange.is_refusal and self._is_empty():
                 return entries
             answer.given_served()
@@ -107,7 +107,7 @@ class Listing:
         Nothing is stated of the header. It is believed of a kind of list once a page of one entry told of others.
         """
         told, kind = answer.exchange.headers.get(_TOTAL), self._path.rpartition("/")[2]
-        believed = self._run.tells_totals
+        believed = self._run.learnt.tells_totals
         if told != str(number) or (kind not in believed and number == 1):
             return False
         if kind not in believed:
@@ -204,7 +204,10 @@ class WholeListing(Listing):
         entries = _array((self._caller.look(self._path) if takes_no_pages else answer).given_served())
         if len(entries) < SHORTEST_PAGE:
             return entries
-        if takes_no_pages and self._caller.look(self._path, page=1, per_page=self._run.page_length).exchange.is_refusal:
+        if (
+            takes_no_pages
+            and self._caller.look(self._path, page=1, per_page=self._run.learnt.page_length).exchange.is_refusal
+        ):
             return entries
         return super()._walk()
 
