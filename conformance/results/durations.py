@@ -5,59 +5,34 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
+from functools import cache
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.contract.yaml_files import read_yaml
 from conformance.results.record import TestOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from conformance.results.record import TestEnd
 
-#: About how many answers a test waits for, one after the other, by the end of the name of its file; the others wait for
-#: about eight. Measured with answers after 100 ms.
-_ANSWERS = {
-    "_model.py": 160,
-    "test_isolation.py": 87,
-    "test_levels.py": 52,
-    "test_served.py": 36,
-    "test_lists.py": 34,
-    "test_integration_resets.py": 33,
-    "test_alias.py": 32,
-    "test_approval_settings_inherited.py": 30,
-    "test_approval_settings_neighbours.py": 28,
-    "test_conventions.py": 25,
-    "test_invalid_input.py": 23,
-    "test_pagination.py": 22,
-    "test_integrations_together.py": 22,
-    "test_merge_request_approvals_resets.py": 21,
-    "test_group_relations_export_files.py": 21,
-    "test_job_token_scope.py": 20,
-    "test_fuzz.py": 17,
-    "test_integration_parameters.py": 17,
-    "test_approval_settings.py": 16,
-    "test_at_once.py": 16,
-    "test_page_size.py": 16,
-    "test_merge_request_approvals.py": 15,
-    "test_merge_request_approvals_rule_origins.py": 14,
-    "test_merge_request_approvals_neighbours.py": 13,
-    "test_job_token_scope_lists.py": 12,
-    "test_project_approval_rules_changes.py": 12,
-    "test_integrations.py": 11,
-    "test_project_approval_configuration.py": 11,
-    "test_job_token_scope_entries.py": 11,
-}
-_OTHERS = 8
 #: The files of tests that need much to be made for them, and the same as those beside them.
 _SHARING = ("test_isolation.py", "test_levels.py")
 
 
+@cache
+def weights_by_file() -> Mapping[str, float]:
+    """Return about how many answers a test waits for, by the end of the name of its file; `others` for all others."""
+    found: dict[str, float] = read_yaml(Path(__file__).with_name("weights.yaml"))
+    return found
+
+
 def weight_of(test: str) -> float:
     """Return about how much work a test is, where nobody has measured it."""
-    file = test.partition("::")[0]
-    return next((answers for end, answers in _ANSWERS.items() if file.endswith(end)), _OTHERS)
+    file, weights = test.partition("::")[0], weights_by_file()
+    return next((answers for end, answers in weights.items() if file.endswith(end)), weights["others"])
 
 
 class Durations:

@@ -13,12 +13,13 @@ from conformance.contract import Contract
 from conformance.errors import ExitCode, UsageError
 from conformance.reference import EmbeddedServer
 from conformance.reports.facts import Facts
-from conformance.results.durations import in_order, part_of
+from conformance.results.durations import in_order, part_of, weights_by_file
 from conformance.results.parts import Part, merge_into, require_same_run, require_shards
 from conformance.results.reading import read_record
 from conformance.results.record import TestOutcome
 from conformance.results.recorder import Recorder
 from conformance.results.verdicts import RunVerdict, add_up
+from conformance.runner.location import SUITE_FOLDER
 from conformance.target.embedded import prepared_service, profile_of
 from selftest.conftest import VERSION, run_conformance
 from selftest.proof.test_caught import pages_are_whole
@@ -271,3 +272,9 @@ def test_of_tests_that_are_as_long_each_worker_finds_some_that_follow_each_other
     assert in_order(tests, {}, 2)[4:] == [tests[1], tests[5], tests[2], tests[6]]
     seconds = {name: float(number) for number, name in enumerate(tests)}
     assert in_order(tests, seconds, 2) == in_order(tests, {}, 2)
+
+
+def test_every_file_whose_work_was_measured_is_one_of_the_suite() -> None:
+    files = [file.name for file in SUITE_FOLDER.rglob("test_*.py")]
+    unknown = {end for end in weights_by_file() if not any(name.endswith(end) for name in files)}
+    assert unknown == {"others"}
