@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from conformance.errors import ExitCode
 from conformance.results.reading import read_record
 from conformance.target import load_profile
 from selftest.conftest import run_conformance
+from selftest.processes import started, unused_port, wait_for_checks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -376,41 +375,6 @@ def test_a_reader_who_goes_away_turns_no_verdict(tmp_path: Path, command: tuple[
     process.stdout = None
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (code, "")
-
-
-def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "conformance", *arguments],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        start_new_session=True,
-        preexec_fn=can_be_interrupted,  # noqa: PLW1509 - nothing else runs between fork and exec
-    )
-
-
-def can_be_interrupted() -> None:
-    """Listen to signals as at a terminal: what runs in the background, as tests may, passes on that it does not."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
-def wait_for_checks(file: Path, process: subprocess.Popen[str], number: int = 1) -> None:
-    """Wait until a run has written its first checks."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if file.exists() and file.read_text(encoding="utf-8").count('"kind": "check"') >= number:
-            return
-        time.sleep(0.02)
-    raise AssertionError("the run wrote no check")
-
-
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def assert_nothing_passed(folder: Path) -> None:

@@ -16,7 +16,7 @@ from conformance.http.exchange import Call, Exchange, Trouble
 from conformance.http.pace import Pace
 from conformance.http.retries import Persistence, Retries
 from conformance.http.settings import ClientSettings
-from selftest.cli.test_bad_input import unused_port
+from selftest.processes import unused_port
 
 if TYPE_CHECKING:
     from conformance.reference import Service

@@ -20,8 +20,8 @@ from conformance.errors import ExitCode
 from conformance.results.reading import read_record
 from conformance.runner.location import SUITE_FOLDER
 from conformance.target.embedded import profile_data
-from selftest.cli.test_bad_input import unused_port
 from selftest.conftest import VERSION
+from selftest.processes import unused_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from conformance.target import load_profile
 from conformance.target.ledger import Content, UnwrittenError
 from selftest.conftest import in_a_test
 from selftest.proof.test_caught import pages_are_whole
-from selftest.runner.test_precautions import everything_read
+from selftest.reads import everything_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

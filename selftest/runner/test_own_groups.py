@@ -25,7 +25,7 @@ from conformance.target.provisioning.profiles import by_value, profile_data
 from conformance.target.provisioning.sweep import sweep
 from conformance.target.stand_ins import stand_ins
 from selftest.conftest import VERSION, serving
-from selftest.runner.test_precautions import everything_read
+from selftest.reads import everything_read
 from selftest.target.bench import Bench
 from selftest.target.services import answers_get_lost, changed, refused
 

@@ -7,16 +7,14 @@ import json
 import os
 import shutil
 import signal
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import count, product
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from conformance.contract import Contract
 from conformance.errors import ExitCode, UsageError
 from conformance.http.client import Client
 from conformance.reference import EmbeddedServer
@@ -31,9 +29,10 @@ from conformance.suite.expectations import Caller
 from conformance.target import Profile, load_profile
 from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.ledger import Content, begun
-from conformance.target.spots import Spot, Spots
-from selftest.cli.test_bad_input import started, wait_for_checks
+from conformance.target.spots import Spots
 from selftest.conftest import VERSION, in_a_test, lacking
+from selftest.processes import started, wait_for_checks
+from selftest.reads import everything_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,10 +44,6 @@ if TYPE_CHECKING:
 
 FEW = ("-q", "--max-examples", "2", "--seed", "1", "--corpus", "none", "--target", "target.yaml", "--out", "out")
 LISTS = ("--area", "job-token-scope")
-#: How many reads wait at the same time for a service that takes its time.
-_AT_ONCE = 16
-#: Moves whatever is read; what no operation takes away again.
-_MOVING = ("created_at", "updated_at", "last_activity_at")
 
 
 @pytest.fixture
@@ -61,39 +56,9 @@ def slow_profile(slow_reference: tuple[Service, str], write_profile: Callable[..
     return load_profile(write_profile(*slow_reference))
 
 
-def path_of(path: str, spot: Spot) -> str | None:
-    """Return the path of an operation about something; None where it is about something else, or needs more."""
-    level = "merge request" if "/merge_requests/" in path else path.split("/")[1].removesuffix("s")
-    found = path.replace("{id}", str(spot.number)).replace("{merge_request_iid}", str(spot.iid))
-    return None if level != spot.level or "{" in found else found
-
-
 def noticed(folder: Path) -> str:
     """Return what a run had to say of itself."""
     return " ".join(read_record(folder / "results.jsonl").warnings)
-
-
-def everything_read(profile: Profile) -> dict[str, Any]:
-    """Return what every read of the contract answers, of all that the profile names."""
-    reads = [operation for operation in Contract.load().operations(profile.version) if operation.is_read]
-    paths = {path_of(operation.path, spot) for operation, spot in product(reads, Spots(profile).all)} - {None}
-    with Client(profile.client_settings(_AT_ONCE)) as client, ThreadPoolExecutor(_AT_ONCE) as pool:
-
-        def read(path: str) -> tuple[str, Any]:
-            exchange = client.send(profile.actors["admin"], "GET", path, query={"per_page": 100})
-            return path, (exchange.status, steady(json.loads(exchange.body or b"null")))
-
-        return dict(pool.map(read, [path for path in paths if path and "export_relations" not in path]))
-
-
-def steady(value: Any) -> Any:
-    """Leave out times, the order of lists, and the number of a rule that a service makes by itself, and makes anew."""
-    if isinstance(value, dict):
-        moving = (*_MOVING, "id") if value.get("rule_type") == "any_approver" else _MOVING
-        return {name: steady(entry) for name, entry in value.items() if name not in moving}
-    if isinstance(value, list):
-        return sorted((steady(entry) for entry in value), key=lambda entry: json.dumps(entry, sort_keys=True))
-    return value
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from conformance.target import load_profile
 from conformance.target.embedded import prepared_service, profile_of
 from conformance.target.ledger import Content
 from conformance.target.machine import open_ledgers
-from selftest.cli.test_bad_input import started, wait_for_checks
 from selftest.conftest import VERSION, run_conformance
-from selftest.runner.test_precautions import everything_read
+from selftest.processes import started, wait_for_checks
+from selftest.reads import everything_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
