@@ -133,14 +133,13 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
                 "will in a run (limits.settle_seconds of the profile)."
             )
     write_profile(out, data, secrets_file.name)
-    worlds = order.worlds
-    click.echo(
-        f"{out}: {worlds} world(s) on {order.base_url}. Tokens and passwords: {secrets_file}, for your eyes only."
-    )
+    worlds = plural(order.worlds, "world")
+    click.echo(f"{out}: {worlds} on {order.base_url}. Tokens and passwords: {secrets_file}, for your eyes only.")
     unclear = {name: why for name, why in done.unclear.items() if data["features"].get(name) is not False}
     _say_what_is_lacking(data["features"])
     _say_what_is_left(by_hand(data), done.refused, unclear)
-    click.echo(f"\nTest it with: conformance run --target {out}" + (f" --workers {worlds}" if worlds > 1 else ""))
+    workers = f" --workers {order.worlds}" if order.worlds > 1 else ""
+    click.echo(f"\nTest it with: conformance run --target {out}{workers}")
     return ExitCode.INCOMPLETE if done.refused or unclear else ExitCode.CONFORMANT
 
 

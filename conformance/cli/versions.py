@@ -276,16 +276,12 @@ def _lines(report: TrafficReport) -> Iterator[str]:
     )
     elsewhere = report.entries - report.calls - report.unreadable
     yield (
-        f"The file has {_entries(report.entries)}: {elsewhere} of something else, and "
+        f"The file has {plural(report.entries, 'entry', 'entries')}: {elsewhere} of something else, and "
         f"{report.unreadable} that {_was(report.unreadable)} not whole and {_was(report.unreadable)} passed over."
     )
     if report.too_large:
         size = f"more than {LONGEST // 2**20} MiB"
-        yield f"{_entries(report.too_large)} with {size} in one piece: that piece was not looked at."
-
-
-def _entries(number: int) -> str:
-    return "1 entry" if number == 1 else f"{number} entries"
+        yield f"{plural(report.too_large, 'entry', 'entries')} with {size} in one piece: that piece was not looked at."
 
 
 def _was(number: int) -> str:

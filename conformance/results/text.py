@@ -1,4 +1,4 @@
-"""Makes whatever a target said fit to be shown: in XML, in a browser, in a terminal."""
+"""Texts of reports: what a target said made fit to be shown, numbers with their nouns, and what a failed check says."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def one_line(text: object, limit: int = 300) -> str:
     return clip(" ".join(visible(text).split()), limit)
 
 
-def plural(number: int, noun: str) -> str:
-    """Return `1 check`, `2 checks`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def plural(number: int, noun: str, nouns: str | None = None) -> str:
+    """Return `1 check` or `2 checks`; `nouns` is the plural where that does not just end with an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {nouns or f'{noun}s'}"
 
 
 def said(check: Check) -> Mapping[str, str]:

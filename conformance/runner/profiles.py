@@ -11,6 +11,7 @@ from conformance.contract import Version
 from conformance.errors import TargetError, UsageError
 from conformance.results.parts import EMBEDDED
 from conformance.results.recorder import require_writable
+from conformance.results.text import plural
 from conformance.target import Profile, load_profile
 from conformance.target.check import as_table, check_profile
 from conformance.target.profile import AUTO, base_url_from
@@ -71,11 +72,10 @@ def contradictions(profile: Profile, client: Client, options: Options) -> tuple[
     worlds = range(min(options.workers, len(profile.worlds) + 1))
     wrong = [one for one in check_profile(profile, client, worlds) if one.state is State.CONTRADICTED]
     if wrong and not options.force:
-        places = f"{len(wrong)} place{'s' if len(wrong) > 1 else ''}"
         raise TargetError(
-            f"The target contradicts the profile in {places}, so that what fails need not be the service:\n"
-            f"{as_table(wrong)}\n`conformance target --check FILE --fix` writes what could be found out; --force runs "
-            "all the same."
+            f"The target contradicts the profile in {plural(len(wrong), 'place')}, so that what fails need not be "
+            f"the service:\n{as_table(wrong)}\n`conformance target --check FILE --fix` writes what could be found "
+            "out; --force runs all the same."
         )
     return tuple(f"{finding.place}: {finding.detail}" for finding in wrong)
 

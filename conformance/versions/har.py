@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import ijson
 
 from conformance.errors import UsageError
+from conformance.results.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,7 @@ def har_entries(file: Path) -> Iterator[HarEntry]:
     except (ijson.JSONError, ValueError) as error:
         # What comes behind the first line is a piece of the file, which may be of tokens.
         reason = next(iter(str(error).splitlines()), "").strip(" .") or "it is empty"
-        whole = f" after {number} {'entry' if number == 1 else 'entries'}" if number else ""
+        whole = f" after {plural(number, 'entry', 'entries')}" if number else ""
         raise UsageError(f"{file} is not a HAR file: the JSON is broken{whole} ({reason}).") from error
     if not walk.has_entries:
         raise UsageError(f"{file} is not a HAR file: it has no log.entries.")
