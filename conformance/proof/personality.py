@@ -1,4 +1,4 @@
-"""A legal personality of the reference: how it differs, and what lets it."""
+"""A legal personality of the reference: how it differs."""
 
 from __future__ import annotations
 
@@ -28,5 +28,3 @@ class Variant:
     """What makes it differ where the reference itself leaves no choice."""
     alone: str = ""
     """Why no other variant would be seen beside it; empty where others may be put on the same service."""
-    basis: str = ""
-    """Which items of AMBIGUITIES.md allow it."""
