@@ -6,9 +6,9 @@ import random
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.alterations import ALTERATIONS
 from conformance.proof.combinations import EXCLUSIVE
-from conformance.proof.personality import Variant
+from conformance.proof.variants.alterations import ALTERATIONS
+from conformance.proof.variants.variant import Variant
 from conformance.reference.choices import Choices
 
 if TYPE_CHECKING:

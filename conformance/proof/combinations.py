@@ -9,9 +9,8 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from conformance.proof import alterations
-from conformance.proof.variant_runs import UNKNOWN, VariantRun
-from conformance.proof.variants import legal_at
+from conformance.proof.variants import alterations, legal_at
+from conformance.proof.variants.running import UNKNOWN, VariantRun
 from conformance.reference.choices import (
     Choices,
     Coercion,
@@ -29,7 +28,7 @@ from conformance.reference.choices import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.proof.wire_alterations import Alteration
+    from conformance.proof.variants.variant import Alteration
 
 #: Versions at which combinations are drawn: old, new, and where rows of the table differ most.
 VERSIONS = ("12.3", "15.9", "16.0", "17.7", "18.0", "19.0", UNKNOWN)

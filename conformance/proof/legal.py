@@ -18,13 +18,13 @@ from conformance.contract import Contract
 from conformance.errors import ExitCode
 from conformance.proof.bundles import bundles, members
 from conformance.proof.combinations import drawn
-from conformance.proof.variant_runs import UNKNOWN, VariantRun, run_side_by_side
 from conformance.proof.variants import VARIANTS, runs_of
+from conformance.proof.variants.running import UNKNOWN, VariantRun, run_side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.proof.variant_runs import VariantResult
+    from conformance.proof.variants.running import VariantResult
 
 #: Versions at which every variant is tried: the oldest, those around each large step of the table, and the newest.
 VERSIONS = ("12.3", "15.0", "15.9", "16.0", "17.7", "19.0")

@@ -18,7 +18,7 @@ from conformance import __version__
 from conformance.contract import Contract
 from conformance.contract.folders import HOME
 from conformance.errors import ExitCode
-from conformance.proof.variant_runs import VariantRun, added_up, run_side_by_side
+from conformance.proof.variants.running import VariantRun, added_up, run_side_by_side
 from conformance.reference import EmbeddedServer
 from conformance.results.reading import read_record
 from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profile_data
@@ -26,7 +26,7 @@ from conformance.target.embedded import DEFAULT_VERSION, prepared_service, profi
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from conformance.proof.variant_runs import VariantResult
+    from conformance.proof.variants.running import VariantResult
 
 _LONGEST_RUN_SECONDS = 1800
 

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.proof.combinations import LEGAL, drawn
 from conformance.proof.legal import combined
-from conformance.proof.variant_runs import WITHOUT_DRAWN, run_side_by_side
+from conformance.proof.variants.running import WITHOUT_DRAWN, run_side_by_side
 
 #: How many are tried, and from which seed: COMBINATIONS=50 COMBINATIONS_SEED=7 tries others.
 NUMBER = int(os.environ.get("COMBINATIONS", "3"))

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.proof.repetition import Repetition, at_the_same_time, in_random_orders, main
-from conformance.proof.variant_runs import WITHOUT_DRAWN
+from conformance.proof.variants.running import WITHOUT_DRAWN
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ import pytest
 from conformance.proof.bundles import bundles, members
 from conformance.proof.combinations import LEGAL, NOT_DRAWN, undrawn
 from conformance.proof.legal import SEEDS, VERSIONS, every_run
-from conformance.proof.variant_runs import WITHOUT_DRAWN, VariantRun, run_each
 from conformance.proof.variants import VARIANTS, Variant, runs_of
+from conformance.proof.variants.running import WITHOUT_DRAWN, VariantRun, run_each
 from conformance.reference import Choices
 from selftest.conftest import VERSION
 from selftest.inside import inside

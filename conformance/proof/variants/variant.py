@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,11 @@ from conformance.reference.choices import Choices
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.proof.wire_alterations import Alteration
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
+Alteration = Callable[["Service"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +33,13 @@ class Variant:
     """What makes it differ where the reference itself leaves no choice."""
     alone: str = ""
     """Why no other variant would be seen beside it; empty where others may be put on the same service."""
+
+
+def transform(service: Service, change: Callable[[Route, Request, Response], None]) -> None:
+    """Let a function change each answer of a service in place."""
+
+    def changed(route: Route, request: Request, answer: Response) -> Response:
+        change(route, request, answer)
+        return answer
+
+    service.transformers.append(changed)

@@ -30,7 +30,7 @@ from conformance.target.profile import profile_from
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.proof.wire_alterations import Alteration
+    from conformance.proof.variants.variant import Alteration
     from conformance.results.verdicts import RequirementVerdict
     from conformance.target import Profile
 
