@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -264,8 +264,3 @@ def combinations(draw: st.DrawFn) -> Combination:
         stays = draw(st.sampled_from(met)) if met else ""
         altered = [name for name in altered if name == stays or name not in rivals]
     return Combination(changed, tuple(altered))
-
-
-def undrawn() -> set[str]:
-    """Return the choices that are neither drawn nor said not to be."""
-    return {field.name for field in fields(Choices)} - LEGAL.keys() - NOT_DRAWN.keys()

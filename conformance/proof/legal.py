@@ -33,7 +33,7 @@ _DRAWN_CASES = "--max-examples=3"
 _AT_A_TIME = 2
 
 
-def every_run(versions: Sequence[str] = VERSIONS, seeds: Sequence[int] = SEEDS) -> list[VariantRun]:
+def every_run(versions: Sequence[str] = VERSIONS) -> list[VariantRun]:
     """
     Return every variant at every version, with the version told and untold, with every seed.
 
@@ -41,7 +41,7 @@ def every_run(versions: Sequence[str] = VERSIONS, seeds: Sequence[int] = SEEDS) 
     """
     return [
         replace(one, is_told=is_told, seed=seed)
-        for seed in seeds
+        for seed in SEEDS
         for version in versions
         for one in runs_of(bundles(VARIANTS, seed), version)
         for is_told in (True, False)
