@@ -76,7 +76,7 @@ foreign: $(READY) ## run the whole suite against each fault that was written wit
 chaos: $(READY) ## run the whole suite through networks that fail, and look for faults: build/published/chaos.json (half an hour)
 	@$(BIN)/python -m conformance.proof.chaos build/published/chaos.json
 
-chaos-sample: $(READY) ## the same for a few minutes (SECONDS_FOR_SAMPLE=200)
+chaos-sample: $(READY) ## the same for a few minutes, on a sample that changes with the commit (SECONDS_FOR_SAMPLE=200)
 	@$(BIN)/python -m conformance.proof.chaos --faults 10 --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/chaos-sample.json
 
 mutate: $(READY) ## let an outside tool alter the reference, and see which the suite notices (SAMPLE=40)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import random
-import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance import __version__
-from conformance.contract import Contract
 from conformance.errors import ExitCode
 from conformance.proof.bundles import bundles, members
 from conformance.proof.combinations import drawn
+from conformance.proof.figures import FILE, SAMPLE, SECONDS, WORKERS, sampled, write_figures
 from conformance.proof.variants import VARIANTS, runs_of
 from conformance.proof.variants.running import UNKNOWN, VariantRun, run_side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from conformance.proof.variants.running import VariantResult
 
@@ -61,13 +57,6 @@ def combined(number: int, seed: int) -> list[VariantRun]:
     return [each.at(versions[count % len(versions)]) for count, each in enumerate(drawn(number, seed))]
 
 
-def sampled(runs: Sequence[VariantRun], seed: str) -> list[VariantRun]:
-    """Return the same runs in an order that a text, such as the id of a commit, decides."""
-    mixed = list(runs)
-    random.Random(seed).shuffle(mixed)  # noqa: S311 - a sample is no secret
-    return mixed
-
-
 def until_time_is_up(runs: Sequence[VariantRun], seconds: float | None, workers: int) -> list[VariantResult]:
     """Run the suite for one round after the other, and begin none when the seconds are over; None means all."""
     found: list[VariantResult] = []
@@ -92,8 +81,6 @@ def published(found: Sequence[VariantResult], possible: int, left_out: str) -> d
     named = {variant.name for variant in VARIANTS}
     places = {(name, run.version, run.is_told, run.seed) for run in found for name in members(run.name)}
     return {
-        "suite": __version__,
-        "contract": Contract.load().digest,
         "alarms": sum(not run.is_clean for run in found),
         "runs": len(found),
         "possible_runs": possible,
@@ -113,10 +100,10 @@ def published(found: Sequence[VariantResult], possible: int, left_out: str) -> d
 @click.command()
 @click.option("--version", "versions", multiple=True, default=VERSIONS, show_default=True, help="For every variant.")
 @click.option("--combinations", default=15, show_default=True, help="How many combinations of choices to draw.")
-@click.option("--seconds", type=float, help="A sample: begin no run after so many seconds.")
-@click.option("--sample", help="What decides the sample; the commit that is checked out by default.")
-@click.option("--workers", default=2, show_default=True, help="Processes.")
-@click.argument("file", type=click.Path(path_type=Path))
+@SECONDS
+@SAMPLE
+@WORKERS
+@FILE
 def main(  # noqa: PLR0913 - the options of a command
     file: Path,
     *,
@@ -131,12 +118,10 @@ def main(  # noqa: PLR0913 - the options of a command
     left_out = "drawn calls beyond three of an operation"
     runs = possible
     if seconds is not None:
-        runs = sampled(possible, sample or _commit())
+        runs = sampled(possible, sample)
         left_out += f", and all but a sample of {seconds:g} seconds"
     found = until_time_is_up(runs, seconds, workers)
-    data = published(found, len(possible), left_out)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    write_figures(file, published(found, len(possible), left_out))
     alarms = [run for run in found if not run.is_clean]
     for run in alarms:
         for line in (*run.alarms, *run.broken):
@@ -147,12 +132,6 @@ def main(  # noqa: PLR0913 - the options of a command
         click.echo(f"{single.name} {'is clean alone' if single.is_clean else 'raises an alarm alone'}.", err=True)
     click.echo(f"{len(alarms)} of {len(found)} runs against legal services raise an alarm.")
     sys.exit(ExitCode.NON_CONFORMANT if alarms or not found else ExitCode.CONFORMANT)
-
-
-def _commit() -> str:
-    """Return the id of the commit that is checked out; outside a checkout, the version of the suite."""
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607 - git
-    return asked.stdout.strip() or __version__
 
 
 if __name__ == "__main__":
