@@ -65,10 +65,10 @@ prove: $(READY) ## put every fault on the reference and show that each is seen
 	@$(BIN)/conformance prove
 
 variants: $(READY) ## show that no legal service raises an alarm, with every test: build/published/legal.json (an hour and a half)
-	@$(BIN)/python -m conformance.proof.legal build/published/legal.json
+	@$(BIN)/python -m conformance.proof.variants build/published/legal.json
 
 variants-sample: $(READY) ## the same for a few minutes, on a sample that changes with the commit
-	@$(BIN)/python -m conformance.proof.legal --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/legal-sample.json
+	@$(BIN)/python -m conformance.proof.variants --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/legal-sample.json
 
 foreign: $(READY) ## run the whole suite against each fault that was written without knowledge of the tests (half an hour)
 	@$(BIN)/python -m conformance.proof.foreign build/published/foreign.json

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.proof.combinations import LEGAL, drawn
-from conformance.proof.legal import combined
+from conformance.proof.variants.combinations import LEGAL, drawn
+from conformance.proof.variants.false_alarms import combined
 from conformance.proof.variants.running import WITHOUT_DRAWN, run_side_by_side
 
 #: How many are tried, and from which seed: COMBINATIONS=50 COMBINATIONS_SEED=7 tries others.

@@ -7,10 +7,10 @@ from dataclasses import asdict, fields, replace
 
 import pytest
 
-from conformance.proof.bundles import bundles, members
-from conformance.proof.combinations import LEGAL, NOT_DRAWN
-from conformance.proof.legal import SEEDS, VERSIONS, every_run
 from conformance.proof.variants import VARIANTS, Variant, runs_of
+from conformance.proof.variants.bundles import bundles, members
+from conformance.proof.variants.combinations import LEGAL, NOT_DRAWN
+from conformance.proof.variants.false_alarms import SEEDS, VERSIONS, every_run
 from conformance.proof.variants.running import WITHOUT_DRAWN, VariantRun, run_each
 from conformance.reference import Choices
 from selftest.conftest import VERSION

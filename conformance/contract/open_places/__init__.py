@@ -28,8 +28,8 @@ Danger says how likely a test that overlooks the place is to fail a sound servic
 `conformance explain ID` says more about a requirement; those marked with \\* are recorded and never judged.
 
 *Varied by* names the legal variants of the reference that choose otherwise at a place (`conformance/proof/variants/`
-says what each is like). The suite must find no fault with any of them: `python -m conformance.proof.legal FILE` tries
-all.
+says what each is like). The suite must find no fault with any of them: `python -m conformance.proof.variants FILE`
+tries all.
 
 Made from `openapi/open-places.yaml` by `python -m conformance.contract.open_places`; change it there.
 """

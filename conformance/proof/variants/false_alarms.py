@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.errors import ExitCode
-from conformance.proof.bundles import bundles, members
-from conformance.proof.combinations import drawn
 from conformance.proof.figures import FILE, SAMPLE, SECONDS, WORKERS, sampled, write_figures
 from conformance.proof.variants import VARIANTS, runs_of
+from conformance.proof.variants.bundles import bundles, members
+from conformance.proof.variants.combinations import drawn
 from conformance.proof.variants.running import UNKNOWN, VariantRun, run_side_by_side
 
 if TYPE_CHECKING:
@@ -132,7 +132,3 @@ def main(  # noqa: PLR0913 - the options of a command
         click.echo(f"{single.name} {'is clean alone' if single.is_clean else 'raises an alarm alone'}.", err=True)
     click.echo(f"{len(alarms)} of {len(found)} runs against legal services raise an alarm.")
     sys.exit(ExitCode.NON_CONFORMANT if alarms or not found else ExitCode.CONFORMANT)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,8 +6,8 @@ import random
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.combinations import EXCLUSIVE
 from conformance.proof.variants.alterations import ALTERATIONS
+from conformance.proof.variants.combinations import EXCLUSIVE
 from conformance.proof.variants.variant import Variant
 from conformance.reference.choices import Choices
 
