@@ -64,7 +64,7 @@ coverage: $(READY) ## show how many requirements the suite verifies
 prove: $(READY) ## put every fault on the reference and show that each is seen
 	@$(BIN)/conformance prove
 
-variants: $(READY) ## show that no legal service raises an alarm, with every test: build/published/legal.json (an hour and a half)
+variants: $(READY) ## show that no variant raises an alarm, with every test: build/published/legal.json (an hour and a half)
 	@$(BIN)/python -m conformance.proof.variants build/published/legal.json
 
 variants-sample: $(READY) ## the same for a few minutes, on a sample that changes with the commit

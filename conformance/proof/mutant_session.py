@@ -86,7 +86,7 @@ def likeness(module: str, areas: Iterable[str]) -> int:
 
 @contextmanager
 def _served(version: str) -> Iterator[Profile]:
-    """Serve the reference; times without any call pass at once, for its clock is put forward."""
+    """Serve the reference; times without any call pass at once, because its clock is put forward."""
     from conformance.proof.matrix import MovedClock  # noqa: PLC0415 - see above
     from conformance.suite import load  # noqa: PLC0415
     from conformance.target.embedded import embedded_target, prepared_service  # noqa: PLC0415

@@ -45,8 +45,8 @@ _SECTIONS = (
     ),
     (
         "legal_services",
-        "Legal services",
-        "Services that do what the text leaves open in another way, alone and together. Nothing of them may fail.",
+        "Variants",
+        "The reference, doing what the text leaves open in another way. The suite must find no fault with any variant.",
     ),
     ("networks", "Networks", "The same reference behind networks that break, delay and refuse."),
 )
@@ -181,7 +181,7 @@ def _foreign(found: Any) -> dict[str, Any] | None:
 
 
 def _without_results(found: Any) -> dict[str, Any] | None:
-    """Return a figure without what it was made of; the contract stays, for some are measured less often than others."""
+    """Return a figure without what it was made of; the contract stays, because some are measured less often."""
     if found is None:
         return None
     return {name: value for name, value in found.items() if name not in ("results", "suite")}

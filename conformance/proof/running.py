@@ -87,8 +87,8 @@ def try_all(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs: i
     """
     Try faults in so many processes, and return the requirements that fail without any fault.
 
-    `tell` gets a row for each as it is known. What survives is tried once more when nothing else goes on, for whether
-    two callers meet is a matter of moments; the row says so. `version` is the one that the faults were asked for with.
+    `tell` gets a row for each as it is known. What survives is tried once more when nothing else goes on, because
+    whether two callers meet is a matter of moments; the row says so. `version` is the one that was asked for.
     Raise ContractError when the suite cannot be run at all.
     """
     survivors: list[Row] = []

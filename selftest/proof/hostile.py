@@ -335,7 +335,7 @@ class Relay:
         return True
 
     def _asked(self, call: Call) -> bytes:
-        # A connection to the service for each of the client's, for each of those has a thread of its own.
+        # A connection to the service for each of the client's, because each of those has a thread of its own.
         if not hasattr(self._own, "upstream"):
             self._own.upstream = HTTPConnection(self._address, timeout=30)
         upstream: HTTPConnection = self._own.upstream

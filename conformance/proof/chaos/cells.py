@@ -47,7 +47,7 @@ class Subject:
     limits: Mapping[str, float] = field(default_factory=dict)
     """What its profile says of patience."""
     alter: tuple[Callable[[Service], None], ...] = ()
-    """What is put on the service: alterations that are legal, or a fault."""
+    """What is put on the service: the alterations of a variant, or a fault."""
     version: str = DEFAULT_VERSION
     features: Mapping[str, bool] = field(default_factory=dict)
     """Where it declares other features than the reference does by itself."""

@@ -1,4 +1,4 @@
-"""Legal personalities of the reference: other choices where the specification is silent; each must stay green."""
+"""The variants of the reference: each differs where the specification is silent, and must raise no alarm."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _AREAS = (
     values,
     versions,
 )
-#: A seed shuffles the variants from this order to put some of them on one service, wherever they are defined, so that
-#: it still puts the same ones together when one moves. What is not named here comes last.
+#: A seed that puts variants together shuffles them from this order, so that it puts the same ones together whatever
+#: module each of them is in. A variant that is not named here comes last.
 _ORDER = """
     hides-what-it-refuses unprocessable-problems says-nothing-in-errors plain-text-errors always-200
     created-and-silent repeats-are-fine short-pages nothing-extra offsets-and-large-numbers strict-input

@@ -1,4 +1,4 @@
-"""Legal variants together in one service: what each may be alone they may be together, if nothing is decided twice."""
+"""Variants together in one service: what each may do alone they may do together, if no two decide the same thing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def together(bundle: Sequence[Variant]) -> Variant:
         _BETWEEN.join(variant.name for variant in bundle),
         " ".join(variant.says for variant in bundle),
         replace(Choices(), **changed),
-        # In the order in which combinations put them on, for some must come after others; first those that none draws.
+        # In the order of the table that combinations draw from, because some must come after others; the rest first.
         alterations=tuple(sorted(altered, key=lambda one: _PLACES.get(one, -1))),
     )
 

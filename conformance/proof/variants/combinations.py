@@ -1,4 +1,4 @@
-"""Random combinations of the reference's choices: whatever is legal alone is legal together, but for a few pairs."""
+"""Random combinations of the reference's choices: what is allowed alone is allowed together, except a few pairs."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ VERSIONS = ("12.3", "15.9", "16.0", "17.7", "18.0", "19.0", UNKNOWN)
 NOT_DRAWN: Mapping[str, str] = {
     "throttled_code": "another code than 429 would be no back-pressure but a refusal",
     "max_body_bytes": "the suite sends no body that a service could find too large",
-    "deletion_code": "only for who prepares the world",
-    "duplicate_code": "only for who prepares the world",
+    "deletion_code": "seen by those alone who prepare the world",
+    "duplicate_code": "seen by those alone who prepare the world",
     "completion_file_name_length": "the suite names files as briefly as people do",
     "completion_content_length": "the suite sends a few lines",
 }
@@ -203,7 +203,7 @@ class Combination:
     altered: tuple[str, ...]
 
     def at(self, version: str) -> VariantRun:
-        """Return the round of this combination at a version, with what is only legal there put right."""
+        """Return the round of this combination at a version, with what is not allowed at that version put right."""
         choices = legal_at(replace(Choices(), **self.changed), version)
         features = {
             "code_completion": choices.completions_offered,

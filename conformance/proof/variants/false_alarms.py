@@ -1,4 +1,4 @@
-"""The proof of no false alarm: legal services of many kinds, at many versions, told and untold, with several seeds."""
+"""The proof of no false alarm: all variants, at many versions, told and untold, with several seeds."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def main(  # noqa: PLR0913 - the options of a command
     sample: str | None,
     workers: int,
 ) -> None:
-    """Hold the suite, with every test, against legal services, and write to FILE what it says of them."""
+    """Run the suite, with every test, against the variants of the reference, and write to FILE what it says of them."""
     possible = [*every_run(versions), *combined(combinations, SEEDS[0])]
     left_out = "drawn calls beyond three of an operation"
     runs = possible
@@ -130,5 +130,5 @@ def main(  # noqa: PLR0913 - the options of a command
             )
     for single in until_time_is_up([one for run in alarms for one in alone(run)], None, workers):
         click.echo(f"{single.name} {'is clean alone' if single.is_clean else 'raises an alarm alone'}.", err=True)
-    click.echo(f"{len(alarms)} of {len(found)} runs against legal services raise an alarm.")
+    click.echo(f"{len(alarms)} of {len(found)} runs against variants raise an alarm.")
     sys.exit(ExitCode.NON_CONFORMANT if alarms or not found else ExitCode.CONFORMANT)

@@ -1,4 +1,4 @@
-"""Sessions of the whole suite against one legal personality of the reference after another, in any order of tests."""
+"""Sessions of the whole suite against one variant of the reference after another, in any order of tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 _SEED = 1
-#: What draws many cases holds for one personality as for another, and takes most of the time of a session.
+#: What draws many cases comes to the same on every variant, and takes most of the time of a session.
 WITHOUT_DRAWN = ("-k", "not model and not test_fuzz", "--max-examples=3")
 #: A service of this version is judged as one of a target whose version nobody knows.
 UNKNOWN = "unknown"
@@ -82,7 +82,7 @@ class VariantResult:
     verified: int
     """How many requirements passed."""
     alarms: tuple[str, ...]
-    """What failed, with what was expected and seen; of a legal service each is a false alarm."""
+    """What failed, with what was expected and seen; of a variant each is a false alarm."""
     broken: tuple[str, ...]
     """Tests in which the suite itself broke."""
     gaps: tuple[str, ...]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SUCCESS = range(200, 300)
 #: Operations whose answers the text does not show, by the end of their paths.
 _UNSHOWN = ("/unapprove", "/reset_approvals", "/integrations/:slug", "/services/:slug")
-#: Shorter, for hundreds of calls are waited for.
+#: Short, because hundreds of calls are waited for.
 _ACCEPTED_SECONDS = 0.02
 #: Operations whose answers the text does not show, so that they may be accepted first and done later.
 _ACCEPTED = (

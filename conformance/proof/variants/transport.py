@@ -294,8 +294,8 @@ VARIANTS = (
         ),
         alterations=(names_no_media_type,),
     ),
-    # A run against this one ends incomplete, and has to: a write that was lost is not sent again, for nobody knows
-    # whether it was done, and what it would have shown stays open. Reads are sent again.
+    # A run against this one ends incomplete, and has to: a write that was lost is not sent again, because nobody
+    # knows whether it was done, and what it would have shown stays open. Reads are sent again.
     Variant(
         "bad-gateway",
         "A gateway loses some calls and answers with a page of its own.",

@@ -1,4 +1,4 @@
-"""A legal personality of the reference: how it differs."""
+"""What a variant of the reference is, and how an alteration changes the answers of a service."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from conformance.reference.http import Request, Response
     from conformance.reference.routing import Route
 
+#: Changes a service that was just made, mostly by putting methods in the place of its own.
 Alteration = Callable[["Service"], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One legal difference, or several that go together."""
+    """One difference that the specification allows, or several that go together."""
 
     name: str
     says: str
