@@ -69,8 +69,8 @@ def _number_rules(service: Service, number_for: Callable[[Home, Collection[int]]
     def presented(rule: ApprovalRule, viewer: User, barred: Collection[int] = ()) -> dict[str, object]:
         return {**present(rule, viewer, barred), "id": number_of(rule)}
 
-    rules.find = find  # type: ignore[method-assign] # see above
-    rules.present = presented  # type: ignore[method-assign] # see above
+    rules.find = find
+    rules.present = presented
 
 
 def gives_numbers_again(service: Service) -> None:
@@ -81,7 +81,7 @@ def gives_numbers_again(service: Service) -> None:
         is_free = sequence == "approval_rules" and rules
         return next(free for free in count(min(rules)) if free not in rules) if is_free else next_id(sequence)
 
-    service.store.next_id = number  # type: ignore[method-assign] # see above
+    service.store.next_id = number
 
 
 def has_rules_of_others(service: Service) -> None:
@@ -105,7 +105,7 @@ def takes_few_rules(service: Service) -> None:
             raise RejectedError("is one too many", parameter="name")
         return add(candidate)
 
-    rules.add_rule = added  # type: ignore[method-assign] # see above
+    rules.add_rule = added
 
 
 def finds_rules_by_name(service: Service) -> None:
@@ -140,7 +140,7 @@ def never_gives_a_name_twice(service: Service) -> None:
         taken[key] = rule.id
         return rule
 
-    rules.add_rule = added  # type: ignore[method-assign] # see above
+    rules.add_rule = added
 
 
 def takes_short_names_only(service: Service) -> None:
@@ -153,7 +153,7 @@ def takes_short_names_only(service: Service) -> None:
         if len(rule.name) > _LONGEST_NAME or rule.name != rule.name.strip() or not rule.name.isprintable():
             raise RejectedError("is not a name", parameter="name")
 
-    rules.require_possible = require_possible  # type: ignore[method-assign] # a service is altered so
+    rules.require_possible = require_possible
 
 
 def trims_names(service: Service) -> None:
@@ -170,8 +170,8 @@ def trims_names(service: Service) -> None:
     def updated(subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
         return update(subject, rule, trimmed(wanted), caller)
 
-    rules.create_rule = created  # type: ignore[method-assign] # see above
-    rules.update_rule = updated  # type: ignore[method-assign] # see above
+    rules.create_rule = created
+    rules.update_rule = updated
 
 
 def lists_rules_by_name(service: Service) -> None:
@@ -182,7 +182,7 @@ def lists_rules_by_name(service: Service) -> None:
     def by_name(home: Home) -> list[Any]:
         return sorted(rules_of(home), key=lambda rule: (rule.name.lower(), rule.id))
 
-    rules.rules_of = by_name  # type: ignore[method-assign] # see above
+    rules.rules_of = by_name
 
 
 VARIANTS = (

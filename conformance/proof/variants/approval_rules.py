@@ -56,8 +56,8 @@ def adds_to_lists_of_groups(service: Service) -> None:
         kept = rule.groups if rule.home.level is Level.GROUP else ()
         return tuple(dict.fromkeys((*kept, *groups_after(rule, wanted, caller))))
 
-    rules.users_after = users  # type: ignore[method-assign] # a service is altered by putting methods in place
-    rules.groups_after = groups  # type: ignore[method-assign] # see above
+    rules.users_after = users
+    rules.groups_after = groups
 
 
 def keeps_rule_types(service: Service) -> None:
@@ -68,7 +68,7 @@ def keeps_rule_types(service: Service) -> None:
     def without_type(group: Any, number: int, wanted: RuleRequest, caller: Any) -> Any:
         return update(group, number, replace(wanted, rule_type=None), caller)
 
-    rules.update_rule = without_type  # type: ignore[method-assign] # see above
+    rules.update_rule = without_type
 
 
 def replaces_rules_of_groups(service: Service) -> None:
@@ -85,7 +85,7 @@ def replaces_rules_of_groups(service: Service) -> None:
         )
         return update(group, number, whole, caller)
 
-    rules.update_rule = replaced  # type: ignore[method-assign] # see above
+    rules.update_rule = replaced
 
 
 def ignores_empty_lists(service: Service) -> None:
@@ -97,7 +97,7 @@ def ignores_empty_lists(service: Service) -> None:
         said = replace(wanted, user_ids=wanted.user_ids or None, usernames=wanted.usernames or None)
         return update(subject, rule, replace(said, group_ids=wanted.group_ids or None), caller)
 
-    rules.update_rule = updated  # type: ignore[method-assign] # see above
+    rules.update_rule = updated
 
 
 def hands_rules_down(service: Service) -> None:
@@ -127,10 +127,10 @@ def hands_rules_down(service: Service) -> None:
         require_own(project, number)
         delete(project, number)
 
-    projects.rules = rules  # type: ignore[method-assign] # see above
-    projects.find = found  # type: ignore[method-assign] # see above
-    projects.update_rule = updated  # type: ignore[method-assign] # see above
-    projects.delete_rule = deleted  # type: ignore[method-assign] # see above
+    projects.rules = rules
+    projects.find = found
+    projects.update_rule = updated
+    projects.delete_rule = deleted
 
 
 def counts_members_of_hidden_groups(service: Service) -> None:
@@ -141,7 +141,7 @@ def counts_members_of_hidden_groups(service: Service) -> None:
     def of_all_groups(rule: Any, groups: Any = None) -> tuple[int, ...]:  # noqa: ARG001 - which of them are visible
         return eligible(rule)
 
-    rules.eligible_approvers = of_all_groups  # type: ignore[method-assign] # see above
+    rules.eligible_approvers = of_all_groups
 
 
 def names_nobody_eligible(service: Service) -> None:
@@ -152,7 +152,7 @@ def names_nobody_eligible(service: Service) -> None:
     def shown(rule: Any, viewer: Any, barred: Any = ()) -> dict[str, Any]:
         return {**present(rule, viewer, barred), "eligible_approvers": []}
 
-    rules.present = shown  # type: ignore[method-assign] # see above
+    rules.present = shown
 
 
 def finds_every_member_eligible(service: Service) -> None:
@@ -167,7 +167,7 @@ def finds_every_member_eligible(service: Service) -> None:
         members = service.identities.members(service.identities.projects[rule.home.id])
         return {**entry, "eligible_approvers": service.present.users(tuple(members))}
 
-    rules.present = shown  # type: ignore[method-assign] # see above
+    rules.present = shown
 
 
 def takes_no_more_approvals_than_five(service: Service) -> None:
@@ -190,7 +190,7 @@ def _takes_at_most(service: Service, most: Callable[[Any], int]) -> None:
         if (rule.users or rule.groups) and rule.approvals_required > most(rule):
             raise RejectedError("is too large", parameter="approvals_required")
 
-    rules.require_possible = require_possible  # type: ignore[method-assign] # see above
+    rules.require_possible = require_possible
 
 
 def keeps_branches_of_rules_for_all(service: Service) -> None:
@@ -207,8 +207,8 @@ def keeps_branches_of_rules_for_all(service: Service) -> None:
     def as_sent(rule: Any) -> Any:
         return shown(replace(rule, applies_to_all_protected_branches=False)) or shown(rule)
 
-    rules.create_rule = created  # type: ignore[method-assign] # see above
-    rules.branches_shown = as_sent  # type: ignore[method-assign] # see above
+    rules.create_rule = created
+    rules.branches_shown = as_sent
 
 
 def deletes_absent_rules(service: Service) -> None:
@@ -264,8 +264,8 @@ def shows_fields_of_other_levels(service: Service) -> None:
     def branch_with_more(branch: Any) -> dict[str, Any]:
         return {**shown_branch(branch), "allow_force_push": False, "inherited": None}
 
-    rules.present = rule_with_more  # type: ignore[method-assign] # see above
-    present.project_protected_branch = branch_with_more  # type: ignore[method-assign] # see above
+    rules.present = rule_with_more
+    present.project_protected_branch = branch_with_more
 
 
 _PLAIN = Choices()

@@ -29,7 +29,7 @@ def shows_sources_without_locks(service: Service) -> None:
         entry = present(subject, setting)
         return entry if entry["locked"] else {**entry, "inherited_from": "instance"}
 
-    settings.present = shown  # type: ignore[method-assign] # see above
+    settings.present = shown
 
 
 def lets_settings_forbid_overriding(service: Service) -> None:
@@ -42,7 +42,7 @@ def lets_settings_forbid_overriding(service: Service) -> None:
         if not service.approval_settings.effective(project, Setting.ALLOW_OVERRIDES):
             raise ForbiddenError
 
-    rules.require_overriding = require_overriding  # type: ignore[method-assign] # see above
+    rules.require_overriding = require_overriding
 
 
 def keeps_owners_out_of_project_settings(service: Service) -> None:
@@ -84,8 +84,8 @@ def maps_approvals_before_merge(service: Service) -> None:
             rules.rules[rule.id] = replace(rule, approvals_required=change.approvals_before_merge)
         return replace(result, approvals_before_merge=shown(project).approvals_before_merge)
 
-    configurations.own_configuration = shown  # type: ignore[method-assign] # see above
-    configurations.change_configuration = changed  # type: ignore[method-assign] # see above
+    configurations.own_configuration = shown
+    configurations.change_configuration = changed
 
 
 def binds_configurations_by_settings(service: Service) -> None:
@@ -115,8 +115,8 @@ def binds_configurations_by_settings(service: Service) -> None:
                 raise RejectedError("is locked by the parent group", parameter=name)
         return make_change(project, change)
 
-    configurations.own_configuration = shown  # type: ignore[method-assign] # see above
-    configurations.change_configuration = changed  # type: ignore[method-assign] # see above
+    configurations.own_configuration = shown
+    configurations.change_configuration = changed
 
 
 def locks_one_setting_everywhere(service: Service) -> None:
@@ -141,8 +141,8 @@ def lock_everywhere(service: Service, locked: Setting, *, value: bool) -> None:
         entry = present(subject, setting)
         return {**entry, "inherited_from": None} if setting is locked else entry
 
-    settings.inherited = decided  # type: ignore[method-assign] # see above
-    settings.present = shown  # type: ignore[method-assign] # see above
+    settings.inherited = decided
+    settings.present = shown
 
 
 def locks_by_licence(service: Service) -> None:
@@ -158,8 +158,8 @@ def locks_by_licence(service: Service) -> None:
     def changed(subject: Any, wanted: Any) -> None:
         change(subject, {setting: value for setting, value in wanted.items() if setting.value != fixed})
 
-    settings.present = shown  # type: ignore[method-assign] # see above
-    settings.change = changed  # type: ignore[method-assign] # see above
+    settings.present = shown
+    settings.change = changed
 
 
 def takes_defaults_from_the_group(service: Service) -> None:
@@ -181,8 +181,8 @@ def takes_defaults_from_the_group(service: Service) -> None:
         inherits = not isinstance(subject, Group) and not is_set(subject, setting)
         return {**entry, "inherited_from": "group"} if inherits else entry
 
-    settings.own = with_default  # type: ignore[method-assign] # see above
-    settings.present = shown  # type: ignore[method-assign] # see above
+    settings.own = with_default
+    settings.present = shown
 
 
 def has_no_settings_of_subgroups(service: Service) -> None:
@@ -222,9 +222,9 @@ def removes_selectively_while_retaining(service: Service) -> None:
         locked = inherited is not None
         return {"value": effective(subject, setting), "locked": locked, "inherited_from": "group" if locked else None}
 
-    settings.without_conflict = the_other_way  # type: ignore[method-assign] # see above
-    settings.effective = effective  # type: ignore[method-assign] # see above
-    settings.present = shown  # type: ignore[method-assign] # see above
+    settings.without_conflict = the_other_way
+    settings.effective = effective
+    settings.present = shown
 
 
 _PLAIN = Choices()

@@ -37,7 +37,7 @@ def looks_at_the_sha_first(service: Service) -> None:
         approvals.require_current_head(merge_request, sha)
         approve(merge_request, caller, sha, password)
 
-    approvals.approve = after_the_sha  # type: ignore[method-assign] # see above
+    approvals.approve = after_the_sha
 
 
 def reads_shas_in_any_case(service: Service) -> None:
@@ -48,7 +48,7 @@ def reads_shas_in_any_case(service: Service) -> None:
     def in_any_case(merge_request: Any, sha: str | None) -> None:
         require(merge_request, sha and sha.lower())
 
-    approvals.require_current_head = in_any_case  # type: ignore[method-assign] # see above
+    approvals.require_current_head = in_any_case
 
 
 def ignores_a_sha_it_cannot_read(service: Service) -> None:
@@ -86,7 +86,7 @@ def counts_each_approval_once(service: Service) -> None:
     def approvers(rule: ApprovalRule, merge_request: MergeRequest) -> tuple[int, ...]:
         return dict(shares(merge_request)).get(rule.id, ())
 
-    approvals.approvers = approvers  # type: ignore[method-assign] # a service is altered so
+    approvals.approvers = approvers
 
 
 def calls_no_rule_approved(service: Service) -> None:
@@ -97,7 +97,7 @@ def calls_no_rule_approved(service: Service) -> None:
     def shown(rule: Any, merge_request: Any, viewer: Any) -> dict[str, Any]:
         return {**present(rule, merge_request, viewer), "approved": False}
 
-    approvals.present_state_rule = shown  # type: ignore[method-assign] # see above
+    approvals.present_state_rule = shown
 
 
 def resets_in_the_background(service: Service) -> None:
@@ -115,8 +115,8 @@ def resets_in_the_background(service: Service) -> None:
             clear(merge_request)
         return of(merge_request)
 
-    approvals.clear_approvals = later  # type: ignore[method-assign] # see above
-    approvals.approvals_of = known  # type: ignore[method-assign] # see above
+    approvals.clear_approvals = later
+    approvals.approvals_of = known
 
 
 def drops_approvals_when_settings_change(service: Service) -> None:
@@ -166,8 +166,8 @@ def shows_strangers_approvals(service: Service) -> None:
     def anybody(caller: Any, project: Any) -> None:
         """Require nothing."""
 
-    access.subject = subject  # type: ignore[method-assign] # see above
-    rules.require_reader = anybody  # type: ignore[method-assign] # see above
+    access.subject = subject
+    rules.require_reader = anybody
 
 
 def leaves_the_merge_request_undescribed(service: Service) -> None:

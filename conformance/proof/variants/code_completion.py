@@ -26,7 +26,7 @@ def withholds_the_check_of_completions(service: Service) -> None:
         completion.require_offered()
         check(caller, path)
 
-    completion.check = behind_the_flag  # type: ignore[method-assign] # see above
+    completion.check = behind_the_flag
 
 
 def completes_otherwise(service: Service) -> None:
@@ -44,7 +44,7 @@ def completes_otherwise(service: Service) -> None:
         model = {"engine": "", "name": ""}
         return {**result, "id": "", "object": "", "created": created, "choices": choices, "model": model}
 
-    completion.complete = completed  # type: ignore[method-assign] # see above
+    completion.complete = completed
 
 
 def streams_events(service: Service) -> None:

@@ -25,7 +25,7 @@ def makes_rules_that_name_nobody_default(service: Service) -> None:
             wanted = replace(wanted, rule_type=RuleType.ANY_APPROVER)
         return create(subject, home, wanted, caller)
 
-    rules.create_rule = created  # type: ignore[method-assign] # a service is altered by putting methods in place
+    rules.create_rule = created
 
 
 def makes_unnamed_rules_default_whatever_their_type(service: Service) -> None:
@@ -37,7 +37,7 @@ def makes_unnamed_rules_default_whatever_their_type(service: Service) -> None:
         is_unnamed = candidate.rule_type is RuleType.REGULAR and not (candidate.users or candidate.groups)
         return add(replace(candidate, rule_type=RuleType.ANY_APPROVER) if is_unnamed else candidate)
 
-    rules.add_rule = added  # type: ignore[method-assign] # see above
+    rules.add_rule = added
 
 
 def fixes_the_name_of_default_rules(service: Service) -> None:
@@ -49,7 +49,7 @@ def fixes_the_name_of_default_rules(service: Service) -> None:
         default = candidate.rule_type is RuleType.ANY_APPROVER
         return add(replace(candidate, name=service.choices.default_rule_name) if default else candidate)
 
-    rules.add_rule = added  # type: ignore[method-assign] # see above
+    rules.add_rule = added
 
 
 def makes_no_default_rules(service: Service) -> None:
@@ -62,7 +62,7 @@ def makes_no_default_rules(service: Service) -> None:
             raise RejectedError("is there already", parameter="rule_type")
         return create(subject, home, wanted, caller)
 
-    rules.create_rule = created  # type: ignore[method-assign] # see above
+    rules.create_rule = created
 
 
 def keeps_the_default_rule_that_is_there(service: Service) -> None:
@@ -76,7 +76,7 @@ def keeps_the_default_rule_that_is_there(service: Service) -> None:
             raise RejectedError("is there already", parameter="rule_type")
         return add(candidate)
 
-    rules.add_rule = added  # type: ignore[method-assign] # see above
+    rules.add_rule = added
 
 
 def asks_regular_rules_for_approvals(service: Service) -> None:
@@ -89,7 +89,7 @@ def asks_regular_rules_for_approvals(service: Service) -> None:
         if rule.rule_type is RuleType.REGULAR and not rule.approvals_required:
             raise RejectedError("must be positive", parameter="approvals_required")
 
-    rules.require_possible = require_possible  # type: ignore[method-assign] # see above
+    rules.require_possible = require_possible
 
 
 def keeps_default_rules(service: Service) -> None:
@@ -109,10 +109,10 @@ def keeps_default_rules(service: Service) -> None:
         require_other(rule)
         delete(rule)
 
-    rules.update_rule = updated  # type: ignore[method-assign] # see above
-    rules.delete_rule = deleted  # type: ignore[method-assign] # see above
+    rules.update_rule = updated
+    rules.delete_rule = deleted
     # Whoever creates one does not remove this one either.
-    rules.supersede_default_rule = lambda rule: None  # type: ignore[method-assign] # noqa: ARG005 # see above
+    rules.supersede_default_rule = lambda rule: None  # noqa: ARG005 - the method has an argument
 
 
 _PLAIN = Choices()

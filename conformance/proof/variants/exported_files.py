@@ -78,7 +78,7 @@ def escapes_letters_in_files(service: Service) -> None:
     def escaped(lines: tuple[bytes, ...]) -> bytes:
         return pack(tuple(json.dumps(json.loads(line)).encode("ascii") for line in lines))
 
-    exports.file = escaped  # type: ignore[method-assign] # see above
+    exports.file = escaped
 
 
 def writes_lines_as_arrays(service: Service) -> None:
@@ -89,7 +89,7 @@ def writes_lines_as_arrays(service: Service) -> None:
     def with_versions(lines: tuple[bytes, ...]) -> bytes:
         return file(tuple(b"[1, " + line + b"]" for line in lines))
 
-    exports.file = with_versions  # type: ignore[method-assign] # the same
+    exports.file = with_versions
 
 
 def counts_batches_otherwise(service: Service) -> None:
@@ -104,7 +104,7 @@ def counts_batches_otherwise(service: Service) -> None:
             return {**entry, "batches": None, "batches_count": 1}
         return {**entry, "batches": [{**batch, "status": 7} for batch in entry["batches"]]}
 
-    exports.present = shown  # type: ignore[method-assign] # see above
+    exports.present = shown
 
 
 def numbers_batches_from_ten(service: Service) -> None:
@@ -120,8 +120,8 @@ def numbers_batches_from_ten(service: Service) -> None:
     def found(export: Any, number: int) -> Any:
         return batch(export, number - _FIRST_BATCH + 1)
 
-    exports.present = shown  # type: ignore[method-assign] # see above
-    exports.batch = found  # type: ignore[method-assign] # see above
+    exports.present = shown
+    exports.batch = found
 
 
 def fails_in_batches(service: Service) -> None:
@@ -137,8 +137,8 @@ def fails_in_batches(service: Service) -> None:
         del export
         return []
 
-    exports.status_of = status  # type: ignore[method-assign] # the same
-    exports.batches = no_batches  # type: ignore[method-assign] # the same
+    exports.status_of = status
+    exports.batches = no_batches
 
 
 def exports_what_there_is(service: Service) -> None:
@@ -154,10 +154,8 @@ def exports_what_there_is(service: Service) -> None:
             if export.relation == "members":
                 exports.exports[group.id, export.relation] = replace(export, batched=False)
 
-    exports.relations = lambda group: {  # type: ignore[method-assign] # see above
-        name: objects for name, objects in relations(group).items() if objects
-    }
-    exports.schedule = scheduled  # type: ignore[method-assign] # see above
+    exports.relations = lambda group: {name: objects for name, objects in relations(group).items() if objects}
+    exports.schedule = scheduled
 
 
 def exports_many_relations(service: Service) -> None:
@@ -174,7 +172,7 @@ def names_relations_oddly(service: Service) -> None:
     def file_name(relation: str) -> str:
         return named("".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in relation))
 
-    exports.file_name = file_name  # type: ignore[method-assign] # the same
+    exports.file_name = file_name
 
 
 def _change_relations(service: Service, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -184,13 +182,13 @@ def _change_relations(service: Service, change: Callable[[dict[str, Any]], dict[
     def changed(group: Group) -> dict[str, Any]:
         return change(dict(relations(group)))
 
-    exports.relations = changed  # type: ignore[method-assign] # the same
+    exports.relations = changed
 
 
 def keeps_another_time(service: Service) -> None:
     """Let the clock be three hours behind."""
     now = service.clock.now
-    service.clock.now = lambda: now() - timedelta(hours=3)  # type: ignore[method-assign] # see above
+    service.clock.now = lambda: now() - timedelta(hours=3)
 
 
 _PLAIN = Choices()

@@ -65,7 +65,7 @@ def refuses_exports_meanwhile(service: Service) -> None:
             raise RepeatedError("An export is running.")
         schedule(group, batched=batched)
 
-    exports.schedule = one_at_a_time  # type: ignore[method-assign] # see above
+    exports.schedule = one_at_a_time
 
 
 def serves_older_exports_meanwhile(service: Service) -> None:
@@ -86,8 +86,8 @@ def serves_older_exports_meanwhile(service: Service) -> None:
             export = before
         return download(export, batch_number)
 
-    exports.schedule = remember  # type: ignore[method-assign] # see above
-    exports.download = whichever_there_is  # type: ignore[method-assign] # see above
+    exports.schedule = remember
+    exports.download = whichever_there_is
 
 
 def finishes_relations_one_by_one(service: Service) -> None:
@@ -115,7 +115,7 @@ def finishes_relations_one_by_one(service: Service) -> None:
                 del waiting[key]
 
     _before_each_look(service, take_up)
-    exports.schedule = one_by_one  # type: ignore[method-assign] # see above
+    exports.schedule = one_by_one
 
 
 def begins_exports_later(service: Service) -> None:
@@ -133,7 +133,7 @@ def begins_exports_later(service: Service) -> None:
             schedule(group, batched=batched)
 
     _before_each_look(service, begin)
-    exports.schedule = accept  # type: ignore[method-assign] # see above
+    exports.schedule = accept
 
 
 def tries_exports_again(service: Service) -> None:
@@ -145,7 +145,7 @@ def tries_exports_again(service: Service) -> None:
         tries = (seconds() - export.started) / _LATE_SECONDS
         return Status.FAILED if tries < 1 else Status.STARTED if tries < 2 else status_of(export)  # noqa: PLR2004 - two tries
 
-    exports.status_of = at_the_second_try  # type: ignore[method-assign] # see above
+    exports.status_of = at_the_second_try
 
 
 def lists_batches_as_they_come(service: Service) -> None:
@@ -160,7 +160,7 @@ def lists_batches_as_they_come(service: Service) -> None:
             entry["batches_count"] = len(entry["batches"])
         return entry
 
-    exports.present = shown  # type: ignore[method-assign] # see above
+    exports.present = shown
 
 
 def exports_once_at_a_time(service: Service) -> None:
@@ -179,8 +179,8 @@ def exports_once_at_a_time(service: Service) -> None:
             raise RejectedError("409 An export is running")
         schedule(group, batched=batched)
 
-    exports.status_of = status_in_turn  # type: ignore[method-assign] # see above
-    exports.schedule = once  # type: ignore[method-assign] # see above
+    exports.status_of = status_in_turn
+    exports.schedule = once
 
 
 def has_no_status_before_the_first_export(service: Service) -> None:
@@ -232,7 +232,7 @@ def empties_the_status_first(service: Service) -> None:
 
         return answer
 
-    exports.schedule = accept  # type: ignore[method-assign] # see above
+    exports.schedule = accept
     for key in _EXPORTS:
         service.routes.change(key, handler=on_time(service.routes.get(key).handler))
 

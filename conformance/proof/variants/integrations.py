@@ -35,7 +35,7 @@ def drops_unfit_settings(service: Service) -> None:
                 found |= read(part, parameters)
         return found
 
-    area.read = what_fits  # type: ignore[method-assign] # see above
+    area.read = what_fits
 
 
 def asks_for_required_settings_each_time(service: Service) -> None:
@@ -47,7 +47,7 @@ def asks_for_required_settings_each_time(service: Service) -> None:
         area.require_settings(kind, values)
         return set_up(project, kind, values, active=active)
 
-    area.set_up = complete  # type: ignore[method-assign] # see above
+    area.set_up = complete
 
 
 def replaces_settings(service: Service) -> None:
@@ -66,7 +66,7 @@ def replaces_settings(service: Service) -> None:
             area.known[key] = replace(known, values=MappingProxyType(kept))
         return set_up(project, kind, values, active=active)
 
-    area.set_up = replaced  # type: ignore[method-assign] # see above
+    area.set_up = replaced
 
 
 def refuses_empty_settings(service: Service) -> None:
@@ -79,7 +79,7 @@ def refuses_empty_settings(service: Service) -> None:
             raise RejectedError("at least one setting must be sent")
         return set_up(project, kind, values, active=active)
 
-    area.set_up = with_some  # type: ignore[method-assign] # see above
+    area.set_up = with_some
 
 
 def sets_integrations_up_anew(service: Service) -> None:
@@ -93,7 +93,7 @@ def sets_integrations_up_anew(service: Service) -> None:
             integrations.known[project.id, kind.slug] = replace(before, values=MappingProxyType({}))
         return set_up(project, kind, values, active=active)
 
-    integrations.set_up = replaced  # type: ignore[method-assign] # a service is altered by putting methods in place
+    integrations.set_up = replaced
 
 
 def numbers_integrations_anew(service: Service) -> None:
@@ -110,8 +110,8 @@ def numbers_integrations_anew(service: Service) -> None:
         often = times.get((integration.project_id, integration.kind.slug), 0)
         return {**present_entry(integration), "id": integration.id + 1_000_000 * often}
 
-    area.disable = disabled  # type: ignore[method-assign] # see above
-    area.present_entry = entry  # type: ignore[method-assign] # see above
+    area.disable = disabled
+    area.present_entry = entry
 
 
 def lists_an_integration_of_the_installation(service: Service) -> None:
@@ -132,8 +132,8 @@ def lists_an_integration_of_the_installation(service: Service) -> None:
         named = {"slug": "installation-wide-hook", "title": "Hook", "inherited": True}
         return {**entry, **named} if integration.id == 77_000_001 else entry  # noqa: PLR2004 - as above
 
-    area.active = with_another  # type: ignore[method-assign] # see above
-    area.present_entry = shown  # type: ignore[method-assign] # see above
+    area.active = with_another
+    area.present_entry = shown
 
 
 def shows_what_was_never_set_up(service: Service) -> None:
@@ -151,7 +151,7 @@ def shows_what_was_never_set_up(service: Service) -> None:
                 id=0, project_id=project.id, slug=kind.slug, active=False, created_at=now, updated_at=now, values={}
             )
 
-    area.find = found  # type: ignore[method-assign] # see above
+    area.find = found
 
 
 def fixes_flags_of_other_events(service: Service) -> None:
@@ -163,7 +163,7 @@ def fixes_flags_of_other_events(service: Service) -> None:
         known = area.event_parameters(integration.kind)
         return {name: value if name in known else not EVENT_FLAGS[name] for name, value in flags(integration).items()}
 
-    area.event_flags = shown  # type: ignore[method-assign] # see above
+    area.event_flags = shown
 
 
 def shows_no_defaults(service: Service) -> None:
@@ -175,7 +175,7 @@ def shows_no_defaults(service: Service) -> None:
         unsaved = {p.name for p in integration.kind.parameters if p.name not in integration.values and not p.fixed}
         return {name: None if name in unsaved else value for name, value in shown(integration).items()}
 
-    area.shown_settings = saved  # type: ignore[method-assign] # see above
+    area.shown_settings = saved
 
 
 def shows_settings_as_pairs(service: Service) -> None:
@@ -187,7 +187,7 @@ def shows_settings_as_pairs(service: Service) -> None:
         pairs = [{"name": name, "value": value} for name, value in shown_settings(integration).items()]
         return {**present_entry(integration), "fields": pairs}
 
-    area.present_settings = present  # type: ignore[method-assign] # see above
+    area.present_settings = present
 
 
 def shows_settings_as_texts(service: Service) -> None:
@@ -199,7 +199,7 @@ def shows_settings_as_texts(service: Service) -> None:
         settings = shown_settings(integration)
         return {name: json.dumps(value) if isinstance(value, bool | int) else value for name, value in settings.items()}
 
-    area.shown_settings = shown  # type: ignore[method-assign] # see above
+    area.shown_settings = shown
 
 
 def shows_settings_as_objects(service: Service) -> None:
@@ -210,7 +210,7 @@ def shows_settings_as_objects(service: Service) -> None:
     def as_objects(integration: Integration) -> Json:
         return {name: {"value": value, "locked": False} for name, value in settings(integration).items()}
 
-    integrations.shown_settings = as_objects  # type: ignore[method-assign] # the same
+    integrations.shown_settings = as_objects
 
 
 def explains_settings(service: Service) -> None:
@@ -225,7 +225,7 @@ def explains_settings(service: Service) -> None:
         defaults: Json = {parameter.name: parameter.default for parameter in parameters}
         return {**shown, "defaults": defaults, "schema": {"properties": described}}
 
-    integrations.present_settings = explained  # type: ignore[method-assign] # the same
+    integrations.present_settings = explained
 
 
 def masks_secrets(service: Service) -> None:
@@ -237,7 +237,7 @@ def masks_secrets(service: Service) -> None:
         masked = {parameter.name: _MASK for parameter in integration.kind.parameters if parameter.secret}
         return {**shown_settings(integration), **masked}
 
-    area.shown_settings = shown  # type: ignore[method-assign] # see above
+    area.shown_settings = shown
 
 
 _PLAIN = Choices()

@@ -64,8 +64,8 @@ def asks_for_membership_in_targets(service: Service) -> None:
 
         return found
 
-    scopes.target_project = among_members(scopes.target_project)  # type: ignore[method-assign] # see above
-    scopes.target_group = among_members(scopes.target_group)  # type: ignore[method-assign] # see above
+    scopes.target_project = among_members(scopes.target_project)
+    scopes.target_group = among_members(scopes.target_group)
 
 
 def manages_entries_only_while_limited(service: Service) -> None:
@@ -80,10 +80,10 @@ def manages_entries_only_while_limited(service: Service) -> None:
 
         return moved
 
-    scopes.add_project = while_limited(scopes.add_project)  # type: ignore[method-assign] # a service is altered so
-    scopes.add_group = while_limited(scopes.add_group)  # type: ignore[method-assign] # see above
-    scopes.remove_project = while_limited(scopes.remove_project)  # type: ignore[method-assign] # see above
-    scopes.remove_group = while_limited(scopes.remove_group)  # type: ignore[method-assign] # see above
+    scopes.add_project = while_limited(scopes.add_project)
+    scopes.add_group = while_limited(scopes.add_group)
+    scopes.remove_project = while_limited(scopes.remove_project)
+    scopes.remove_group = while_limited(scopes.remove_group)
 
 
 def lists_the_own_group(service: Service) -> None:
@@ -95,7 +95,7 @@ def lists_the_own_group(service: Service) -> None:
         own = service.identities.namespace_of(project)
         return [own, *(group for group in groups(project) if group.id != own.id)]
 
-    scopes.groups = with_own  # type: ignore[method-assign] # see above
+    scopes.groups = with_own
 
 
 def shows_projects_by_the_letter(service: Service) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def asks_for_rules_of_both_levels(service: Service) -> None:
     """Let a merge request have to satisfy the rules of its project beside its own ones, and show both."""
     rules = service.merge_request_approval_rules
-    rules.effective_rules = lambda merge_request: [  # type: ignore[method-assign] # see above
+    rules.effective_rules = lambda merge_request: [
         *rules.project_rules(merge_request),
         *rules.rules(merge_request),
     ]
@@ -39,7 +39,7 @@ def removes_hidden_groups_of_merge_requests(service: Service) -> None:
             wanted = replace(wanted, remove_hidden_groups=True)
         return groups_after(rule, wanted, caller)
 
-    rules.groups_after = without_hidden  # type: ignore[method-assign] # see above
+    rules.groups_after = without_hidden
 
 
 def shows_no_sources_of_rules(service: Service) -> None:
@@ -50,7 +50,7 @@ def shows_no_sources_of_rules(service: Service) -> None:
     def shown(rule: Any, merge_request: Any, viewer: Any) -> dict[str, Any]:
         return {**present(rule, merge_request, viewer), "source_rule": None, "overridden": False}
 
-    rules.present = shown  # type: ignore[method-assign] # see above
+    rules.present = shown
 
 
 def is_particular_about_copies(service: Service) -> None:
@@ -67,7 +67,7 @@ def is_particular_about_copies(service: Service) -> None:
             raise RejectedError("does not apply to the target branch", parameter="approval_project_rule_id")
         return copied(merge_request, source, wanted)
 
-    rules.copied_project_rule = copy  # type: ignore[method-assign] # see above
+    rules.copied_project_rule = copy
 
 
 def asks_for_no_less_than_the_project(service: Service) -> None:
@@ -88,8 +88,8 @@ def asks_for_no_less_than_the_project(service: Service) -> None:
         require_enough(merge_request, wanted)
         return update(merge_request, number, wanted, caller)
 
-    rules.create_rule = created  # type: ignore[method-assign] # see above
-    rules.update_rule = updated  # type: ignore[method-assign] # see above
+    rules.create_rule = created
+    rules.update_rule = updated
 
 
 def stays_overwritten(service: Service) -> None:
@@ -106,8 +106,8 @@ def stays_overwritten(service: Service) -> None:
     def once(merge_request: Any) -> bool:
         return merge_request.id in ever or overwritten(merge_request)
 
-    rules.create_rule = created  # type: ignore[method-assign] # see above
-    rules.overwritten = once  # type: ignore[method-assign] # see above
+    rules.create_rule = created
+    rules.overwritten = once
 
 
 def hides_rules_that_are_forbidden(service: Service) -> None:
@@ -119,7 +119,7 @@ def hides_rules_that_are_forbidden(service: Service) -> None:
         del project
         raise not_found("Approval rules")
 
-    rules.require_overriding = require_overriding  # type: ignore[method-assign] # the same
+    rules.require_overriding = require_overriding
 
 
 def lets_copies_take_places(service: Service) -> None:
@@ -143,9 +143,9 @@ def lets_copies_take_places(service: Service) -> None:
         number = numbers.pop((merge_request.id, source_id), rule.id)
         return everywhere.rules.setdefault(number, replace(everywhere.rules.pop(rule.id), id=number))
 
-    rules.listed = lambda merge_request: [*listed(merge_request), *inherited(merge_request)]  # type: ignore[method-assign]
-    rules.find_listed = found  # type: ignore[method-assign] # see above
-    rules.create_rule = created  # type: ignore[method-assign] # see above
+    rules.listed = lambda merge_request: [*listed(merge_request), *inherited(merge_request)]
+    rules.find_listed = found
+    rules.create_rule = created
 
 
 def lets_copies_follow(service: Service) -> None:
@@ -167,8 +167,8 @@ def lets_copies_follow(service: Service) -> None:
         for copy in copies(number):
             del rules.rules[copy.id]
 
-    projects.update_rule = updated  # type: ignore[method-assign] # a service is altered by putting methods in place
-    projects.delete_rule = deleted  # type: ignore[method-assign] # see above
+    projects.update_rule = updated
+    projects.delete_rule = deleted
 
 
 def brings_the_projects_rules(service: Service) -> None:
@@ -187,7 +187,7 @@ def brings_the_projects_rules(service: Service) -> None:
                 everywhere.rules[number] = replace(copy, protected_branches=(), applies_to_all_protected_branches=False)
         return rule
 
-    rules.create_rule = created  # type: ignore[method-assign] # see above
+    rules.create_rule = created
 
 
 def drops_authors_from_rules(service: Service) -> None:
@@ -210,8 +210,8 @@ def drops_authors_from_rules(service: Service) -> None:
         everywhere.rules[changed.id] = changed
         return changed
 
-    everywhere.add_rule = added  # type: ignore[method-assign] # see above
-    everywhere.update_rule = updated  # type: ignore[method-assign] # see above
+    everywhere.add_rule = added
+    everywhere.update_rule = updated
 
 
 _PLAIN = Choices()

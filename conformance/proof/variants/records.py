@@ -113,9 +113,9 @@ def leaves_values_null(service: Service) -> None:
             **({"description": None} if merge_request.id in bare else {}),
         }
 
-    present.user = user_without  # type: ignore[method-assign] # a service is altered by putting methods in place
-    present.group = group_without  # type: ignore[method-assign] # see above
-    approvals.status = status_without  # type: ignore[method-assign] # see above
+    present.user = user_without
+    present.group = group_without
+    approvals.status = status_without
 
 
 def leaves_ldap_out(service: Service) -> None:
@@ -125,7 +125,7 @@ def leaves_ldap_out(service: Service) -> None:
     def without(group: Any) -> dict[str, Any]:
         return {name: value for name, value in present(group).items() if not name.startswith("ldap_")}
 
-    service.present.group = without  # type: ignore[method-assign] # see above
+    service.present.group = without
 
 
 def shows_code_owner_flag_as_truth_value(service: Service) -> None:
@@ -135,7 +135,7 @@ def shows_code_owner_flag_as_truth_value(service: Service) -> None:
     def shown(branch: Any) -> dict[str, Any]:
         return {**present(branch), "code_owner_approval_required": branch.code_owner_approval_required}
 
-    service.present.project_protected_branch = shown  # type: ignore[method-assign] # see above
+    service.present.project_protected_branch = shown
 
 
 def protects_branches_for_single_users(service: Service) -> None:
@@ -149,8 +149,8 @@ def protects_branches_for_single_users(service: Service) -> None:
         nobody = AccessLevel(id=single.id + 1, access_level=0, description="No one")
         return shown(replace(branch, push_access_levels=(*levels, single, nobody)))
 
-    present.group_protected_branch = partial(with_more, of_group)  # type: ignore[method-assign] # see above
-    present.project_protected_branch = partial(with_more, of_project)  # type: ignore[method-assign] # see above
+    present.group_protected_branch = partial(with_more, of_group)
+    present.project_protected_branch = partial(with_more, of_project)
 
 
 def gives_everybody_one_name(service: Service) -> None:
@@ -160,7 +160,7 @@ def gives_everybody_one_name(service: Service) -> None:
     def shown(user: Any) -> dict[str, Any]:
         return {**of_user(user), "name": "Ines Ünal", "state": "blocked" if user.id % 2 else "active"}
 
-    service.present.user = shown  # type: ignore[method-assign] # see above
+    service.present.user = shown
 
 
 def gives_places_one_name(service: Service) -> None:
@@ -185,7 +185,7 @@ def shows_groups_by_the_letter(service: Service) -> None:
     def shown(group: Any) -> dict[str, Any]:
         return {**of_group(group), "web_url": f"/groups/{group.full_path}", "avatar_url": "", "visibility": "internal"}
 
-    service.present.group = shown  # type: ignore[method-assign] # see above
+    service.present.group = shown
 
 
 def _replace_content(answer: Response, content: object) -> None:

@@ -60,7 +60,7 @@ def holds_everybody_back_for_a_moment(service: Service) -> None:
             raise ThrottledError
         admit(request)
 
-    service.access.admit = unless_full  # type: ignore[method-assign] # a service is altered so
+    service.access.admit = unless_full
 
 
 def lets_reads_lag(service: Service) -> None:
@@ -174,7 +174,7 @@ def keeps_a_session(service: Service) -> None:
         if request.caller_name:
             answer.headers["set-cookie"] = f"session={request.caller.id}; Path=/; HttpOnly"
 
-    service.access.admit = with_own_cookie  # type: ignore[method-assign] # see above
+    service.access.admit = with_own_cookie
     transform(service, change)
 
 
@@ -202,7 +202,7 @@ def takes_no_charset(service: Service) -> None:
             raise UnsupportedMediaError
         admit(request)
 
-    service.access.admit = without_parameters  # type: ignore[method-assign] # a service may be altered like this
+    service.access.admit = without_parameters
 
 
 def says_how_long_nothing_is(service: Service) -> None:
@@ -247,7 +247,7 @@ def stands_behind_a_bad_gateway(service: Service) -> None:
             answer.has_content, answer.media_type = False, "text/html"
             answer.raw = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 
-    service.access.admit = through_the_gateway  # type: ignore[method-assign] # see above
+    service.access.admit = through_the_gateway
     transform(service, change)
 
 

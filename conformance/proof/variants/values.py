@@ -40,7 +40,7 @@ def _with_points(value: object) -> object:
 def counts_ids_down(service: Service) -> None:
     """Give what comes later a smaller number."""
     next_id, highest = service.store.next_id, 2 * service.choices.first_id + _ABOVE_ALL_IDS
-    service.store.next_id = lambda sequence: highest - next_id(sequence)  # type: ignore[method-assign] # see above
+    service.store.next_id = lambda sequence: highest - next_id(sequence)
 
 
 def writes_other_iso_dates(service: Service) -> None:
@@ -51,7 +51,7 @@ def writes_other_iso_dates(service: Service) -> None:
         milliseconds = moment.microsecond // 1000
         return f"{moment.strftime(forms[moment.second % 2])}.{milliseconds:03d}Z"
 
-    service.present.timestamp = written  # type: ignore[method-assign] # a service is altered by putting methods in place
+    service.present.timestamp = written
 
 
 def writes_moments_by_machine(service: Service) -> None:
@@ -62,7 +62,7 @@ def writes_moments_by_machine(service: Service) -> None:
     def written(moment: datetime) -> str:
         return moment.astimezone(timezone(timedelta(hours=next(hours)))).isoformat(timespec=next(digits))
 
-    service.present.timestamp = written  # type: ignore[method-assign] # see above
+    service.present.timestamp = written
 
 
 def writes_dates_with_a_comma(service: Service) -> None:
@@ -72,18 +72,18 @@ def writes_dates_with_a_comma(service: Service) -> None:
     def written(moment: datetime) -> str:
         return f"{moment.strftime(forms[moment.second % 2])},{moment.microsecond:06d}+00"
 
-    service.present.timestamp = written  # type: ignore[method-assign] # see above
+    service.present.timestamp = written
 
 
 def writes_dates_to_the_minute(service: Service) -> None:
     """Write moments without seconds, which ISO 8601 allows."""
-    service.present.timestamp = lambda moment: moment.strftime("%Y-%m-%dT%H:%MZ")  # type: ignore[method-assign] # see above
+    service.present.timestamp = lambda moment: moment.strftime("%Y-%m-%dT%H:%MZ")
 
 
 def lives_in_another_time(service: Service) -> None:
     """Let the clock be a quarter of a century behind."""
     now = service.clock.now
-    service.clock.now = lambda: now() - _ANSWERING_LATER  # type: ignore[method-assign] # see above
+    service.clock.now = lambda: now() - _ANSWERING_LATER
 
 
 def shows_relative_pictures(service: Service) -> None:
@@ -93,7 +93,7 @@ def shows_relative_pictures(service: Service) -> None:
     def shown(user: Any) -> dict[str, Any]:
         return {**of_user(user), "avatar_url": f"/uploads/user/avatar/{user.id}/avatar.png"}
 
-    service.present.user = shown  # type: ignore[method-assign] # see above
+    service.present.user = shown
 
 
 _PLAIN = Choices()

@@ -28,14 +28,14 @@ def leaves_deprecated_fields_out(service: Service) -> None:
             raise RejectedError("is deprecated", parameter="report_type")
         require(wanted)
 
-    configurations.present = shown  # type: ignore[method-assign] # see above
-    configurations.present_changed = shown  # type: ignore[method-assign] # see above
-    rules.require_creatable = require_creatable  # type: ignore[method-assign] # see above
+    configurations.present = shown
+    configurations.present_changed = shown
+    rules.require_creatable = require_creatable
 
 
 def numbers_itself_otherwise(service: Service) -> None:
     """Tell of the number that the product has, which is not the one of the interface."""
-    service.meta.version = lambda: {"version": "3.2.1-community", "revision": "c0ffee"}  # type: ignore[method-assign] # see above
+    service.meta.version = lambda: {"version": "3.2.1-community", "revision": "c0ffee"}
 
 
 _PLAIN = Choices()
