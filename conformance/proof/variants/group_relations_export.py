@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 _DOWNLOAD = "GET /groups/:id/export_relations/download"
 _EXPORT_STATUS = "GET /groups/:id/export_relations/status"
 _LATE_SECONDS = 0.15
-_STATUS = "GET /groups/:id/export_relations/status"
-_LATER_SECONDS = 0.15
 _EXPORTS = tuple(
     f"{method} /groups/:id/export_relations{rest}"
     for method, rest in (("POST", ""), ("GET", "/status"), ("GET", "/download"))
@@ -200,7 +198,7 @@ def has_no_status_before_the_first_export(service: Service) -> None:
 def lists_relations_before_the_first_export(service: Service) -> None:
     """List the relations that a group has, without a state, before it was ever exported."""
     exports = service.group_relations_export
-    status = service.routes.get(_STATUS).handler
+    status = service.routes.get(_EXPORT_STATUS).handler
 
     def listed(request: Request) -> Response:
         if exports.all_of(request.group):
@@ -208,7 +206,7 @@ def lists_relations_before_the_first_export(service: Service) -> None:
         empty = [{"relation": relation, "status": None} for relation in exports.relations(request.group)]
         return Response(content=empty, has_content=True)
 
-    service.routes.change(_STATUS, handler=listed)
+    service.routes.change(_EXPORT_STATUS, handler=listed)
 
 
 def empties_the_status_first(service: Service) -> None:
@@ -220,7 +218,7 @@ def empties_the_status_first(service: Service) -> None:
     def accept(group: Any, *, batched: bool) -> None:
         for key in [key for key in exports.exports if key[0] == group.id]:
             del exports.exports[key]
-        accepted[group.id] = service.clock.seconds() + _LATER_SECONDS, group, batched
+        accepted[group.id] = service.clock.seconds() + _LATE_SECONDS, group, batched
 
     def on_time(handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
