@@ -19,7 +19,7 @@ Apply = Callable[["Service"], None]
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the healthy reference is on which a fault shows; nothing special, as a rule."""
+    """The healthy reference on which a fault shows; as a rule it has nothing special."""
 
     choices: Choices | None = None
     """Its choices, where it is a variant."""

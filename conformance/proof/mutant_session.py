@@ -79,7 +79,7 @@ class LikeliestFirst:
 
 
 def likeness(module: str, areas: Iterable[str]) -> int:
-    """Return how many words the name of a module shares with the areas that a test is about: a guess who sees it."""
+    """Return how many words a module's name shares with the areas of a test: a guess whether the test sees a change."""
     words = {word.rstrip("s") for word in module.rpartition(".")[2].split("_")}
     return max((len(words & {word.rstrip("s") for word in area.split("-")}) for area in areas), default=0)
 

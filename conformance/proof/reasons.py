@@ -1,4 +1,4 @@
-"""Why a check may see a fault: a kill for another reason than the fault states is none."""
+"""For which reasons a check may see a fault: a kill for another reason than the fault states does not count."""
 
 from __future__ import annotations
 

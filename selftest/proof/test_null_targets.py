@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Hasty:
-    """A plugin that lets a run try nothing twice and render nothing: its record says what passed."""
+    """A plugin that keeps a run from trying anything twice and from writing reports: its record says what passed."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""The kill matrix itself: faults are seen by the requirement they violate, and a survivor is not passed over."""
+"""The kill matrix itself: faults are seen by the requirement they violate, and a survivor is reported."""
 
 from __future__ import annotations
 

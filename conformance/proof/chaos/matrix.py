@@ -1,4 +1,4 @@
-"""The whole suite through one network that fails after the other, and faults seen through one."""
+"""The whole suite through networks that fail, one kind after the other, and faults that it must see through them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 CALM = "calm"
 _OFTEN, _RARELY, _THROUGH_FAULTS = 1 / 50, 1 / 1000, 1 / 100
-#: How much of what is owed is verified at least where one call in fifty is disturbed.
+#: The least share of what is owed that must be verified where one call in fifty is disturbed.
 _SHARE = 0.95
-#: No cell goes on for longer, so that it can be told how long all of them may take.
+#: Every cell ends after so many minutes, so that the longest time for all of them is known.
 _MOST_MINUTES = 12
 #: What cells take on two cores, on average.
 _USUAL_SECONDS = 60
@@ -54,7 +54,7 @@ def every_cell(faults: int) -> list[Key]:
     variants = [(kind, _OFTEN, name) for name in _VARIANTS for kind in ("reset-after", "gateway")]
     contract = Contract.load()
     written = (fault for fault in all_faults(contract, None) if fault.sort == "written")
-    # What is only advised fails nothing when it is not followed.
+    # A violation of a requirement that is only advised makes no run fail.
     names = sorted(fault.name for fault in written if contract.requirements[fault.requirement].level == "must")
     chosen = random.Random(1).sample(names, min(faults, len(names)))  # noqa: S311 - a sample is no secret
     return [*calm, *kinds, *variants, *((MIXED, _THROUGH_FAULTS, name) for name in chosen)]
@@ -82,7 +82,7 @@ def is_fault(result: CellResult) -> bool:
 
 
 def is_as_promised(result: CellResult, found: Sequence[CellResult] = ()) -> bool:
-    """Tell whether a cell came to what the suite promises of it; `found` are those that it is held against."""
+    """Tell whether a cell came to what the suite promises of it; `found` are those that it is compared with."""
     if is_fault(result):
         return result.verdict == RunVerdict.NON_CONFORMANT
     if result.failures or left_beyond_calm(result, found):
@@ -118,7 +118,7 @@ def run_all(keys: Sequence[Key], workers: int, seconds: float | None, tell: Call
 
 
 def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
-    """Return the matrix with its denominators; what is left behind counts beyond what a calm network leaves."""
+    """Return the matrix with its denominators; what a calm network leaves behind as well does not count as left."""
     calm = next((one.leftovers for one in found if one.kind == CALM), ())
     cells, faults = [one for one in found if not is_fault(one)], [one for one in found if is_fault(one)]
     often = [one.share for one in cells if one.rate != _RARELY]

@@ -1,4 +1,4 @@
-"""The alterations that any service may have, whatever its choices, for combinations to draw from."""
+"""The table of the alterations that a service may have whatever its choices are: combinations draw from it."""
 
 from __future__ import annotations
 

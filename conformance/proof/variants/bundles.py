@@ -20,7 +20,7 @@ _PLACES = {alteration: place for place, alteration in enumerate(ALTERATIONS.valu
 
 
 def bundles(variants: Sequence[Variant], seed: int) -> tuple[Variant, ...]:
-    """Return variants put together as a seed decides, each in one of the services; some only alone."""
+    """Return services that each have several of the variants, put together as a seed decides; some have one alone."""
     mixed = list(variants)
     random.Random(seed).shuffle(mixed)  # noqa: S311 - an order is no secret
     found: list[list[Variant]] = []
@@ -63,7 +63,7 @@ def _fits(variant: Variant, bundle: Sequence[Variant]) -> bool:
 
 
 def _is_alone(variant: Variant) -> bool:
-    """Tell whether others beside it would not be seen: what it lacks hides what they do there."""
+    """Tell whether it must be alone on a service, because what it lacks would hide what others do."""
     return bool(variant.alone or variant.features)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Versions at which combinations are drawn: old, new, and where rows of the table differ most.
 VERSIONS = ("12.3", "15.9", "16.0", "17.7", "18.0", "19.0", UNKNOWN)
 
-#: What the suite never sees, or what costs it minutes and shows it nothing else.
+#: Choices that are not drawn: the suite never sees them, or they cost minutes and show nothing more.
 NOT_DRAWN: Mapping[str, str] = {
     "throttled_code": "another code than 429 would be no back-pressure but a refusal",
     "max_body_bytes": "the suite sends no body that a service could find too large",
@@ -217,7 +217,7 @@ class Combination:
 
     @property
     def name(self) -> str:
-        """What differs, so that whoever reads of an alarm can make the same service."""
+        """What differs, so that whoever reads about an alarm can make the same service."""
         changes = [f"{name}={value!r}" for name, value in self.changed.items()]
         return ", ".join([*changes, *self.altered]) or "nothing"
 
@@ -257,7 +257,7 @@ def combinations(draw: st.DrawFn) -> Combination:
     }
     altered = [name for name in alterations.ALTERATIONS if draw(st.booleans())]
     if "still-changes-configurations" in altered:
-        # Who serves changes shows what they come to.
+        # A service that serves changes also shows their result.
         changed.pop("configuration_read_from_16_0", None)
     for rivals in EXCLUSIVE:
         met = [name for name in rivals if name in altered]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _DOWNLOAD = "GET /groups/:id/export_relations/download"
 _STORAGE = "/object-storage/:key"
-#: So many relations are listed in front of those that the reference has anyhow: more than one page.
+#: So many relations are listed before those of the reference: more than one page holds.
 _MORE_RELATIONS = 24
 _FIRST_BATCH = 10
 

@@ -116,7 +116,7 @@ def _without_body(handler: Callable[[Request], Response]) -> Callable[[Request],
 
 
 def finds_paths_in_any_case(service: Service) -> None:
-    """Find projects, groups and people by names in any case, as services do whose names differ in more than case."""
+    """Find projects, groups and people by their names, whether these are written in small letters or capitals."""
     identities: Any = service.identities
 
     def in_any_case(find: Callable[[str], Any], known: Callable[[], list[str]]) -> Callable[[str], Any]:

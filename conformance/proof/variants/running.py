@@ -65,7 +65,7 @@ class VariantRun:
 
     @property
     def key(self) -> tuple[str, str, int | None, bool, int]:
-        """What tells it from every other."""
+        """What distinguishes it from every other run."""
         return self.name, self.version, self.order, self.is_told, self.seed
 
 
@@ -97,7 +97,7 @@ class VariantResult:
 
     @property
     def key(self) -> tuple[str, str, int | None, bool, int]:
-        """What it is the result of."""
+        """The key of the run that it is the result of."""
         return self.name, self.version, self.order, self.is_told, self.seed
 
 
@@ -125,8 +125,9 @@ def run_side_by_side(
     progress: Callable[[VariantResult], None] = lambda _: None,
 ) -> tuple[VariantResult, ...]:
     """
-    Do the same in several processes at once; the results keep the order of the runs, `progress` does not.
+    Run the suite once for each of them, in several processes at once.
 
+    The results keep the order of the runs; `progress` is told of each when it ends.
     A run is about as much work for the suite as for the service, which share one processor in one process.
     """
     if workers <= 1:

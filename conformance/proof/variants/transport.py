@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LAG_SECONDS = 0.02
 _DOWNLOAD = "GET /groups/:id/export_relations/download"
 _BAD_GATEWAY = 502
-#: Every so manyth call does not get through the gateway where it is a bad one.
+#: One call of so many does not get through the bad gateway.
 _LOST = 61
 _THROTTLED = 429
 _HELD_BACK_EVERY = 1500

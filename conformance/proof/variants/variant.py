@@ -29,7 +29,7 @@ class Variant:
     features: Mapping[str, bool] = field(default_factory=dict)
     """Where it declares other features than the reference does by itself."""
     limits: Mapping[str, float] = field(default_factory=dict)
-    """What its profile says of patience."""
+    """Its limits in the profile: how long the suite waits."""
     alterations: tuple[Alteration, ...] = ()
     """What makes it differ where the reference itself leaves no choice."""
     alone: str = ""
