@@ -1,4 +1,11 @@
-"""The variants of the reference: each differs where the specification is silent, and must raise no alarm."""
+"""
+The variants of the reference: each differs where the specification is silent, and must raise no alarm.
+
+`variant` says what a variant is. The modules in `_AREAS` hold the variants and what alters the reference for them: one
+or several for each area of the specification, others for what concerns all areas (`statuses`, `requests`, `lists`,
+`records`, `values`, `transport`, `versions`), and `several_areas`. `bundles` puts variants together on one service,
+`combinations` draws choices and alterations at random, `running` runs the suite, and `false_alarms` is the command.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def asks_for_required_settings_each_time(service: Service) -> None:
 
 
 def replaces_settings(service: Service) -> None:
-    """Let an update of an integration replace all its settings, but for secrets and what is required."""
+    """Let an update of an integration replace all its settings, except secrets and what is required."""
     area = service.integrations
     set_up = area.set_up
 
