@@ -74,11 +74,11 @@ coverage: $(READY) ## show how many requirements the suite verifies
 prove: $(READY) ## put every fault on the reference and show that each is seen
 	@$(BIN)/conformance prove
 
-variants: $(READY) ## show that no legal service raises an alarm, with every test: build/published/legal.json (an hour and a half)
-	@$(BIN)/python -m conformance.proof.legal build/published/legal.json
+variants: $(READY) ## show that no variant raises an alarm, with every test: build/published/legal.json (an hour and a half)
+	@$(BIN)/python -m conformance.proof.variants build/published/legal.json
 
 variants-sample: $(READY) ## the same for a few minutes, on a sample that changes with the commit
-	@$(BIN)/python -m conformance.proof.legal --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/legal-sample.json
+	@$(BIN)/python -m conformance.proof.variants --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/legal-sample.json
 
 foreign: $(READY) ## run the whole suite against each fault that was written without knowledge of the tests (half an hour)
 	@$(BIN)/python -m conformance.proof.foreign build/published/foreign.json
@@ -86,7 +86,7 @@ foreign: $(READY) ## run the whole suite against each fault that was written wit
 chaos: $(READY) ## run the whole suite through networks that fail, and look for faults: build/published/chaos.json (half an hour)
 	@$(BIN)/python -m conformance.proof.chaos build/published/chaos.json
 
-chaos-sample: $(READY) ## the same for a few minutes (SECONDS_FOR_SAMPLE=200)
+chaos-sample: $(READY) ## the same for a few minutes, on a sample that changes with the commit (SECONDS_FOR_SAMPLE=200)
 	@$(BIN)/python -m conformance.proof.chaos --faults 10 --seconds $(or $(SECONDS_FOR_SAMPLE),200) build/chaos-sample.json
 
 mutate: $(READY) ## let an outside tool alter the reference, and see which the suite notices (SAMPLE=40)

@@ -27,7 +27,7 @@ _REFUSED, _BROKEN = 400, 500
 
 @dataclass
 class Twins:
-    """A sound service and one with a fault, on one memory: each request is answered by one of them."""
+    """A sound service and a faulty one that share one store: each request is answered by one of them."""
 
     sound: Service
     faulty: Service
@@ -73,7 +73,7 @@ class Twins:
         return answer
 
     def both(self, request: Request) -> tuple[Response, Response, Snapshot]:
-        """Answer rightly and wrongly; remember what is right, and return what would be remembered of the other."""
+        """Return the right answer, the wrong one, and what the faulty service would store; store what is right."""
         before = self.memory
         wrong = self.wrongly(request)
         spoiled = self.memory
@@ -114,23 +114,23 @@ def _behind_a_refusal(twins: Twins, request: Request) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """One way in which faults become others of another kind."""
+    """One way to make another fault out of a fault."""
 
     name: str
     says: str
     """What the service does, after what the fault says it does."""
     of: frozenset[str]
-    """Faults that are seen for these reasons become others by it; none stand for any."""
+    """It applies to faults that are seen for these reasons; to all if there are none here."""
     answer: Callable[[Twins, Request], Response]
     seen_as: frozenset[str] = frozenset()
-    """For which reasons those are seen; none stand for those of the fault itself."""
+    """For which reasons the new faults may be seen; those of the original fault if there are none here."""
 
     def fits(self, fault: Fault) -> bool:
-        """Tell whether another fault is made of this one; those of schemas are left alone."""
+        """Tell whether another fault can be made out of this one; faults of schemas are left alone."""
         return fault.sort in {"written", "rule"} and (not self.of or reasons_for(fault) <= self.of)
 
     def leaves_out(self, fault: Fault) -> bool:
-        """Tell whether the table says that none is made of it all the same."""
+        """Tell whether the table leaves out a fault that would fit."""
         names, requirements = left_out(self.name)
         return self.fits(fault) and (is_one_of(fault.name, names) or is_one_of(fault.requirement, requirements))
 
@@ -167,7 +167,7 @@ CROSSINGS = (
 
 
 def crossed(faults: Iterable[Fault]) -> Iterator[Fault]:
-    """Yield each fault once more for each crossing that makes another one of it, but what the table leaves out."""
+    """Yield what each crossing makes out of each fault that fits it, except what the table leaves out."""
     for fault in faults:
         for crossing in CROSSINGS:
             if crossing.fits(fault) and not crossing.leaves_out(fault):

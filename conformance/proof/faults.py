@@ -19,10 +19,10 @@ Apply = Callable[["Service"], None]
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the healthy reference is on which a fault shows; nothing special, as a rule."""
+    """The healthy reference on which a fault shows; as a rule it has nothing special."""
 
     choices: Choices | None = None
-    """Where it is another legal variant."""
+    """Its choices, where it is a variant."""
     features: tuple[tuple[str, bool], ...] = ()
     """Where its profile declares more or less than it does by itself."""
 
@@ -45,8 +45,8 @@ class Fault:
     ground: Ground = Ground()
     sort: str = "written"
     """`written` by hand; `rule`, where a role, status, parameter or page of the contract is broken; `crossed`, where a
-    fault of these two sets in at times or ends otherwise; or `schema`: these last test the engine, for check and fault
-    follow from the same place, and are counted apart."""
+    fault of these two sets in at times or ends otherwise; or `schema`: these last test the engine, because check and
+    fault follow from the same place, and are counted apart."""
     prop: str = ""
     """The property that is spoiled, which the reason must name."""
     crossing: str = ""

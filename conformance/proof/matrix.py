@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.target import Profile
 
 _DEADLINE_SECONDS = 2
-#: What a test is taken to last before it has run: those that draw many calls are tried last.
+#: How long a test is assumed to take before it has run: those that draw many calls are tried last.
 _QUICK_SECONDS, _DRAWING_SECONDS = 0.05, 1.0
 _DRAWING = ("test_fuzz.py", "_model.py", "test_completion_rate.py")
 
@@ -109,7 +109,7 @@ class Matrix:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Put the tests of the first fault first, the likeliest ahead, then those of the next, and so on."""
+        """Put the tests of the first fault first, the most likely one ahead, then those of the next, and so on."""
         plan = config.stash[SESSION].plan
         tests = {row.id: row.tests for row in plan.requirements} if plan is not None else {}
         known = {id_of(item): item for item in items}
@@ -169,7 +169,7 @@ class Matrix:
         return None
 
     def _passes_without(self, bench: Bench, fault: Fault, item: pytest.Item) -> bool:
-        """Tell whether a test finds nothing wrong with the fault's requirement where nothing is."""
+        """Tell whether a test finds nothing wrong with the fault's requirement on a healthy service."""
         key = (id_of(item), fault.ground)
         if key not in self._failing:
             checks = bench.run(item, fault.ground)
@@ -240,7 +240,7 @@ class Bench:
             choices = ground.choices if ground is not None else None
             world = prepared_service(version=self._version, choices=choices).world
             data = profile_data(world, self._server.base_url if self._server else "", self._version)
-            # What a faulty service never finishes need not be waited for as long as what a real one might.
+            # A faulty service may never finish something, so it is not waited for as long as a real one.
             data["limits"] = {**data["limits"], "deadline_seconds": _DEADLINE_SECONDS}
             features: Mapping[str, bool] = dict(ground.features) if ground is not None else {}
             data["features"] = {**data["features"], **features}
@@ -259,7 +259,7 @@ class MovedClock(Clock):
         self._ahead += seconds
 
     def now(self) -> datetime:
-        """Return the time in UTC, so far ahead."""
+        """Return the time in UTC, put forward."""
         return super().now() + timedelta(seconds=self._ahead)
 
     def seconds(self) -> float:

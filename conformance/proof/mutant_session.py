@@ -79,14 +79,14 @@ class LikeliestFirst:
 
 
 def likeness(module: str, areas: Iterable[str]) -> int:
-    """Return how many words the name of a module shares with the areas that a test is about: a guess who sees it."""
+    """Return how many words a module's name shares with the areas of a test: a guess whether the test sees a change."""
     words = {word.rstrip("s") for word in module.rpartition(".")[2].split("_")}
     return max((len(words & {word.rstrip("s") for word in area.split("-")}) for area in areas), default=0)
 
 
 @contextmanager
 def _served(version: str) -> Iterator[Profile]:
-    """Serve the reference; times without any call pass at once, for its clock is put forward."""
+    """Serve the reference; times without any call pass at once, because its clock is put forward."""
     from conformance.proof.matrix import MovedClock  # noqa: PLC0415 - see above
     from conformance.suite import load  # noqa: PLC0415
     from conformance.target.embedded import embedded_target, prepared_service  # noqa: PLC0415

@@ -120,7 +120,7 @@ def drawn(mutations: Iterable[Mutation], number: int, seed: int) -> tuple[Mutati
     """
     Draw so many places at random, and one change of each.
 
-    By place and not by change: where a comparison stands the tool knows seven others, and each tells much the same.
+    By place and not by change: where a comparison stands the tool knows seven others, and each shows much the same.
     """
     places: dict[tuple[str, int, int], list[Mutation]] = {}
     for mutation in mutations:
@@ -183,7 +183,7 @@ class Fate(StrEnum):
     KILLED = "killed"
     """A check failed that holds without the change: the run would be non-conformant."""
     UNVERIFIED = "not verified"
-    """No check failed, but a requirement is verified no more: the run would be incomplete, and not green."""
+    """No check failed, but a requirement is no longer verified: the run would be incomplete, and not green."""
     SURVIVED = "survived"
     """The suite sees no difference."""
     INCOMPETENT = "incompetent"
@@ -352,7 +352,7 @@ def mutate(  # noqa: PLR0913, PLR0917 - the options of a command
 
 
 def _living(mutations: Iterable[Mutation], number: int) -> tuple[Mutant, ...]:
-    """Return the first so many that are Python at all."""
+    """Return mutants of the first mutations that give valid Python, so many of them."""
     return tuple(islice(filter(None, map(mutant_of, mutations)), number))
 
 

@@ -15,7 +15,7 @@ def processes(number: int) -> ProcessPoolExecutor:
 
 
 def _end_with_the_proof() -> None:
-    """Watch over the process that began this one: one that was killed can tell nobody, and this would wait for ever."""
+    """End with the process that began this one: if that is killed it tells nobody, and this one would wait for ever."""
     proof = multiprocessing.parent_process()
     if proof is not None:
         threading.Thread(target=_end_behind, args=(proof.sentinel,), daemon=True).start()

@@ -45,8 +45,8 @@ _SECTIONS = (
     ),
     (
         "legal_services",
-        "Legal services",
-        "Services that do what the text leaves open in another way, alone and together. Nothing of them may fail.",
+        "Variants",
+        "The reference, doing what the text leaves open in another way. The suite must find no fault with any variant.",
     ),
     ("networks", "Networks", "The same reference behind networks that break, delay and refuse."),
 )
@@ -110,7 +110,7 @@ def _faults(proof: Any, foreign: Any) -> dict[str, Any] | None:
 
 
 def _crossings(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return how many faults each crossing made, and of how many it makes none, for a reason that its table states."""
+    """Return how many faults each crossing made, and how many it left out with a reason in its table."""
     known = all_faults(Contract.load())
     found = {}
     for one in CROSSINGS:
@@ -132,7 +132,7 @@ def _seen_of(foreign: Any) -> list[dict[str, Any]]:
 
 
 def _musts(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how many faults, of how many kinds, the statements that must hold have; those of schemas apart."""
+    """Return how many faults, of how many kinds, the requirements of level `must` have; those of schemas apart."""
     contract = Contract.load()
     musts = [one for one in contract.requirements.values() if one.tested and one.level is Level.MUST]
     own: dict[str, list[tuple[str, str, str]]] = {one.id: [] for one in musts}
@@ -181,7 +181,7 @@ def _foreign(found: Any) -> dict[str, Any] | None:
 
 
 def _without_results(found: Any) -> dict[str, Any] | None:
-    """Return a figure without what it was made of; the contract stays, for some are measured less often than others."""
+    """Return a figure without what it was made of; the contract stays, because some are measured less often."""
     if found is None:
         return None
     return {name: value for name, value in found.items() if name not in ("results", "suite")}

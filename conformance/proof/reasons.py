@@ -1,9 +1,9 @@
-"""Why a check may see a fault: a kill for another reason than the fault states is none."""
+"""For which reasons a check may see a fault: a kill for another reason than the fault states does not count."""
 
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase, translate
+from fnmatch import translate
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,8 @@ _SCHEMA = "schema"
 
 
 @cache
-def _table() -> Any:
+def reasons_table() -> Any:
+    """Return what reasons.yaml says: how a reason is told, and for which reasons a fault may be seen."""
     return parse_yaml(files("conformance.proof").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
 
 
@@ -37,7 +38,7 @@ def reason_of(expected: str, actual: str) -> str:
     """Return in one word what a failed check came to, by what it expected and what it got."""
     return next(
         str(entry["reason"])
-        for entry in _table()["reasons"]
+        for entry in reasons_table()["reasons"]
         if re.match(entry.get("expected", ""), expected, re.DOTALL)
         and re.match(entry.get("got", ""), actual, re.DOTALL)
     )
@@ -49,7 +50,7 @@ def reasons_for(fault: Fault) -> frozenset[str]:
         return fault.seen_as
     if fault.sort == _SCHEMA:
         return frozenset({_SCHEMA})
-    stated = {reason for reason, names in _table()["faults"].items() if is_one_of(fault.name, tuple(names))}
+    stated = {reason for reason, names in reasons_table()["faults"].items() if is_one_of(fault.name, tuple(names))}
     return frozenset(stated or {"shows"})
 
 
@@ -58,10 +59,3 @@ def is_the_reason(fault: Fault, check: Check) -> bool:
     if reason_of(check.expected or "", check.actual or "") not in reasons_for(fault):
         return False
     return fault.prop in f"{check.expected} {check.place}"
-
-
-def unused_patterns(faults: tuple[Fault, ...]) -> list[str]:
-    """Return the entries of the table that no fault has the name of."""
-    names = [fault.name for fault in faults]
-    patterns = [pattern for several in _table()["faults"].values() for pattern in several]
-    return [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]

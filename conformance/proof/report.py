@@ -41,12 +41,12 @@ small {{ color: #777; }} :root {{ color-scheme: light dark; }}
 
 @dataclass(frozen=True)
 class Proof:
-    """What came of trying faults."""
+    """The result of trying faults."""
 
     contract: str
     """Digest of the contract."""
     version: str | None
-    """The version that was asked for; None for the reference's own, and the nearest one for what that does not owe."""
+    """The version that was asked for; None if each was tried at the reference's own or at the nearest that owes it."""
     rows: Sequence[Mapping[str, Any]]
     coverage: Coverage | None
     """Which requirements have a fault; None where single faults were selected."""

@@ -72,7 +72,7 @@ def _key(row: Row) -> str:
 
 
 def _digest_of_code() -> str:
-    """Return a digest of the engine, the reference, the faults and the suite: what one proved, another has not."""
+    """Return a digest of the engine, the reference, the faults and the suite: a proof holds for one of them alone."""
     content = hashlib.sha256()
     for folder in (Path(conformance.__file__).parent, SUITE_FOLDER):
         for file in sorted(file for file in folder.rglob("*") if file.suffix in {".py", ".yaml"}):
@@ -87,8 +87,8 @@ def try_all(faults: Sequence[Fault], tell: Tell, *, version: str | None, jobs: i
     """
     Try faults in so many processes, and return the requirements that fail without any fault.
 
-    `tell` gets a row for each as it is known. What survives is tried once more when nothing else goes on, for whether
-    two callers meet is a matter of moments; the row says so. `version` is the one that the faults were asked for with.
+    `tell` gets a row for each as it is known. What survives is tried once more when nothing else goes on, because
+    whether two callers meet is a matter of moments; the row says so. `version` is the one that was asked for.
     Raise ContractError when the suite cannot be run at all.
     """
     survivors: list[Row] = []
@@ -160,7 +160,7 @@ def _try_at(version: str, faults: Sequence[Fault], tell: Tell) -> set[str]:
     return matrix.unhealthy
 
 
-#: How a session ends in which tests ran, and some of them failed, as they should.
+#: The exit codes of a session in which tests ran; that some of them fail is as it should be.
 _RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 

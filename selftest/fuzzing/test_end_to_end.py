@@ -10,6 +10,7 @@ import pytest
 from conformance.errors import ExitCode
 from conformance.reference.errors import InvalidError
 from conformance.reference.parameters import Parameters
+from selftest.altering import altering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from conformance.reference import Service
     from conformance.reference.http import Request, Response
-    from conformance.reference.routing import Route
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
@@ -49,15 +49,6 @@ def run(
 
 def failed(rows: Rows) -> set[str]:
     return {name for name, row in rows.items() if row["verdict"] == "failed"}
-
-
-def altering(service: Service, key: str, alter: Callable[[Request, Response], None]) -> None:
-    def transform(route: Route, request: Request, response: Response) -> Response:
-        if route.key == key:
-            alter(request, response)
-        return response
-
-    service.transformers.append(transform)
 
 
 def test_the_reference_passes_and_is_left_as_it_was_found(

@@ -1,4 +1,4 @@
-"""Servers that mean no good: every way of not answering as a service does, as data, and a proxy that turns to it."""
+"""Hostile servers: every way of not answering as a service does, as data, and a proxy that begins to answer so."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _chunk(data: bytes) -> bytes:
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 
-#: What a service of good will answers to the one read that is asked of all these servers.
+#: What a well-meaning service answers to the one read that is asked of all these servers.
 GOOD = b'{"inbound_enabled":true,"outbound_enabled":true}'
 
 _CHUNKED = b"HTTP/1.1 200 OK\r\n" + _JSON + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -335,7 +335,7 @@ class Relay:
         return True
 
     def _asked(self, call: Call) -> bytes:
-        # A connection to the service for each of the client's, for each of those has a thread of its own.
+        # A connection to the service for each of the client's, because each of those has a thread of its own.
         if not hasattr(self._own, "upstream"):
             self._own.upstream = HTTPConnection(self._address, timeout=30)
         upstream: HTTPConnection = self._own.upstream

@@ -1,4 +1,4 @@
-"""The suite through a network that fails: no false failure, nothing stays changed; the matrix tells what is not so."""
+"""The suite through a network that fails: no false failure, nothing stays changed; the matrix shows what is not so."""
 
 from __future__ import annotations
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.proof.combinations import LEGAL, drawn
-from conformance.proof.legal import combined
-from conformance.proof.variant_runs import WITHOUT_DRAWN, run_side_by_side
+from conformance.proof.variants.combinations import LEGAL, drawn
+from conformance.proof.variants.false_alarms import combined
+from conformance.proof.variants.running import WITHOUT_DRAWN, run_side_by_side
 
 #: How many are tried, and from which seed: COMBINATIONS=50 COMBINATIONS_SEED=7 tries others.
 NUMBER = int(os.environ.get("COMBINATIONS", "3"))
 SEED = int(os.environ.get("COMBINATIONS_SEED", "1"))
-#: Most of a run is waiting here, and more of it may be done at once than there are processors.
+#: A run mostly waits here, so that there may be more processes than processors.
 PROCESSES = 3
-#: What never comes is waited for this long and not for the time that a real target is given.
+#: How long is waited for what never comes; a real target is given more time.
 LIMITS = {"timeout_seconds": 20, "deadline_seconds": 3}
 
 

@@ -1,4 +1,4 @@
-"""Servers that mean no good: a run ends in time and in bounds, with a whole report, and blames nobody for too much."""
+"""Hostile servers: a run ends in time and within bounds, with a whole report, and fails nothing without cause."""
 
 from __future__ import annotations
 

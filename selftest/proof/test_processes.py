@@ -1,4 +1,4 @@
-"""What a proof began side by side ends with it, also when nobody could tell it to."""
+"""The processes of a proof end with it, even when it is killed and can tell them nothing."""
 
 from __future__ import annotations
 

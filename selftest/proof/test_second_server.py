@@ -1,4 +1,4 @@
-"""A service by another hand, which no test was written against, is conformant: nothing of it is tuned to the suite."""
+"""A service that somebody else wrote, and that no test was written against, is conformant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ADMINISTRATOR = "x-keeper-of-the-keys-2026"
 #: A minute's completions of a user: with the 60 of the text a run would wait for the next minute.
 COMPLETIONS = 600
-#: How much faster exports end, and approvals are reset, which a run waits for some fifty times.
+#: How much faster exports end and approvals are reset, because a run waits for these some fifty times.
 PACE = 30
 #: What no run draws, with the reason.
 NOT_DRAWN = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.proof import alterations, area_alterations
+from conformance.proof.variants import group_relations_export, statuses
 from conformance.reference.choices import Choices
 from conformance.reference.errors import NoRouteError
 from conformance.suite.arrange.exports import export_of
@@ -45,7 +45,7 @@ def test_an_export_of_long_ago_says_nothing_of_how_long_the_next_one_takes(
 def test_an_export_that_fails_at_first_is_waited_for(
     reference: tuple[Service, str], write_profile: Callable[..., Path]
 ) -> None:
-    area_alterations.tries_exports_again(reference[0])
+    group_relations_export.tries_exports_again(reference[0])
     profile: Any = load_profile(write_profile(*reference))
     with in_a_test(profile) as test:
         export = export_of(Caller(test.run, profile.actors["owner"]), profile.fixtures["export_group"][0], "labels")
@@ -110,7 +110,7 @@ def test_who_has_no_valid_token_is_not_led_to_where_one_is_asked_for(
 ) -> None:
     """The page is served to everybody, which would look like the file."""
     reference[0].choices = Choices(anonymous_code=302)
-    alterations.sends_strangers_to_a_login(reference[0])
+    statuses.sends_strangers_to_a_login(reference[0])
     profile: Any = load_profile(write_profile(*reference))
     with in_a_test(profile) as test:
         for stranger in (None, NOBODY):

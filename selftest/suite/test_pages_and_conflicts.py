@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.proof.variant_runs import WITHOUT_DRAWN, VariantRun, run_each
+from conformance.proof.variants.running import WITHOUT_DRAWN, VariantRun, run_each
 from conformance.reference.choices import Choices, OutOfRange, Repeat
 from conformance.suite.expectations import Caller, Path
 from conformance.suite.load import at_once

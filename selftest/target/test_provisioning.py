@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from conformance.errors import TargetError
-from conformance.proof.area_alterations import shows_settings_as_pairs, shows_settings_as_texts
 from conformance.proof.variants import VARIANTS, Variant
+from conformance.proof.variants.integrations import shows_settings_as_pairs, shows_settings_as_texts
 from conformance.reference import Service, create_service
 from conformance.reference.errors import NoRouteError
 from conformance.target.embedded import prepared_service

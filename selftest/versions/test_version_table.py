@@ -19,6 +19,7 @@ from conformance.results.verdicts import Verdict, add_up
 from conformance.suite.version_items import new_operations, new_parameters, replaced_items
 from conformance.target.embedded import profile_data
 from conformance.versions.timeline import TimelineState, timeline
+from selftest.altering import altering
 from selftest.conftest import run_conformance, serving
 from selftest.reports.report_samples import FOOTER, HEADER, STORY, failed, left_open, passed, planned
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from conformance.reference import Service
     from conformance.reference.app import LogEntry
     from conformance.reference.http import Request, Response
-    from conformance.reference.routing import Route
 
 pytestmark = pytest.mark.usefixtures("inside_this_process")
 
@@ -81,15 +81,6 @@ def test_every_item_that_is_never_called_says_so_in_its_requirement() -> None:
 
 
 # -- against a target --------------------------------------------------------------------------------------------------
-
-
-def altering(service: Service, key: str, alter: Callable[[Request, Response], None]) -> None:
-    def transform(route: Route, request: Request, response: Response) -> Response:
-        if route.key == key:
-            alter(request, response)
-        return response
-
-    service.transformers.append(transform)
 
 
 def answer(status: int, content: Any) -> Callable[[Request, Response], None]:

@@ -27,9 +27,9 @@ chose is *recorded* in the report of a run, where two runs can be compared.
 Danger says how likely a test that overlooks the place is to fail a sound service, or to pass a broken one.
 `conformance explain ID` says more about a requirement; those marked with \\* are recorded and never judged.
 
-*Varied by* names the legal variants of the reference that choose otherwise at a place (`conformance/proof/variants.py`
-says what each is like). The suite must find no fault with any of them: `python -m conformance.proof.legal FILE` tries
-all.
+*Varied by* names the legal variants of the reference that choose otherwise at a place (`conformance/proof/variants/`
+says what each is like). The suite must find no fault with any of them: `python -m conformance.proof.variants FILE`
+tries all.
 
 Made from `openapi/open-places.yaml` by `python -m conformance.contract.open_places`; change it there.
 """

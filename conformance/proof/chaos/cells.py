@@ -45,9 +45,9 @@ class Subject:
     name: str = "reference"
     choices: Choices = field(default_factory=Choices)
     limits: Mapping[str, float] = field(default_factory=dict)
-    """What its profile says of patience."""
+    """Its limits in the profile: how long the suite waits."""
     alter: tuple[Callable[[Service], None], ...] = ()
-    """What is put on the service: alterations that are legal, or a fault."""
+    """What is put on the service: the alterations of a variant, or a fault."""
     version: str = DEFAULT_VERSION
     features: Mapping[str, bool] = field(default_factory=dict)
     """Where it declares other features than the reference does by itself."""
@@ -66,7 +66,7 @@ class Cell:
 
     kind: str
     rate: float
-    """Of so many calls one is disturbed, as a share; 0 for what comes by the clock."""
+    """The share of calls that is disturbed; 0 where disturbances come at certain times."""
     subject: Subject = field(default_factory=Subject)
     options: tuple[str, ...] = ()
     """For the suite, such as `--area`."""
@@ -85,14 +85,14 @@ class CellResult:
     verdict: str
     exit_code: int
     failures: tuple[str, ...]
-    """The requirements that failed; of a service that is well each is a false one."""
+    """The requirements that failed; on a healthy service each is a false alarm."""
     unstable: tuple[str, ...]
     verified: int
     owed: int
     leftovers: tuple[str, ...]
     """What reads differently after the run."""
     disturbed: Mapping[str, int]
-    """How many calls passed, and to how many which thing was done."""
+    """How many calls passed, and how many were disturbed, by the kind of disturbance."""
     network: Mapping[str, Any]
     """What the run says of the network."""
     requests: int

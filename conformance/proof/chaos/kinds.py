@@ -35,14 +35,14 @@ def resets_after(call: Passage) -> None:
 
 
 def answers_for_the_service(call: Passage) -> None:
-    """Answer as a gateway, with a page for people; of every two such calls one was made."""
+    """Answer as a gateway, with a page for people; the service was asked before by about every second call."""
     if call.chance.random() < 0.5:  # noqa: PLR2004 - every second one
         call.answer()
     call.say(_of_gateway(call.chance.choice(_GATEWAY_STATUSES)))
 
 
 def finds_nothing(call: Passage) -> None:
-    """Answer as a gateway that knows of no service at the moment: nothing is there, and nothing was made."""
+    """Answer as a gateway that knows of no service at the moment: nothing is there, and the service is not asked."""
     call.say(_whole("404 Not Found", "text/plain; charset=utf-8", "404 page not found\n"))
 
 
@@ -59,7 +59,7 @@ def truncates(call: Passage) -> None:
 
 
 def drips(call: Passage) -> None:
-    """Bring the body in ten parts, within two seconds."""
+    """Send the body in ten parts, within two seconds."""
     answer = call.answer()
     call.say(answer.head)
     step = len(answer.body) // 10 + 1
@@ -69,7 +69,7 @@ def drips(call: Passage) -> None:
 
 
 def comes_late(call: Passage) -> None:
-    """Bring the answer after 500 ms, 100 more or less."""
+    """Send the answer after 400 to 600 ms."""
     time.sleep(call.chance.uniform(0.4, 0.6))
     call.say(call.answer().whole)
 
@@ -87,7 +87,7 @@ OF_A_CALL: Mapping[str, Act] = {
 }
 
 
-#: One of these, whichever chance decides, but for answers that merely take their time.
+#: One of these at random, except those that only delay an answer.
 MIXED = "mixed"
 _MIXED = tuple(act for name, act in OF_A_CALL.items() if name not in ("slow-body", "late"))
 
@@ -122,7 +122,7 @@ class Disturbed:
 
     kind: str
     rate: float = 0.0
-    """Of how many calls one is disturbed, as a share."""
+    """The share of calls that is disturbed."""
     _begun: float = field(default_factory=time.monotonic)
 
     def passes(self, call: Passage) -> str | None:

@@ -1,25 +1,23 @@
-"""The whole suite through one network that fails after the other, and faults seen through one."""
+"""The whole suite through networks that fail, one kind after the other, and faults that it must see through them."""
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance import __version__
 from conformance.contract import Contract
 from conformance.errors import ExitCode
 from conformance.proof import all_faults
 from conformance.proof.chaos.cells import Cell, CellResult, Subject, run_cell
 from conformance.proof.chaos.kinds import MIXED, OF_A_CALL, OF_A_TIME
+from conformance.proof.figures import FILE, SAMPLE, SECONDS, WORKERS, sampled, write_figures
 from conformance.proof.processes import processes
 from conformance.proof.variants import VARIANTS
 from conformance.reference import Choices
@@ -27,12 +25,13 @@ from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 CALM = "calm"
 _OFTEN, _RARELY, _THROUGH_FAULTS = 1 / 50, 1 / 1000, 1 / 100
-#: How much of what is owed is verified at least where one call in fifty is disturbed.
+#: The least share of what is owed that must be verified where one call in fifty is disturbed.
 _SHARE = 0.95
-#: No cell goes on for longer, so that it can be told how long all of them may take.
+#: Every cell ends after so many minutes, so that the longest time for all of them is known.
 _MOST_MINUTES = 12
 #: What cells take on two cores, on average.
 _USUAL_SECONDS = 60
@@ -55,7 +54,7 @@ def every_cell(faults: int) -> list[Key]:
     variants = [(kind, _OFTEN, name) for name in _VARIANTS for kind in ("reset-after", "gateway")]
     contract = Contract.load()
     written = (fault for fault in all_faults(contract, None) if fault.sort == "written")
-    # What is only advised fails nothing when it is not followed.
+    # A violation of a requirement that is only advised makes no run fail.
     names = sorted(fault.name for fault in written if contract.requirements[fault.requirement].level == "must")
     chosen = random.Random(1).sample(names, min(faults, len(names)))  # noqa: S311 - a sample is no secret
     return [*calm, *kinds, *variants, *((MIXED, _THROUGH_FAULTS, name) for name in chosen)]
@@ -83,7 +82,7 @@ def is_fault(result: CellResult) -> bool:
 
 
 def is_as_promised(result: CellResult, found: Sequence[CellResult] = ()) -> bool:
-    """Tell whether a cell came to what the suite promises of it; `found` are those that it is held against."""
+    """Tell whether a cell came to what the suite promises of it; `found` are those that it is compared with."""
     if is_fault(result):
         return result.verdict == RunVerdict.NON_CONFORMANT
     if result.failures or left_beyond_calm(result, found):
@@ -119,13 +118,11 @@ def run_all(keys: Sequence[Key], workers: int, seconds: float | None, tell: Call
 
 
 def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
-    """Return the matrix with its denominators; what is left behind counts beyond what a calm network leaves."""
+    """Return the matrix with its denominators; what a calm network leaves behind as well does not count as left."""
     calm = next((one.leftovers for one in found if one.kind == CALM), ())
     cells, faults = [one for one in found if not is_fault(one)], [one for one in found if is_fault(one)]
     often = [one.share for one in cells if one.rate != _RARELY]
     return {
-        "suite": __version__,
-        "contract": Contract.load().digest,
         "cells": len(cells),
         "false_failures": sum(len(one.failures) for one in cells),
         "least_verified_share": min(often, default=None),
@@ -150,20 +147,19 @@ def published(found: Sequence[CellResult], possible: int) -> dict[str, Any]:
 @click.command()
 @click.option("--kind", "kinds", multiple=True, help="Only this kind of network. May be repeated.")
 @click.option("--faults", default=_FAULTS, show_default=True, help="How many written faults to look for.")
-@click.option("--seconds", type=float, help="A sample: begin no cell after so many seconds.")
-@click.option("--sample", default=__version__, help="What decides the sample.")
-@click.option("--workers", default=2, show_default=True, help="Processes.")
-@click.argument("file", type=click.Path(path_type=Path))
+@SECONDS
+@SAMPLE
+@WORKERS
+@FILE
 def main(  # noqa: PLR0913 - the options of a command
-    file: Path, *, kinds: tuple[str, ...], faults: int, seconds: float | None, sample: str, workers: int
+    file: Path, *, kinds: tuple[str, ...], faults: int, seconds: float | None, sample: str | None, workers: int
 ) -> None:
     """Run the suite through networks that fail, and write to FILE what became of it."""
     calm, *keys = [key for key in every_cell(faults) if not kinds or key[0] in {CALM, *kinds}]
     if seconds is not None:
-        random.Random(sample).shuffle(keys)  # noqa: S311 - a sample is no secret
+        keys = sampled(keys, sample)
     possible = [calm, *keys]
     ended: list[CellResult] = []
-    file.parent.mkdir(parents=True, exist_ok=True)
     most = -(-len(possible) // workers) * _MOST_MINUTES
     click.echo(
         f"{len(possible)} cells in {workers} processes: {_USUAL_SECONDS * len(possible) / workers / 60:.0f} minutes "
@@ -172,7 +168,7 @@ def main(  # noqa: PLR0913 - the options of a command
 
     def tell(one: CellResult) -> None:
         ended.append(one)
-        file.write_text(json.dumps(published(ended, len(possible)), indent=1) + "\n", encoding="utf-8")
+        write_figures(file, published(ended, len(possible)))
         state = "fine " if is_as_promised(one, ended) else "ALARM"
         words = f"{one.kind} {one.rate:g} {one.subject}"
         click.echo(

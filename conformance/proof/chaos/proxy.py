@@ -42,7 +42,7 @@ class Passage:
 
     request: Message
     chance: random.Random
-    """Decides for this call alone whatever is left to chance."""
+    """The random numbers of this call alone."""
     client: socket.socket
     service: Service
 
@@ -88,7 +88,7 @@ class Service:
         return answer
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._opened is not None:
             for part in reversed(self._opened):
                 part.close()
@@ -103,7 +103,7 @@ class Proxy:
     network: Network
     seed: int = 1
     done: Counter[str] = field(default_factory=Counter)
-    """How often which thing was done to a call, and how many passed as they were."""
+    """How many calls were disturbed, by the kind of disturbance, and how many passed as they were."""
     _listener: socket.socket | None = None
     _port: int = 0
     _open: dict[socket.socket, threading.Thread] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Proxy:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Let chance begin at the seed."""
+        """Begin the random numbers at the seed."""
         self._chance = random.Random(self.seed)  # noqa: S311 - no secret
 
     @property

@@ -8,26 +8,27 @@ import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance import __version__
-from conformance.contract import Contract
 from conformance.errors import ExitCode
+from conformance.proof.figures import FILE, WORKERS, write_figures
 from conformance.proof.foreign import faults
 
 # A process that is spawned finds functions of this module under another name: what it runs stands elsewhere.
 from conformance.proof.foreign.running import Sight, seen
 from conformance.proof.processes import processes
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @click.command()
 @click.option("--only", "names", multiple=True, help="Only the fault of this name, or those of this dimension.")
 @click.option("--seconds", type=float, help="Go on with FILE, and begin no run after so many seconds.")
-@click.option("--workers", default=2, show_default=True, help="Processes.")
-@click.argument("file", type=click.Path(path_type=Path))
+@WORKERS
+@FILE
 def main(file: Path, *, names: tuple[str, ...], seconds: float | None, workers: int) -> None:
     """Show which foreign faults the suite sees, and write to FILE what failed for each."""
     found: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["results"] if seconds and file.is_file() else []
@@ -49,8 +50,7 @@ def main(file: Path, *, names: tuple[str, ...], seconds: float | None, workers: 
                 found.append({**asdict(sight), "seen": sight.is_seen})
                 what = "seen  " if sight.is_seen else "UNSEEN"
                 click.echo(f"{what} {sight.fault}  {', '.join(sight.requirements[:3])}  {sight.seconds} s")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(_figures(found), indent=1) + "\n", encoding="utf-8")
+    write_figures(file, _figures(found))
     click.echo(f"{sum(one['seen'] for one in found)} of {len(found)} foreign faults seen ({len(faults())} are known).")
     sys.exit(ExitCode.CONFORMANT if found else ExitCode.NOTHING_RAN)
 
@@ -59,8 +59,6 @@ def _figures(found: list[dict[str, Any]]) -> dict[str, Any]:
     tried = Counter(one["dimension"] for one in found)
     caught = Counter(one["dimension"] for one in found if one["seen"])
     return {
-        "suite": __version__,
-        "contract": Contract.load().digest,
         "seen": caught.total(),
         "tried": len(found),
         "known": len(faults()),

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from conformance.contract import Contract
 from conformance.proof.foreign import faults
-from conformance.proof.variant_runs import VariantRun, run_each
+from conformance.proof.variants.running import VariantRun, run_each
 from conformance.reference import Choices
 from conformance.results.verdicts import RunVerdict
 
 if TYPE_CHECKING:
     from conformance.proof.foreign import ForeignFault
-    from conformance.proof.variant_runs import VariantResult
+    from conformance.proof.variants.running import VariantResult
 
 _DRAWN_CASES = "--max-examples=3"
 #: How the sections about limits begin, which operators have tried only when they ask for it.

@@ -1,4 +1,4 @@
-"""Sessions of the whole suite against one legal personality of the reference after another, in any order of tests."""
+"""Sessions of the whole suite against one variant of the reference after another, in any order of tests."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from conformance.target.profile import profile_from
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.proof.wire_alterations import Alteration
+    from conformance.proof.variants.variant import Alteration
     from conformance.results.verdicts import RequirementVerdict
     from conformance.target import Profile
 
 _SEED = 1
-#: What draws many cases holds for one personality as for another, and takes most of the time of a session.
+#: What draws many cases comes to the same on every variant, and takes most of the time of a session.
 WITHOUT_DRAWN = ("-k", "not model and not test_fuzz", "--max-examples=3")
 #: A service of this version is judged as one of a target whose version nobody knows.
 UNKNOWN = "unknown"
@@ -65,7 +65,7 @@ class VariantRun:
 
     @property
     def key(self) -> tuple[str, str, int | None, bool, int]:
-        """What tells it from every other."""
+        """What distinguishes it from every other run."""
         return self.name, self.version, self.order, self.is_told, self.seed
 
 
@@ -82,7 +82,7 @@ class VariantResult:
     verified: int
     """How many requirements passed."""
     alarms: tuple[str, ...]
-    """What failed, with what was expected and seen; of a legal service each is a false alarm."""
+    """What failed, with what was expected and seen; of a variant each is a false alarm."""
     broken: tuple[str, ...]
     """Tests in which the suite itself broke."""
     gaps: tuple[str, ...]
@@ -97,7 +97,7 @@ class VariantResult:
 
     @property
     def key(self) -> tuple[str, str, int | None, bool, int]:
-        """What it is the result of."""
+        """The key of the run that it is the result of."""
         return self.name, self.version, self.order, self.is_told, self.seed
 
 
@@ -125,8 +125,9 @@ def run_side_by_side(
     progress: Callable[[VariantResult], None] = lambda _: None,
 ) -> tuple[VariantResult, ...]:
     """
-    Do the same in several processes at once; the results keep the order of the runs, `progress` does not.
+    Run the suite once for each of them, in several processes at once.
 
+    The results keep the order of the runs; `progress` is told of each when it ends.
     A run is about as much work for the suite as for the service, which share one processor in one process.
     """
     if workers <= 1:

@@ -1,30 +1,26 @@
-"""The proof of no false alarm: legal services of many kinds, at many versions, told and untold, with several seeds."""
+"""The proof of no false alarm: all variants, at many versions, told and untold, with several seeds."""
 
 from __future__ import annotations
 
-import json
-import random
-import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance import __version__
-from conformance.contract import Contract
 from conformance.errors import ExitCode
-from conformance.proof.bundles import bundles, members
-from conformance.proof.combinations import drawn
-from conformance.proof.variant_runs import UNKNOWN, VariantRun, run_side_by_side
+from conformance.proof.figures import FILE, SAMPLE, SECONDS, WORKERS, sampled, write_figures
 from conformance.proof.variants import VARIANTS, runs_of
+from conformance.proof.variants.bundles import bundles, members
+from conformance.proof.variants.combinations import drawn
+from conformance.proof.variants.running import UNKNOWN, VariantRun, run_side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from conformance.proof.variant_runs import VariantResult
+    from conformance.proof.variants.running import VariantResult
 
 #: Versions at which every variant is tried: the oldest, those around each large step of the table, and the newest.
 VERSIONS = ("12.3", "15.0", "15.9", "16.0", "17.7", "19.0")
@@ -33,7 +29,7 @@ _DRAWN_CASES = "--max-examples=3"
 _AT_A_TIME = 2
 
 
-def every_run(versions: Sequence[str] = VERSIONS, seeds: Sequence[int] = SEEDS) -> list[VariantRun]:
+def every_run(versions: Sequence[str] = VERSIONS) -> list[VariantRun]:
     """
     Return every variant at every version, with the version told and untold, with every seed.
 
@@ -41,7 +37,7 @@ def every_run(versions: Sequence[str] = VERSIONS, seeds: Sequence[int] = SEEDS) 
     """
     return [
         replace(one, is_told=is_told, seed=seed)
-        for seed in seeds
+        for seed in SEEDS
         for version in versions
         for one in runs_of(bundles(VARIANTS, seed), version)
         for is_told in (True, False)
@@ -59,13 +55,6 @@ def combined(number: int, seed: int) -> list[VariantRun]:
     """Return runs of combinations of choices drawn from a seed, each at one of the versions in turn."""
     versions = (*VERSIONS, UNKNOWN)
     return [each.at(versions[count % len(versions)]) for count, each in enumerate(drawn(number, seed))]
-
-
-def sampled(runs: Sequence[VariantRun], seed: str) -> list[VariantRun]:
-    """Return the same runs in an order that a text, such as the id of a commit, decides."""
-    mixed = list(runs)
-    random.Random(seed).shuffle(mixed)  # noqa: S311 - a sample is no secret
-    return mixed
 
 
 def until_time_is_up(runs: Sequence[VariantRun], seconds: float | None, workers: int) -> list[VariantResult]:
@@ -92,8 +81,6 @@ def published(found: Sequence[VariantResult], possible: int, left_out: str) -> d
     named = {variant.name for variant in VARIANTS}
     places = {(name, run.version, run.is_told, run.seed) for run in found for name in members(run.name)}
     return {
-        "suite": __version__,
-        "contract": Contract.load().digest,
         "alarms": sum(not run.is_clean for run in found),
         "runs": len(found),
         "possible_runs": possible,
@@ -113,10 +100,10 @@ def published(found: Sequence[VariantResult], possible: int, left_out: str) -> d
 @click.command()
 @click.option("--version", "versions", multiple=True, default=VERSIONS, show_default=True, help="For every variant.")
 @click.option("--combinations", default=15, show_default=True, help="How many combinations of choices to draw.")
-@click.option("--seconds", type=float, help="A sample: begin no run after so many seconds.")
-@click.option("--sample", help="What decides the sample; the commit that is checked out by default.")
-@click.option("--workers", default=2, show_default=True, help="Processes.")
-@click.argument("file", type=click.Path(path_type=Path))
+@SECONDS
+@SAMPLE
+@WORKERS
+@FILE
 def main(  # noqa: PLR0913 - the options of a command
     file: Path,
     *,
@@ -126,17 +113,15 @@ def main(  # noqa: PLR0913 - the options of a command
     sample: str | None,
     workers: int,
 ) -> None:
-    """Hold the suite, with every test, against legal services, and write to FILE what it says of them."""
+    """Run the suite, with every test, against the variants of the reference, and write to FILE what it says of them."""
     possible = [*every_run(versions), *combined(combinations, SEEDS[0])]
     left_out = "drawn calls beyond three of an operation"
     runs = possible
     if seconds is not None:
-        runs = sampled(possible, sample or _commit())
+        runs = sampled(possible, sample)
         left_out += f", and all but a sample of {seconds:g} seconds"
     found = until_time_is_up(runs, seconds, workers)
-    data = published(found, len(possible), left_out)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    write_figures(file, published(found, len(possible), left_out))
     alarms = [run for run in found if not run.is_clean]
     for run in alarms:
         for line in (*run.alarms, *run.broken):
@@ -145,15 +130,5 @@ def main(  # noqa: PLR0913 - the options of a command
             )
     for single in until_time_is_up([one for run in alarms for one in alone(run)], None, workers):
         click.echo(f"{single.name} {'is clean alone' if single.is_clean else 'raises an alarm alone'}.", err=True)
-    click.echo(f"{len(alarms)} of {len(found)} runs against legal services raise an alarm.")
+    click.echo(f"{len(alarms)} of {len(found)} runs against variants raise an alarm.")
     sys.exit(ExitCode.NON_CONFORMANT if alarms or not found else ExitCode.CONFORMANT)
-
-
-def _commit() -> str:
-    """Return the id of the commit that is checked out; outside a checkout, the version of the suite."""
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607 - git
-    return asked.stdout.strip() or __version__
-
-
-if __name__ == "__main__":
-    main()

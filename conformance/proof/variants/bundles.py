@@ -1,4 +1,4 @@
-"""Legal variants together in one service: what each may be alone they may be together, if nothing is decided twice."""
+"""Variants together in one service: what each may do alone they may do together, if no two decide the same thing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import random
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.proof.alterations import ALTERATIONS
-from conformance.proof.combinations import EXCLUSIVE
-from conformance.proof.personality import Variant
+from conformance.proof.variants.alterations import ALTERATIONS
+from conformance.proof.variants.combinations import EXCLUSIVE
+from conformance.proof.variants.variant import Variant
 from conformance.reference.choices import Choices
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _PLACES = {alteration: place for place, alteration in enumerate(ALTERATIONS.valu
 
 
 def bundles(variants: Sequence[Variant], seed: int) -> tuple[Variant, ...]:
-    """Return variants put together as a seed decides, each in one of the services; some only alone."""
+    """Return services that each have several of the variants, put together as a seed decides; some have one alone."""
     mixed = list(variants)
     random.Random(seed).shuffle(mixed)  # noqa: S311 - an order is no secret
     found: list[list[Variant]] = []
@@ -48,7 +48,7 @@ def together(bundle: Sequence[Variant]) -> Variant:
         _BETWEEN.join(variant.name for variant in bundle),
         " ".join(variant.says for variant in bundle),
         replace(Choices(), **changed),
-        # In the order in which combinations put them on, for some must come after others; first those that none draws.
+        # In the order of the table that combinations draw from, because some must come after others; the rest first.
         alterations=tuple(sorted(altered, key=lambda one: _PLACES.get(one, -1))),
     )
 
@@ -63,7 +63,7 @@ def _fits(variant: Variant, bundle: Sequence[Variant]) -> bool:
 
 
 def _is_alone(variant: Variant) -> bool:
-    """Tell whether others beside it would not be seen: what it lacks hides what they do there."""
+    """Tell whether it must be alone on a service, because what it lacks would hide what others do."""
     return bool(variant.alone or variant.features)
 
 

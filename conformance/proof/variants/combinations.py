@@ -1,17 +1,16 @@
-"""Random combinations of the reference's choices: whatever is legal alone is legal together, but for a few pairs."""
+"""Random combinations of the reference's choices: what is allowed alone is allowed together, except a few pairs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from conformance.proof import alterations
-from conformance.proof.variant_runs import UNKNOWN, VariantRun
-from conformance.proof.variants import legal_at
+from conformance.proof.variants import alterations, legal_at
+from conformance.proof.variants.running import UNKNOWN, VariantRun
 from conformance.reference.choices import (
     Choices,
     Coercion,
@@ -29,17 +28,17 @@ from conformance.reference.choices import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.proof.wire_alterations import Alteration
+    from conformance.proof.variants.variant import Alteration
 
 #: Versions at which combinations are drawn: old, new, and where rows of the table differ most.
 VERSIONS = ("12.3", "15.9", "16.0", "17.7", "18.0", "19.0", UNKNOWN)
 
-#: What the suite never sees, or what costs it minutes and shows it nothing else.
+#: Choices that are not drawn: the suite never sees them, or they cost minutes and show nothing more.
 NOT_DRAWN: Mapping[str, str] = {
     "throttled_code": "another code than 429 would be no back-pressure but a refusal",
     "max_body_bytes": "the suite sends no body that a service could find too large",
-    "deletion_code": "only for who prepares the world",
-    "duplicate_code": "only for who prepares the world",
+    "deletion_code": "seen by those alone who prepare the world",
+    "duplicate_code": "seen by those alone who prepare the world",
     "completion_file_name_length": "the suite names files as briefly as people do",
     "completion_content_length": "the suite sends a few lines",
 }
@@ -204,7 +203,7 @@ class Combination:
     altered: tuple[str, ...]
 
     def at(self, version: str) -> VariantRun:
-        """Return the round of this combination at a version, with what is only legal there put right."""
+        """Return the round of this combination at a version, with what is not allowed at that version put right."""
         choices = legal_at(replace(Choices(), **self.changed), version)
         features = {
             "code_completion": choices.completions_offered,
@@ -218,7 +217,7 @@ class Combination:
 
     @property
     def name(self) -> str:
-        """What differs, so that whoever reads of an alarm can make the same service."""
+        """What differs, so that whoever reads about an alarm can make the same service."""
         changes = [f"{name}={value!r}" for name, value in self.changed.items()]
         return ", ".join([*changes, *self.altered]) or "nothing"
 
@@ -258,15 +257,10 @@ def combinations(draw: st.DrawFn) -> Combination:
     }
     altered = [name for name in alterations.ALTERATIONS if draw(st.booleans())]
     if "still-changes-configurations" in altered:
-        # Who serves changes shows what they come to.
+        # A service that serves changes also shows their result.
         changed.pop("configuration_read_from_16_0", None)
     for rivals in EXCLUSIVE:
         met = [name for name in rivals if name in altered]
         stays = draw(st.sampled_from(met)) if met else ""
         altered = [name for name in altered if name == stays or name not in rivals]
     return Combination(changed, tuple(altered))
-
-
-def undrawn() -> set[str]:
-    """Return the choices that are neither drawn nor said not to be."""
-    return {field.name for field in fields(Choices)} - LEGAL.keys() - NOT_DRAWN.keys()

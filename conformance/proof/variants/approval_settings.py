@@ -1,0 +1,285 @@
+"""Variants in approval settings and configurations of approvals, and the alterations that make them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.variants.variant import Variant
+from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.areas.approval_settings import Setting
+from conformance.reference.choices import Choices, Handing, Unfit
+from conformance.reference.errors import ForbiddenError, NotFoundError, RejectedError
+from conformance.reference.identity import Group, Project, Role
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+
+_SETTINGS_OF_PROJECT = "/projects/:id/merge_request_approval_setting"
+_SETTINGS_OF_GROUP = "/groups/:id/merge_request_approval_setting"
+
+
+def shows_sources_without_locks(service: Service) -> None:
+    """Say of every setting that is not locked that it comes from the instance."""
+    settings = service.approval_settings
+    present = settings.present
+
+    def shown(subject: Any, setting: Setting) -> dict[str, Any]:
+        entry = present(subject, setting)
+        return entry if entry["locked"] else {**entry, "inherited_from": "instance"}
+
+    settings.present = shown
+
+
+def lets_settings_forbid_overriding(service: Service) -> None:
+    """Refuse rules of merge requests where the settings of the project do not allow them."""
+    rules = service.merge_request_approval_rules
+    require = rules.require_overriding
+
+    def require_overriding(project: Any) -> None:
+        require(project)
+        if not service.approval_settings.effective(project, Setting.ALLOW_OVERRIDES):
+            raise ForbiddenError
+
+    rules.require_overriding = require_overriding
+
+
+def keeps_owners_out_of_project_settings(service: Service) -> None:
+    """Ask for the very role that is named for the settings of a project, and for no other one."""
+    for method in ("GET", "PUT"):
+        handler = service.routes.get(f"{method} {_SETTINGS_OF_PROJECT}").handler
+
+        def for_maintainers(request: Request, handler: Any = handler) -> Response:
+            if service.identities.role_in(request.caller, request.project) > Role.MAINTAINER:
+                raise ForbiddenError
+            response: Response = handler(request)
+            return response
+
+        service.routes.change(f"{method} {_SETTINGS_OF_PROJECT}", handler=for_maintainers)
+
+
+def still_changes_configurations(service: Service) -> None:
+    """Serve changes of the project approval configuration at every version."""
+    service.routes.change("POST /projects/:id/approvals", removed=None)
+
+
+def maps_approvals_before_merge(service: Service) -> None:
+    """Keep the deprecated number of approvals in the rule that anybody satisfies."""
+    configurations, rules = service.project_approval_configurations, service.approval_rules
+    own, make_change = configurations.own_configuration, configurations.change_configuration
+
+    def default_rule(project: Any) -> Any:
+        found = service.project_approval_rules.rules(project)
+        return next((rule for rule in found if rule.rule_type is RuleType.ANY_APPROVER), None)
+
+    def shown(project: Any) -> Any:
+        rule = default_rule(project)
+        return replace(own(project), approvals_before_merge=rule.approvals_required if rule else 0)
+
+    def changed(project: Any, change: Any) -> Any:
+        result = make_change(project, change)
+        rule = default_rule(project)
+        if change.approvals_before_merge is not None and rule is not None:
+            rules.rules[rule.id] = replace(rule, approvals_required=change.approvals_before_merge)
+        return replace(result, approvals_before_merge=shown(project).approvals_before_merge)
+
+    configurations.own_configuration = shown
+    configurations.change_configuration = changed
+
+
+def binds_configurations_by_settings(service: Service) -> None:
+    """Let what a group sets bind the configurations of its projects too, and refuse to change them there."""
+    configurations, settings = service.project_approval_configurations, service.approval_settings
+    own, make_change = configurations.own_configuration, configurations.change_configuration
+    bound = {
+        "merge_requests_author_approval": (Setting.ALLOW_AUTHOR_APPROVAL, True),
+        "merge_requests_disable_committers_approval": (Setting.ALLOW_COMMITTER_APPROVAL, False),
+        "disable_overriding_approvers_per_merge_request": (Setting.ALLOW_OVERRIDES, False),
+        "reset_approvals_on_push": (Setting.RETAIN_APPROVALS, False),
+        "require_password_to_approve": (Setting.REQUIRE_PASSWORD, True),
+    }
+
+    def prescribed(project: Any) -> dict[str, bool]:
+        inherited = {name: settings.inherited(project, setting) for name, (setting, _) in bound.items()}
+        return {name: value is bound[name][1] for name, value in inherited.items() if value is not None}
+
+    def shown(project: Any) -> Any:
+        found = replace(own(project), **prescribed(project))
+        selective = found.selective_code_owner_removals and not found.reset_approvals_on_push
+        return replace(found, selective_code_owner_removals=selective)
+
+    def changed(project: Any, change: Any) -> Any:
+        for name, value in prescribed(project).items():
+            if getattr(change, name) not in {None, value}:
+                raise RejectedError("is locked by the parent group", parameter=name)
+        return make_change(project, change)
+
+    configurations.own_configuration = shown
+    configurations.change_configuration = changed
+
+
+def locks_one_setting_everywhere(service: Service) -> None:
+    """Let the installation decide for every group and project that committers may approve."""
+    lock_everywhere(service, Setting.ALLOW_COMMITTER_APPROVAL, value=True)
+
+
+def locks_author_approval(service: Service) -> None:
+    """Let the installation decide, for every project and group, that authors do not approve."""
+    lock_everywhere(service, Setting.ALLOW_AUTHOR_APPROVAL, value=False)
+
+
+def lock_everywhere(service: Service, locked: Setting, *, value: bool) -> None:
+    """Give a setting one value in every group and project, prescribed from nowhere that is named."""
+    settings = service.approval_settings
+    present, inherited = settings.present, settings.inherited
+
+    def decided(subject: Any, setting: Setting) -> Any:
+        return value if setting is locked else inherited(subject, setting)
+
+    def shown(subject: Any, setting: Setting) -> dict[str, Any]:
+        entry = present(subject, setting)
+        return {**entry, "inherited_from": None} if setting is locked else entry
+
+    settings.inherited = decided
+    settings.present = shown
+
+
+def locks_by_licence(service: Service) -> None:
+    """Have a setting that nobody may change and that comes from nowhere."""
+    settings = service.approval_settings
+    present, change = settings.present, settings.change
+    fixed = "allow_committer_approval"
+
+    def shown(subject: Any, setting: Any) -> dict[str, Any]:
+        entry = present(subject, setting)
+        return {"value": False, "locked": True, "inherited_from": None} if setting.value == fixed else entry
+
+    def changed(subject: Any, wanted: Any) -> None:
+        change(subject, {setting: value for setting, value in wanted.items() if setting.value != fixed})
+
+    settings.present = shown
+    settings.change = changed
+
+
+def takes_defaults_from_the_group(service: Service) -> None:
+    """Let what a project never set have the value of its group, without a lock, and say so."""
+    settings = service.approval_settings
+    own, present = settings.own, settings.present
+
+    def is_set(subject: Any, setting: Any) -> bool:
+        return settings.stored(subject, setting) is not None
+
+    def with_default(subject: Any, setting: Any) -> bool:
+        if isinstance(subject, Group) or is_set(subject, setting):
+            return own(subject, setting)
+        around = service.identities.lineage(subject)
+        return own(around[0], setting) if around and not around[0].personal else own(subject, setting)
+
+    def shown(subject: Any, setting: Any) -> dict[str, Any]:
+        entry = present(subject, setting)
+        inherits = not isinstance(subject, Group) and not is_set(subject, setting)
+        return {**entry, "inherited_from": "group"} if inherits else entry
+
+    settings.own = with_default
+    settings.present = shown
+
+
+def has_no_settings_of_subgroups(service: Service) -> None:
+    """Keep approval settings for groups that lie in no other one."""
+    for method in ("GET", "PUT"):
+        handler = service.routes.get(f"{method} {_SETTINGS_OF_GROUP}").handler
+
+        def outermost(request: Request, handler: Any = handler) -> Response:
+            if request.group.parent_id is not None:
+                raise NotFoundError
+            response: Response = handler(request)
+            return response
+
+        service.routes.change(f"{method} {_SETTINGS_OF_GROUP}", handler=outermost)
+
+
+def removes_selectively_while_retaining(service: Service) -> None:
+    """Let selective removals go with retained approvals and with nothing else, as some servers do."""
+    settings = service.approval_settings
+
+    def the_other_way(subject: Group | Project, wanted: Any) -> Any:
+        selective = wanted.get(Setting.SELECTIVE_REMOVALS, False)
+        inherited = settings.inherited(subject, Setting.RETAIN_APPROVALS)
+        own = settings.own(subject, Setting.RETAIN_APPROVALS) if inherited is None else inherited
+        if selective and not wanted.get(Setting.RETAIN_APPROVALS, own):
+            if service.choices.selective_removals_while_retaining is Unfit.REFUSE:
+                raise RejectedError("goes with retained approvals", parameter=Setting.SELECTIVE_REMOVALS.value)
+            return {**wanted, Setting.SELECTIVE_REMOVALS: False}
+        return wanted
+
+    def effective(subject: Group | Project, setting: Setting) -> bool:
+        inherited = settings.inherited(subject, setting)
+        return settings.own(subject, setting) if inherited is None else inherited
+
+    def shown(subject: Any, setting: Setting) -> dict[str, Any]:
+        inherited = settings.inherited(subject, setting)
+        locked = inherited is not None
+        return {"value": effective(subject, setting), "locked": locked, "inherited_from": "group" if locked else None}
+
+    settings.without_conflict = the_other_way
+    settings.effective = effective
+    settings.present = shown
+
+
+_PLAIN = Choices()
+
+VARIANTS = (
+    Variant(
+        "two-settings-for-authors",
+        "Configuration and settings each have an author approval of their own, and begin the other way round.",
+        replace(
+            _PLAIN,
+            author_approval_is_one_setting=False,
+            author_approval_initially=True,
+            reset_approvals_initially=False,
+            committers_barred_initially=True,
+            project_settings_on_initially=("allow_author_approval", "retain_approvals_on_push"),
+            group_settings_on_initially=(),
+        ),
+    ),
+    Variant(
+        "everything-handed-down",
+        "Whatever a group ever set binds what lies in it, and merge requests may not have rules of their own.",
+        replace(
+            _PLAIN, group_settings_bind=Handing.ALL, overriding_enforced=False, locked_setting_written=Unfit.REFUSE
+        ),
+    ),
+    Variant(
+        "locks-reach-everywhere",
+        "What a group ever set binds the configurations and settings below it, and is refused there.",
+        Choices(group_settings_bind=Handing.ALL, locked_setting_written=Unfit.REFUSE),
+        alterations=(binds_configurations_by_settings,),
+    ),
+    Variant(
+        "one-setting-is-locked",
+        "The installation decides one setting for all; subgroups have none; selective removals go the other way round.",
+        alterations=(
+            locks_one_setting_everywhere,
+            has_no_settings_of_subgroups,
+            removes_selectively_while_retaining,
+        ),
+    ),
+    Variant(
+        "author-approval-locked",
+        "The installation keeps authors from approving, and refuses whoever would change that; the rest is free.",
+        replace(Choices(), locked_setting_written=Unfit.REFUSE),
+        alterations=(locks_author_approval,),
+        alone="a setting that is locked everywhere",
+    ),
+    Variant(
+        "locked-by-licence",
+        "One setting is locked everywhere, and comes from nowhere.",
+        alterations=(locks_by_licence,),
+    ),
+    Variant(
+        "defaults-of-the-group",
+        "What a project never set has the value of its group, without a lock.",
+        alterations=(takes_defaults_from_the_group,),
+    ),
+)

@@ -1,0 +1,74 @@
+"""Variants in code completion, and the alterations that make them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.variants.variant import Variant, transform
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
+_COMPLETIONS = "POST /code_suggestions/completions"
+
+
+def withholds_the_check_of_completions(service: Service) -> None:
+    """Have the check whether completions are on behind the same flag, so that no project is known to have them."""
+    completion = service.code_completion
+    for name in ("enabled_project", "disabled_project", "group_enabled_project"):
+        service.world.fixtures.pop(name)
+    check = completion.check
+
+    def behind_the_flag(caller: Any, path: str) -> None:
+        completion.require_offered()
+        check(caller, path)
+
+    completion.check = behind_the_flag
+
+
+def completes_otherwise(service: Service) -> None:
+    """Give all completions one id, a gateway's clock that is days behind, and choices that count down to 7."""
+    completion = service.code_completion
+    complete = completion.complete
+
+    def completed(wanted: Any) -> dict[str, Any]:
+        result: dict[str, Any] = dict(complete(wanted))
+        choices = [
+            {**choice, "index": 7 + len(result["choices"]) - place, "finish_reason": ""}
+            for place, choice in enumerate(result["choices"])
+        ]
+        created = result["created"] - 3 * 24 * 3600
+        model = {"engine": "", "name": ""}
+        return {**result, "id": "", "object": "", "created": created, "choices": choices, "model": model}
+
+    completion.complete = completed
+
+
+def streams_events(service: Service) -> None:
+    """Stream a completion as events of a server."""
+
+    def change(route: Route, _: Request, answer: Response) -> None:
+        if route.key == _COMPLETIONS and answer.chunks:
+            events = tuple(
+                b"event: text\ndata: " + json.dumps(str(chunk)).encode() + b"\n\n" for chunk in answer.chunks
+            )
+            answer.chunks, answer.media_type = events, "text/event-stream"
+
+    transform(service, change)
+
+
+VARIANTS = (
+    Variant(
+        "completes-otherwise",
+        "Completions share an id, count down and come from another day.",
+        alterations=(completes_otherwise,),
+    ),
+    Variant(
+        "streams-events",
+        "A completion is streamed as events.",
+        alterations=(streams_events,),
+    ),
+)

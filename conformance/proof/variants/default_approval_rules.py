@@ -1,0 +1,159 @@
+"""Variants in the rule that anybody satisfies and in rules that name nobody, and the alterations that make them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.variants import approval_settings
+from conformance.proof.variants.variant import Variant
+from conformance.reference.areas.approval_rule_records import RuleType
+from conformance.reference.choices import Choices
+from conformance.reference.errors import ForbiddenError, RejectedError
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+
+
+def makes_rules_that_name_nobody_default(service: Service) -> None:
+    """Store a new rule that names nobody, and asks for no type, as the one rule that anybody satisfies."""
+    rules = service.approval_rules
+    create = rules.create_rule
+
+    def created(subject: Any, home: Any, wanted: Any, caller: Any) -> Any:
+        if not (wanted.rule_type or wanted.user_ids or wanted.usernames or wanted.group_ids):
+            wanted = replace(wanted, rule_type=RuleType.ANY_APPROVER)
+        return create(subject, home, wanted, caller)
+
+    rules.create_rule = created
+
+
+def makes_unnamed_rules_default_whatever_their_type(service: Service) -> None:
+    """Store a new rule that names nobody as the one rule that anybody satisfies, whatever type is asked for."""
+    rules = service.approval_rules
+    add = rules.add_rule
+
+    def added(candidate: Any) -> Any:
+        is_unnamed = candidate.rule_type is RuleType.REGULAR and not (candidate.users or candidate.groups)
+        return add(replace(candidate, rule_type=RuleType.ANY_APPROVER) if is_unnamed else candidate)
+
+    rules.add_rule = added
+
+
+def fixes_the_name_of_default_rules(service: Service) -> None:
+    """Give the rule that anybody satisfies the name that such rules have, whatever was sent."""
+    rules = service.approval_rules
+    add = rules.add_rule
+
+    def added(candidate: Any) -> Any:
+        default = candidate.rule_type is RuleType.ANY_APPROVER
+        return add(replace(candidate, name=service.choices.default_rule_name) if default else candidate)
+
+    rules.add_rule = added
+
+
+def makes_no_default_rules(service: Service) -> None:
+    """Refuse to create the kind of rule that is there from the start."""
+    rules = service.approval_rules
+    create = rules.create_rule
+
+    def created(subject: Any, home: Any, wanted: Any, caller: Any) -> Any:
+        if wanted.rule_type is RuleType.ANY_APPROVER:
+            raise RejectedError("is there already", parameter="rule_type")
+        return create(subject, home, wanted, caller)
+
+    rules.create_rule = created
+
+
+def keeps_the_default_rule_that_is_there(service: Service) -> None:
+    """Refuse a rule that anybody satisfies beside the one that is there from the start, though that asks for nobody."""
+    rules = service.approval_rules
+    add = rules.add_rule
+
+    def added(candidate: Any) -> Any:
+        others = (rule for rule in rules.rules_of(candidate.home) if rule.rule_type is RuleType.ANY_APPROVER)
+        if candidate.rule_type is RuleType.ANY_APPROVER and any(others):
+            raise RejectedError("is there already", parameter="rule_type")
+        return add(candidate)
+
+    rules.add_rule = added
+
+
+def asks_regular_rules_for_approvals(service: Service) -> None:
+    """Refuse a regular rule that requires no approval."""
+    rules = service.approval_rules
+    require = rules.require_possible
+
+    def require_possible(rule: Any) -> None:
+        require(rule)
+        if rule.rule_type is RuleType.REGULAR and not rule.approvals_required:
+            raise RejectedError("must be positive", parameter="approvals_required")
+
+    rules.require_possible = require_possible
+
+
+def keeps_default_rules(service: Service) -> None:
+    """Let nobody change or delete the rule that anybody satisfies where it is there from the start."""
+    rules = service.approval_rules
+    update, delete = rules.update_rule, rules.delete_rule
+
+    def require_other(rule: Any) -> None:
+        if rule.rule_type is RuleType.ANY_APPROVER and rule.name == service.choices.default_rule_name:
+            raise ForbiddenError
+
+    def updated(subject: Any, rule: Any, wanted: Any, caller: Any) -> Any:
+        require_other(rule)
+        return update(subject, rule, wanted, caller)
+
+    def deleted(rule: Any) -> None:
+        require_other(rule)
+        delete(rule)
+
+    rules.update_rule = updated
+    rules.delete_rule = deleted
+    # Whoever creates one does not remove this one either.
+    rules.supersede_default_rule = lambda rule: None  # noqa: ARG005 - the method has an argument
+
+
+_PLAIN = Choices()
+
+VARIANTS = (
+    Variant(
+        "unnamed-rules-are-default",
+        "A rule that names nobody becomes the one that anybody satisfies, and a second such rule is refused.",
+        alterations=(makes_rules_that_name_nobody_default,),
+    ),
+    Variant(
+        "unnamed-rules-meet-the-default",
+        "A rule that names nobody is the one that anybody satisfies, which is there from the start and stays.",
+        alterations=(
+            makes_rules_that_name_nobody_default,
+            keeps_the_default_rule_that_is_there,
+        ),
+    ),
+    Variant(
+        "regular-rules-name-somebody",
+        "A rule that names nobody is the one that anybody satisfies, whatever type is sent; a second one is refused.",
+        alterations=(makes_unnamed_rules_default_whatever_their_type,),
+    ),
+    Variant(
+        "default-rules-are-fixed",
+        "The rule that anybody satisfies is there from the start, cannot be made anew, and others require somebody.",
+        alterations=(makes_no_default_rules, asks_regular_rules_for_approvals),
+    ),
+    Variant(
+        "default-rules-keep-their-name",
+        "The rule that anybody satisfies has its own name whatever is sent, and carries the deprecated number.",
+        alterations=(
+            fixes_the_name_of_default_rules,
+            approval_settings.maps_approvals_before_merge,
+            approval_settings.still_changes_configurations,
+        ),
+    ),
+    Variant(
+        "default-rules-stay",
+        "The rule that anybody satisfies is there from the start and cannot be changed or deleted.",
+        replace(_PLAIN, several_default_rules=True),
+        alterations=(keeps_default_rules,),
+    ),
+)

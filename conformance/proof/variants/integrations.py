@@ -1,0 +1,308 @@
+"""Variants in integrations and in how their settings are taken and shown, and the alterations that make them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.variants.variant import Variant
+from conformance.reference.areas.integration_catalogue import CATALOGUE, EVENT_FLAGS
+from conformance.reference.areas.integrations import Integration, Integrations
+from conformance.reference.choices import Choices
+from conformance.reference.errors import InvalidError, NotFoundError, RejectedError
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.presenters import Json
+
+_MASK = "********"
+
+
+def drops_unfit_settings(service: Service) -> None:
+    """Leave out, instead of refusing, what an integration cannot take of what was sent."""
+    area = service.area(Integrations)
+    read = area.read
+
+    def what_fits(kind: Any, parameters: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        alone = [replace(kind, parameters=(parameter,), events=()) for parameter in kind.parameters]
+        alone += [replace(kind, parameters=(), events=(name,)) for name in kind.events]
+        for part in alone:
+            with suppress(InvalidError):
+                found |= read(part, parameters)
+        return found
+
+    area.read = what_fits
+
+
+def asks_for_required_settings_each_time(service: Service) -> None:
+    """Refuse an update of an integration that leaves out a required setting, though one is stored."""
+    area = service.area(Integrations)
+    set_up = area.set_up
+
+    def complete(project: Any, kind: Any, values: Any, *, active: Any = None) -> Any:
+        area.require_settings(kind, values)
+        return set_up(project, kind, values, active=active)
+
+    area.set_up = complete
+
+
+def replaces_settings(service: Service) -> None:
+    """Let an update of an integration replace all its settings, except secrets and what is required."""
+    area = service.integrations
+    set_up = area.set_up
+
+    def replaced(project: Any, kind: Any, values: Any, *, active: Any = None) -> Any:
+        key = project.id, kind.slug
+        known = area.known.get(key)
+        if known is not None:
+            stays = {parameter.name for parameter in kind.parameters if parameter.required or parameter.secret}
+            kept = {name: value for name, value in known.values.items() if name in stays}
+            # The rest is forgotten only when the update is not refused.
+            area.require_settings(kind, {**kept, **values})
+            area.known[key] = replace(known, values=MappingProxyType(kept))
+        return set_up(project, kind, values, active=active)
+
+    area.set_up = replaced
+
+
+def refuses_empty_settings(service: Service) -> None:
+    """Refuse to set up an integration without any setting, though it needs none."""
+    area = service.integrations
+    set_up = area.set_up
+
+    def with_some(project: Any, kind: Any, values: Any, *, active: Any = None) -> Any:
+        if not values and active is None:
+            raise RejectedError("at least one setting must be sent")
+        return set_up(project, kind, values, active=active)
+
+    area.set_up = with_some
+
+
+def sets_integrations_up_anew(service: Service) -> None:
+    """Set what a change of an integration leaves out back to its default."""
+    integrations = service.integrations
+    set_up = integrations.set_up
+
+    def replaced(project: Any, kind: Any, values: Any, *, active: bool | None = None) -> Any:
+        if before := integrations.known.get((project.id, kind.slug)):
+            integrations.require_settings(kind, values)
+            integrations.known[project.id, kind.slug] = replace(before, values=MappingProxyType({}))
+        return set_up(project, kind, values, active=active)
+
+    integrations.set_up = replaced
+
+
+def numbers_integrations_anew(service: Service) -> None:
+    """Give an integration another number each time it is set up after it was disabled."""
+    area = service.integrations
+    disable, present_entry = area.disable, area.present_entry
+    times: dict[tuple[int, str], int] = {}
+
+    def disabled(project: Any, slug: str) -> None:
+        disable(project, slug)
+        times[project.id, slug] = times.get((project.id, slug), 0) + 1
+
+    def entry(integration: Any) -> dict[str, Any]:
+        often = times.get((integration.project_id, integration.kind.slug), 0)
+        return {**present_entry(integration), "id": integration.id + 1_000_000 * often}
+
+    area.disable = disabled
+    area.present_entry = entry
+
+
+def lists_an_integration_of_the_installation(service: Service) -> None:
+    """List in every project an integration that the installation has set up, and that no call of a project reaches."""
+    area = service.integrations
+    active, present = area.active, area.present_entry
+    now = service.clock.now()
+
+    def with_another(project: Any) -> list[Any]:
+        slug = "pushover" if "pushover" in CATALOGUE else next(iter(CATALOGUE))
+        other = Integration(
+            id=77_000_001, project_id=project.id, slug=slug, active=True, created_at=now, updated_at=now, values={}
+        )
+        return [other, *active(project)]
+
+    def shown(integration: Any) -> dict[str, Any]:
+        entry = present(integration)
+        named = {"slug": "installation-wide-hook", "title": "Hook", "inherited": True}
+        return {**entry, **named} if integration.id == 77_000_001 else entry  # noqa: PLR2004 - as above
+
+    area.active = with_another
+    area.present_entry = shown
+
+
+def shows_what_was_never_set_up(service: Service) -> None:
+    """Show an integration that was never set up as one that is off, with its defaults."""
+    area = service.integrations
+    find = area.find
+
+    def found(project: Any, slug: str) -> Any:
+        try:
+            return find(project, slug)
+        except NotFoundError:
+            now = service.clock.now()
+            kind = area.kind(slug)
+            return Integration(
+                id=0, project_id=project.id, slug=kind.slug, active=False, created_at=now, updated_at=now, values={}
+            )
+
+    area.find = found
+
+
+def fixes_flags_of_other_events(service: Service) -> None:
+    """Show the flags of events that an integration does not know as the other way round than usual."""
+    area = service.integrations
+    flags = area.event_flags
+
+    def shown(integration: Any) -> dict[str, bool]:
+        known = area.event_parameters(integration.kind)
+        return {name: value if name in known else not EVENT_FLAGS[name] for name, value in flags(integration).items()}
+
+    area.event_flags = shown
+
+
+def shows_no_defaults(service: Service) -> None:
+    """Show null for a setting of an integration that nobody saved, whatever its default."""
+    area = service.area(Integrations)
+    shown = area.shown_settings
+
+    def saved(integration: Any) -> dict[str, Any]:
+        unsaved = {p.name for p in integration.kind.parameters if p.name not in integration.values and not p.fixed}
+        return {name: None if name in unsaved else value for name, value in shown(integration).items()}
+
+    area.shown_settings = saved
+
+
+def shows_settings_as_pairs(service: Service) -> None:
+    """Show the settings of an integration as a list of names and values."""
+    area = service.integrations
+    present_entry, shown_settings = area.present_entry, area.shown_settings
+
+    def present(integration: Any) -> dict[str, Any]:
+        pairs = [{"name": name, "value": value} for name, value in shown_settings(integration).items()]
+        return {**present_entry(integration), "fields": pairs}
+
+    area.present_settings = present
+
+
+def shows_settings_as_texts(service: Service) -> None:
+    """Show the numbers and truth values among the settings of an integration as texts: their form is not shown."""
+    area = service.integrations
+    shown_settings = area.shown_settings
+
+    def shown(integration: Any) -> dict[str, Any]:
+        settings = shown_settings(integration)
+        return {name: json.dumps(value) if isinstance(value, bool | int) else value for name, value in settings.items()}
+
+    area.shown_settings = shown
+
+
+def shows_settings_as_objects(service: Service) -> None:
+    """Show each setting of an integration as an object with its value, as approval settings are shown."""
+    integrations = service.integrations
+    settings = integrations.shown_settings
+
+    def as_objects(integration: Integration) -> Json:
+        return {name: {"value": value, "locked": False} for name, value in settings(integration).items()}
+
+    integrations.shown_settings = as_objects
+
+
+def explains_settings(service: Service) -> None:
+    """Show the settings of an integration beside the defaults of its kind, and a description of each parameter."""
+    integrations = service.integrations
+    present = integrations.present_settings
+
+    def explained(integration: Integration) -> Json:
+        shown = present(integration)
+        parameters = [parameter for parameter in integration.kind.parameters if not parameter.secret]
+        described: Json = {parameter.name: {"type": parameter.type.value} for parameter in parameters}
+        defaults: Json = {parameter.name: parameter.default for parameter in parameters}
+        return {**shown, "defaults": defaults, "schema": {"properties": described}}
+
+    integrations.present_settings = explained
+
+
+def masks_secrets(service: Service) -> None:
+    """Show secrets of an integration as stars."""
+    area = service.integrations
+    shown_settings = area.shown_settings
+
+    def shown(integration: Any) -> dict[str, Any]:
+        masked = {parameter.name: _MASK for parameter in integration.kind.parameters if parameter.secret}
+        return {**shown_settings(integration), **masked}
+
+    area.shown_settings = shown
+
+
+_PLAIN = Choices()
+
+VARIANTS = (
+    Variant(
+        "redirects-the-older-name",
+        "The older name of integrations redirects to the newer one, and each integration is off unless switched on.",
+        replace(_PLAIN, alias_redirect_code=308, all_integrations_switchable=True),
+    ),
+    Variant(
+        "drops-what-does-not-fit",
+        "Integrations leave out what they cannot take; completions count malformed calls and give several choices.",
+        replace(_PLAIN, malformed_completions_count=True, completion_alternatives=3),
+        alterations=(drops_unfit_settings,),
+    ),
+    Variant(
+        "settings-in-pairs",
+        "Settings of integrations are shown as names and values, and an update replaces them.",
+        alterations=(shows_settings_as_pairs, replaces_settings),
+    ),
+    Variant(
+        "settings-as-texts",
+        "Settings of integrations are shown as texts.",
+        alterations=(shows_settings_as_texts,),
+    ),
+    Variant(
+        "secrets-as-stars",
+        "Secrets of integrations are shown as stars.",
+        alterations=(masks_secrets,),
+    ),
+    Variant(
+        "integrations-numbered-anew",
+        "An integration has another number each time it is set up.",
+        alterations=(numbers_integrations_anew,),
+    ),
+    Variant(
+        "integrations-set-up-anew",
+        "A change of an integration sets what it leaves out back to its default.",
+        alterations=(sets_integrations_up_anew,),
+    ),
+    Variant(
+        "settings-explained",
+        "Settings of an integration are shown beside the defaults and a description of each parameter.",
+        alterations=(explains_settings,),
+    ),
+    Variant(
+        "settings-as-objects",
+        "Each setting of an integration is shown as an object with its value.",
+        alterations=(shows_settings_as_objects,),
+        alone="as a text, as another one shows it, such an object says nothing",
+    ),
+    Variant(
+        "integration-of-the-installation",
+        "Every project lists an integration that no call of its own reaches.",
+        alterations=(lists_an_integration_of_the_installation,),
+    ),
+    Variant(
+        "integrations-are-always-there",
+        "An integration that was never set up is shown as one that is off.",
+        alterations=(shows_what_was_never_set_up,),
+    ),
+    Variant(
+        "flags-of-other-events",
+        "Flags of events that an integration does not know have any value.",
+        alterations=(fixes_flags_of_other_events,),
+    ),
+)

@@ -1,0 +1,295 @@
+"""Variants in the fields that records have, whatever area they belong to, and the alterations that make them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from conformance.contract import Contract
+from conformance.proof.variants.variant import Variant, transform
+from conformance.reference.choices import Choices, TimestampStyle
+from conformance.reference.identity import Role
+from conformance.reference.repositories import AccessLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.presenters import Json
+    from conformance.reference.routing import Route
+    from conformance.reference.world import Fixture
+
+_ADDITIONS = {
+    "POST /projects/:id/job_token_scope/allowlist": "target_group_id",
+    "POST /projects/:id/job_token_scope/groups_allowlist": "target_project_id",
+}
+_SUCCESS = range(200, 300)
+
+
+def adds_fields_everywhere(service: Service) -> None:
+    """Give every object of every answer two fields that nobody described."""
+    transform(service, lambda _, __, answer: _replace_content(answer, _with_extra(answer.content)))
+
+
+def shows_fields_of_other_records(service: Service) -> None:
+    """Show the field of the other kind of target, without a value, in what an allowlist addition answers."""
+
+    def change(route: Route, _: Request, answer: Response) -> None:
+        if route.key in _ADDITIONS and isinstance(answer.content, dict) and answer.status < 300:  # noqa: PLR2004
+            answer.content = {**answer.content, _ADDITIONS[route.key]: None}
+
+    transform(service, change)
+
+
+def tells_the_last_event(service: Service) -> None:
+    """Put a record of the last thing that happened into each record, under a name of its own; it is never the same."""
+    numbers = itertools.count(1)
+
+    def add(record: Json) -> None:
+        event = {"id": next(numbers), "name": f"event {next(numbers)}", "users": [{"id": next(numbers)}]}
+        record["last_event"] = {**event, "created_at": service.present.timestamp(service.clock.now())}
+
+    _add_to_records(service, add)
+
+
+def shows_fields_that_move(service: Service) -> None:
+    """Show in each record fields that the text has in others; each time they say something else."""
+    numbers = itertools.count(1)
+
+    def add(record: Json) -> None:
+        record.setdefault("updated_at", service.present.timestamp(service.clock.now()))
+        record.setdefault("state", f"looked at {next(numbers)} times")
+        record.setdefault("star_count", next(numbers))
+        record.setdefault("message", f"hello {next(numbers)}")
+
+    _add_to_records(service, add)
+
+
+def moves_values_by_itself(service: Service) -> None:
+    """
+    Let the merge status be checked anew, stars come in, and the times of last changes move with every answer.
+
+    The entries of an export are such records. Each record also says when it was shown and how often one was, which the
+    text does not name.
+    """
+    states = itertools.cycle(("unchecked", "checking", "can_be_merged", "cannot_be_merged_recheck"))
+    stars, shown = itertools.count(1), itertools.count(1)
+
+    def move(record: dict[str, Any]) -> None:
+        now = service.present.timestamp(service.clock.now())
+        record |= {"as_of": str(datetime.now(tz=UTC)), "times_shown": next(shown)}
+        if "merge_status" in record:
+            record["merge_status"] = next(states)
+        if "star_count" in record:
+            record |= {"star_count": next(stars), "last_activity_at": now}
+        if {"slug", "relation"} & record.keys() and "updated_at" in record:
+            record["updated_at"] = now
+
+    _every_record(service, move)
+
+
+def leaves_values_null(service: Service) -> None:
+    """Have users without a picture, a hidden group and merge requests of the system's rules without a description."""
+    present, approvals, world = service.present, service.merge_request_approvals, service.world
+    of_user, of_group, of_merge_request = present.user, present.group, approvals.status
+    bare_group = world.one("hidden_group").id
+    bare = {world.one(f"{kind}_merge_request").id for kind in ("code_owner", "report_approver")}
+
+    def user_without(user: Any) -> dict[str, Any]:
+        return {**of_user(user), "avatar_url": None}
+
+    def group_without(group: Any) -> dict[str, Any]:
+        return {**of_group(group), **({"description": None} if group.id == bare_group else {})}
+
+    def status_without(merge_request: Any, viewer: Any) -> dict[str, Any]:
+        return {
+            **of_merge_request(merge_request, viewer),
+            **({"description": None} if merge_request.id in bare else {}),
+        }
+
+    present.user = user_without
+    present.group = group_without
+    approvals.status = status_without
+
+
+def leaves_ldap_out(service: Service) -> None:
+    """Show nothing of LDAP, as an edition without it."""
+    present = service.present.group
+
+    def without(group: Any) -> dict[str, Any]:
+        return {name: value for name, value in present(group).items() if not name.startswith("ldap_")}
+
+    service.present.group = without
+
+
+def shows_code_owner_flag_as_truth_value(service: Service) -> None:
+    """Show code_owner_approval_required of a project's branches as the type column has it."""
+    present = service.present.project_protected_branch
+
+    def shown(branch: Any) -> dict[str, Any]:
+        return {**present(branch), "code_owner_approval_required": branch.code_owner_approval_required}
+
+    service.present.project_protected_branch = shown
+
+
+def protects_branches_for_single_users(service: Service) -> None:
+    """Let a user and nobody at all, beside a level, be those who push to a branch that is shown."""
+    present = service.present
+    of_group, of_project = present.group_protected_branch, present.project_protected_branch
+
+    def with_more(shown: Any, branch: Any) -> Any:
+        levels = branch.push_access_levels
+        single = AccessLevel(id=levels[0].id + 1_000_000, access_level=Role.MAINTAINER, description="Ada", user_id=1)
+        nobody = AccessLevel(id=single.id + 1, access_level=0, description="No one")
+        return shown(replace(branch, push_access_levels=(*levels, single, nobody)))
+
+    present.group_protected_branch = partial(with_more, of_group)
+    present.project_protected_branch = partial(with_more, of_project)
+
+
+def gives_everybody_one_name(service: Service) -> None:
+    """Show the same name for all users, and one of them as blocked."""
+    of_user = service.present.user
+
+    def shown(user: Any) -> dict[str, Any]:
+        return {**of_user(user), "name": "Ines Ünal", "state": "blocked" if user.id % 2 else "active"}
+
+    service.present.user = shown
+
+
+def gives_places_one_name(service: Service) -> None:
+    """Call all projects by one name and all groups by another, in the profile as well."""
+    known, fixtures = service.identities, service.world.fixtures
+    known.projects.update({number: replace(one, name="Copy of") for number, one in known.projects.items()})
+    known.groups.update({number: replace(one, name="Team", full_name="Team") for number, one in known.groups.items()})
+    of_projects = {one.full_path for one in known.projects.values()}
+
+    def renamed(one: Fixture) -> Fixture:
+        name = "Copy of" if one.path in of_projects else "Team"
+        return replace(one, extra={**one.extra, "name": name}) if one.path and "name" in one.extra else one
+
+    for place, found in list(fixtures.items()):
+        fixtures[place] = tuple(map(renamed, found)) if isinstance(found, tuple) else renamed(found)
+
+
+def shows_groups_by_the_letter(service: Service) -> None:
+    """Show addresses of groups as the texts that group references have, below the host."""
+    of_group = service.present.group
+
+    def shown(group: Any) -> dict[str, Any]:
+        return {**of_group(group), "web_url": f"/groups/{group.full_path}", "avatar_url": "", "visibility": "internal"}
+
+    service.present.group = shown
+
+
+def _replace_content(answer: Response, content: object) -> None:
+    if answer.has_content:
+        answer.content = content
+
+
+def _with_extra(value: object) -> object:
+    if isinstance(value, dict):
+        return {**{name: _with_extra(inner) for name, inner in value.items()}, "x_note": {"of": []}, "_links": None}
+    if isinstance(value, list):
+        return [_with_extra(entry) for entry in value]
+    return value
+
+
+def _add_to_records(service: Service, add: Callable[[Json], None]) -> None:
+    """Let a function change each record of each answer that the text describes, for lists each entry."""
+    described = {
+        (operation.method, operation.path.replace("{", ":").replace("}", ""))
+        for operation in Contract.load().operations(None)
+        if operation.area != "versions"
+    }
+
+    def change(route: Route, _: Request, answer: Response) -> None:
+        if (route.method, route.path) in described and answer.has_content and answer.status in _SUCCESS:
+            content = answer.content
+            for record in content if isinstance(content, list) else [content]:
+                if isinstance(record, dict):
+                    add(record)
+            answer.content = content
+
+    transform(service, change)
+
+
+def _every_record(service: Service, change: Callable[[dict[str, Any]], None]) -> None:
+    def each(value: object) -> None:
+        if isinstance(value, dict):
+            change(value)
+        for inner in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+            each(inner)
+
+    def changed(_: Route, __: Request, answer: Response) -> None:
+        if answer.has_content:
+            # What is remembered between answers is not to be changed with this one.
+            content = orjson.loads(orjson.dumps(answer.content))
+            each(content)
+            answer.content = content
+
+    transform(service, changed)
+
+
+_PLAIN = Choices()
+
+VARIANTS = (
+    Variant(
+        "nothing-extra",
+        "Bodies hold what is described and no more, times come in seconds.",
+        replace(_PLAIN, extra_fields=False, timestamps=TimestampStyle.SECONDS, project_in_own_allowlist=False),
+    ),
+    Variant(
+        "extra-fields-everywhere",
+        "Every object has more fields than described, those of other records among them.",
+        replace(_PLAIN, pagination_totals=False),
+        alterations=(adds_fields_everywhere, shows_fields_of_other_records),
+    ),
+    Variant(
+        "nulls-and-truth-values",
+        "Some pictures and descriptions are null, LDAP is absent, and projects show a truth value for code owners.",
+        replace(_PLAIN, web_url="https://code.example.org/base"),
+        alterations=(
+            leaves_values_null,
+            leaves_ldap_out,
+            shows_code_owner_flag_as_truth_value,
+            protects_branches_for_single_users,
+        ),
+    ),
+    Variant(
+        "places-have-one-name",
+        "All projects have one name, and all groups another one: paths alone tell them apart.",
+        alterations=(gives_places_one_name,),
+    ),
+    Variant(
+        "values-move",
+        "Merge status, stars and times of last changes move between two reads; each record says when it was shown.",
+        alterations=(moves_values_by_itself,),
+    ),
+    Variant(
+        "everybody-has-one-name",
+        "All people have one name, and half of them are blocked.",
+        alterations=(gives_everybody_one_name,),
+    ),
+    Variant(
+        "groups-by-the-letter",
+        "Groups have texts where no address is asked for.",
+        alterations=(shows_groups_by_the_letter,),
+    ),
+    Variant(
+        "tells-the-last-event",
+        "Each record holds a record of what happened last, with an id and a name of its own.",
+        alterations=(tells_the_last_event,),
+    ),
+    Variant(
+        "fields-of-others-move",
+        "Each record has fields that the text has in others, and these say something else each time.",
+        alterations=(shows_fields_that_move,),
+    ),
+)

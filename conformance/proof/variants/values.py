@@ -1,0 +1,157 @@
+"""Variants in how numbers, moments and addresses are written, and the alterations that make them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from conformance.proof.variants.variant import Variant, transform
+from conformance.reference.choices import Choices, TimestampStyle
+
+if TYPE_CHECKING:
+    from conformance.reference import Service
+    from conformance.reference.http import Request, Response
+    from conformance.reference.routing import Route
+
+_ANSWERING_LATER = timedelta(days=365 * 24)
+_ABOVE_ALL_IDS = 50_000_000
+
+
+def writes_integers_with_a_point(service: Service) -> None:
+    """Write each integer as a number with a point and a zero behind it: JSON has one kind of number."""
+
+    def change(_: Route, __: Request, answer: Response) -> None:
+        if answer.has_content:
+            answer.content = _with_points(answer.content)
+
+    transform(service, change)
+
+
+def _with_points(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _with_points(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_points(inner) for inner in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def counts_ids_down(service: Service) -> None:
+    """Give what comes later a smaller number."""
+    next_id, highest = service.store.next_id, 2 * service.choices.first_id + _ABOVE_ALL_IDS
+    service.store.next_id = lambda sequence: highest - next_id(sequence)
+
+
+def writes_other_iso_dates(service: Service) -> None:
+    """Write moments in the basic and in the week form of ISO 8601, one second the one and one the other."""
+    forms = ("%Y%m%dT%H%M%S", "%G-W%V-%uT%H:%M:%S")
+
+    def written(moment: datetime) -> str:
+        milliseconds = moment.microsecond // 1000
+        return f"{moment.strftime(forms[moment.second % 2])}.{milliseconds:03d}Z"
+
+    service.present.timestamp = written
+
+
+def writes_moments_by_machine(service: Service) -> None:
+    """Let machines in different zones answer in turn, each of which writes as many digits of a moment as it likes."""
+    hours = itertools.cycle((0, -3, 9))
+    digits = itertools.cycle(("milliseconds", "microseconds", "seconds", "microseconds"))
+
+    def written(moment: datetime) -> str:
+        return moment.astimezone(timezone(timedelta(hours=next(hours)))).isoformat(timespec=next(digits))
+
+    service.present.timestamp = written
+
+
+def writes_dates_with_a_comma(service: Service) -> None:
+    """Write moments with a comma before the fraction and an offset of hours, and some as days of the year."""
+    forms = ("%Y-%m-%dT%H:%M:%S", "%Y-%jT%H:%M:%S")
+
+    def written(moment: datetime) -> str:
+        return f"{moment.strftime(forms[moment.second % 2])},{moment.microsecond:06d}+00"
+
+    service.present.timestamp = written
+
+
+def writes_dates_to_the_minute(service: Service) -> None:
+    """Write moments without seconds, which ISO 8601 allows."""
+    service.present.timestamp = lambda moment: moment.strftime("%Y-%m-%dT%H:%MZ")
+
+
+def lives_in_another_time(service: Service) -> None:
+    """Let the clock be a quarter of a century behind."""
+    now = service.clock.now
+    service.clock.now = lambda: now() - _ANSWERING_LATER
+
+
+def shows_relative_pictures(service: Service) -> None:
+    """Name the picture of a user without the host that it lies on."""
+    of_user = service.present.user
+
+    def shown(user: Any) -> dict[str, Any]:
+        return {**of_user(user), "avatar_url": f"/uploads/user/avatar/{user.id}/avatar.png"}
+
+    service.present.user = shown
+
+
+_PLAIN = Choices()
+
+VARIANTS = (
+    Variant(
+        "offsets-and-large-numbers",
+        "Times carry offsets and fractions, numbers are large.",
+        replace(_PLAIN, timestamps=TimestampStyle.OFFSET, first_id=2_100_000_000),
+    ),
+    Variant(
+        "other-numbers-and-dates",
+        "Integers have a point, dates come in the basic and the week form, pictures lie at the same host.",
+        alterations=(
+            writes_other_iso_dates,
+            shows_relative_pictures,
+            writes_integers_with_a_point,
+        ),
+    ),
+    Variant(
+        "moments-by-machine",
+        "A moment is written in another zone, with other digits, each time it is read.",
+        alterations=(writes_moments_by_machine,),
+    ),
+    Variant(
+        "numbers-beyond-doubles",
+        "Ids are larger than a double holds.",
+        replace(_PLAIN, first_id=900_000_000_000_000_000),
+        alone="written with a point, as another one does, such a number is another number",
+    ),
+    Variant(
+        "addresses-of-ipv6",
+        "Addresses have a number of IPv6 for their host.",
+        replace(_PLAIN, web_url="http://[2001:db8::17]:8080/base"),
+    ),
+    Variant(
+        "lives-in-another-time",
+        "The clock is decades behind.",
+        alterations=(lives_in_another_time,),
+    ),
+    Variant(
+        "ids-count-down",
+        "What comes later has a smaller number.",
+        alterations=(counts_ids_down,),
+    ),
+    Variant(
+        "dates-with-a-comma",
+        "Moments have a comma, offsets of hours, and days of the year.",
+        alterations=(writes_dates_with_a_comma,),
+    ),
+    Variant(
+        "dates-to-the-minute",
+        "Moments have no seconds.",
+        alterations=(writes_dates_to_the_minute,),
+    ),
+    Variant(
+        "addresses-in-capitals",
+        "Addresses have scheme and host in capitals, and a path of their own.",
+        replace(_PLAIN, web_url="HTTPS://Service.EXAMPLE.com:8443/Base~1"),
+    ),
+)

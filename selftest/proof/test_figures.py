@@ -1,0 +1,44 @@
+"""What the commands that write figures of the proof share: the file, and what decides a sample."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from click.testing import CliRunner
+
+from conformance import __version__
+from conformance.contract import Contract
+from conformance.proof.chaos import matrix
+from conformance.proof.figures import sampled, write_figures
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_figures_say_which_suite_and_contract_they_hold_for(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "figures.json"
+    write_figures(file, {"alarms": 0})
+    digest = Contract.load().digest
+    assert json.loads(file.read_text(encoding="utf-8")) == {"suite": __version__, "contract": digest, "alarms": 0}
+
+
+def test_a_sample_is_decided_by_its_text_and_without_one_by_the_commit() -> None:
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
+    assert sampled(range(50), "a") == sampled(range(50), "a") != sampled(range(50), "b")
+    assert sampled(range(50), None) == sampled(range(50), asked.stdout.strip() or __version__)
+
+
+def test_other_networks_are_tried_with_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[list[Any]] = []
+    monkeypatch.setattr(matrix, "run_all", lambda keys, *_: tried.append(keys))
+    monkeypatch.setattr(matrix, "sampled", lambda keys, sample: sampled(keys, sample or f"commit {len(tried)}"))
+    for _ in range(2):
+        CliRunner().invoke(matrix.main, ["--seconds=1", "--faults=2", str(tmp_path / "chaos.json")])
+    first, second = tried
+    assert first[0] == second[0]
+    assert first != second
+    assert sorted(first) == sorted(second)
