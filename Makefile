@@ -57,7 +57,7 @@ ci: ## all that a change must pass, as .ci/run does on a clean checkout (half an
 	@$(MAKE) --no-print-directory conformance SEED=1
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory prove
-# Other legal services with each commit, and other networks: a minute of each.
+# Other variants with each commit, and other networks: a minute of each.
 	@$(MAKE) --no-print-directory variants-sample SECONDS_FOR_SAMPLE=60
 	@$(MAKE) --no-print-directory chaos-sample SECONDS_FOR_SAMPLE=60
 
