@@ -11,6 +11,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from urllib.parse import quote
 from conformance.contract import OLDEST
 from conformance.target.held import look_inside
 from conformance.target.names import FIXTURE_ROWS, PLURALS
+from conformance.target.profile import Actor
 from conformance.target.readings import Finding, Readings, State
 from conformance.target.version import Reported, ask_version
 
@@ -163,6 +165,23 @@ def _actor(target: Readings, who: str) -> Iterator[Finding]:
         yield Finding(f"{place}.token", State.CONTRADICTED, detail)
 
 
+def _second_token(target: Readings, place: str, entry: Fixture) -> Iterator[Finding]:
+    """Yield that another token of the developer is the same one, is refused, or is somebody else's."""
+    developer, token = target.profile.actors.get("developer"), str(entry["token"])
+    if developer is None or target.refuses_token_of("developer"):
+        return
+    if token == developer.token:
+        yield Finding(f"{place}.token", State.CONTRADICTED, "the same as actors.developer.token: name another one")
+        return
+    answer = target.client.send(Actor("developer", token), "GET", "/user")
+    known, shown = target.user("developer").get("id"), answer.served_object.get("id")
+    if known is not None and answer.status == HTTPStatus.UNAUTHORIZED:
+        yield Finding(f"{place}.token", State.CONTRADICTED, "the target refuses it (GET /user: status 401)")
+    elif None not in (known, shown) and known != shown:
+        detail = f"it is of user {shown}, and developer is user {known} (GET /user)"
+        yield Finding(f"{place}.token", State.CONTRADICTED, detail)
+
+
 def _roles(target: Readings, place: str, name: str, entry: Fixture) -> Iterator[Finding]:
     """Yield actors who have another role in a fixture than they need."""
     sort = "projects" if FIXTURE_ROWS[name].kind == "project" else "groups"
@@ -295,4 +314,5 @@ _BY_KIND: Mapping[str, Callable[[Readings, str, Fixture], Iterable[Finding]]] = 
     "merge_request_elsewhere": _merge_request,
     "protected_branch": _branch,
     "completing_project": _completing,
+    "second_token": _second_token,
 }

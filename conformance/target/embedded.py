@@ -19,7 +19,7 @@ from conformance.target.provisioning import Order, provision
 from conformance.target.provisioning.blueprint import Blueprint
 from conformance.target.provisioning.calls import Answer, Body, Calls, Way
 from conformance.target.provisioning.files import Made, Secrets
-from conformance.target.provisioning.profiles import fixtures_of
+from conformance.target.provisioning.profiles import by_value, fixtures_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ def _world(made: MadeWorld, done: Provisioned) -> World:
         for name, person in made.people.items()
     }
     fixtures: dict[str, WorldFixture | tuple[WorldFixture, ...]] = {}
-    for name, value in fixtures_of(made, done, all_of_them=True).items():
+    for name, value in fixtures_of(made, done, by_value, all_of_them=True).items():
         if isinstance(value, list):
             fixtures[name] = tuple(_fixture(entry) for entry in value)
         elif name != "oauth_token_endpoint":

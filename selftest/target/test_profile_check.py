@@ -53,6 +53,9 @@ WRONG: tuple[tuple[str, Any, str | None], ...] = (
     ("fixtures.merge_request.id", NOBODYS, None),
     ("fixtures.merge_request.title", "Another title", None),
     ("fixtures.second_merge_request.iid", 1, None),
+    ("fixtures.second_token.token", "no-token-of-anybody", None),
+    ("fixtures.second_token.token", "@developer", None),
+    ("fixtures.second_token.token", "@maintainer", None),
     ("fixtures.fuzz_merge_request.sha", SHA, None),
     ("fixtures.password_merge_request.project_id", 9, None),
     ("fixtures.protected_branch.id", NOBODYS, None),
@@ -93,7 +96,7 @@ def changed(data: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
     for step in steps:
         entry = entry[step]
     if isinstance(value, str) and value.startswith("@"):
-        other = made[str(steps[0])][value[1:]]
+        other = made["actors" if last == "token" else str(steps[0])][value[1:]]
         value = other if last != "token" else other["token"]
     entry[last] = value
     return made

@@ -63,6 +63,25 @@ def test_everything_that_calls_can_make_is_in_the_profile(whole: tuple[Bench, Pr
     assert {"webhook", "push_channel", "push_events", "active", "recipients", "password"} <= offered(data)
 
 
+def test_the_developer_has_a_second_token_unless_the_service_lets_nobody_have_two() -> None:
+    def one_only(way: Way, token: str, method: str, path: str, query: Body, body: Body | None) -> Answer:
+        if (method, path) in issued:
+            return refused(400, "a user has one token at most")
+        answer = way(token, method, path, query, body)
+        if path.endswith("/personal_access_tokens") and answer.is_served and method == "POST":
+            issued.add((method, path))
+        return answer
+
+    issued: set[tuple[str, str]] = set()
+    bench = Bench()
+    world = bench.provision().worlds[0]
+    developer = world.people["developer"]
+    assert world.second_token not in {"", developer.token}
+    assert bench.calls.get(world.second_token, "/user").entry["id"] == developer.id
+    other = Bench(alter=changed(one_only)).provision()
+    assert (other.worlds[0].second_token, other.refused) == ("", {})
+
+
 def test_preparing_again_makes_nothing_twice() -> None:
     bench = Bench()
     first = bench.profile(bench.provision())

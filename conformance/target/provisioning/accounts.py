@@ -132,13 +132,18 @@ class Accounts:
                 return require_ours(entry, f"The user {username}")
         return None
 
-    def _token(self, name: str, user_id: int) -> str:
-        """Return the token of a user: the one that is known, if it is still good, or a new one."""
-        variable = self.names.secret(name, "token")
+    def second_token(self, name: str, person: Person) -> str:
+        """Return another token of a user than the first one; raise RefusedError when the target makes none."""
+        return self._token(name, person.id, kind="second_token")
+
+    def _token(self, name: str, user_id: int, kind: str = "token") -> str:
+        """Return a token of a user: the one that is known, if it is still good, or a new one."""
+        variable = self.names.secret(name, kind)
         known = self.secrets.get(variable)
         if known and self.calls.get(known, "/user").entry.get("id") == user_id:
             return known
-        self._revoke_lost(f"/personal_access_tokens?user_id={user_id}", "/personal_access_tokens", user_id)
+        if kind == "token":  # the second one is made while the first one is good
+            self._revoke_lost(f"/personal_access_tokens?user_id={user_id}", "/personal_access_tokens", user_id)
         issued = self._issue(variable, f"/users/{user_id}/personal_access_tokens", {}, [self.administrator])
         return str(issued["token"])
 

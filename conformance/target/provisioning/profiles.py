@@ -36,7 +36,9 @@ def by_value(_: str, value: str) -> str:
 
 def profile_data(order: Order, done: Provisioned, hide: Hide = by_variable, **more: Any) -> Data:
     """Return the profile as plain data, as the file holds it; `more` are further keys of it."""
-    first, *others = [{"actors": _actors(world, hide), "fixtures": fixtures_of(world, done)} for world in done.worlds]
+    first, *others = [
+        {"actors": _actors(world, hide), "fixtures": fixtures_of(world, done, hide)} for world in done.worlds
+    ]
     return {
         "base_url": order.base_url,
         "edition": done.edition,
@@ -61,7 +63,7 @@ def actor_of(world: World, name: str, hide: Hide) -> Data:
     return {"id": person.id, "username": person.username, "token": token, **password}
 
 
-def fixtures_of(world: World, done: Provisioned, *, all_of_them: bool = False) -> Data:
+def fixtures_of(world: World, done: Provisioned, hide: Hide, *, all_of_them: bool = False) -> Data:
     """Return the fixtures of a world; with `all_of_them` also what only the blueprint has a name for."""
     found: Data = {name: _place(entry, "full_path") for name, entry in world.groups.items()}
     found |= {name: _place(entry, "path_with_namespace") for name, entry in world.projects.items()}
@@ -85,6 +87,8 @@ def fixtures_of(world: World, done: Provisioned, *, all_of_them: bool = False) -
         found.pop("branch_rule_group", None)
     if "enabled_project" in world.completions:
         found |= {name: {"path": path} for name, path in world.completions.items()}
+    if world.second_token:
+        found["second_token"] = {"token": hide(world.names.secret("developer", "second_token"), world.second_token)}
     if done.token_endpoint:
         found["oauth_token_endpoint"] = {"url": done.token_endpoint}
     found |= done.integrations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,8 @@ class World:
     rules_shown: dict[str, bool] = field(default_factory=dict)
     """By feature, whether the rules that it is about show where they should; nothing of those that nobody can tell."""
     asks_for_password: bool = False
+    second_token: str = ""
+    """Another token of the developer; empty where the target lets a user have one only."""
     refused: dict[str, str] = field(default_factory=dict)
     accounts: Accounts = field(init=False)
     """What makes its people."""
@@ -95,6 +98,7 @@ class World:
             (
                 "branches and bots",
                 [
+                    self._have_second_token,
                     *(self._step(bot.name, self._bot, bot) for bot in plan.bots),
                     *(self._step(f"{each.project} branch", self._protected_branch, each) for each in plan.protections),
                 ],
@@ -138,6 +142,10 @@ class World:
             if name != "admin":
                 raise UsersRefusedError(str(error)) from error
             self.refused[name] = str(error)
+
+    def _have_second_token(self) -> None:
+        with suppress(RefusedError):
+            self.second_token = self.accounts.second_token("developer", self.people["developer"])
 
     def _bot(self, bot: BotToken) -> None:
         place = (self.projects if bot.kind == "project" else self.groups)[bot.place]

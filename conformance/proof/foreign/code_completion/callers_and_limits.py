@@ -288,6 +288,22 @@ def each_project_path_has_a_minute_of_its_own(service: Service) -> None:
             counted[key] = completion.requests[request.caller.id]
 
 
+@foreign(CALLER_AND_VALUE, "Limits: 60 requests in a minute for each user")
+def each_token_has_a_minute_of_its_own(service: Service) -> None:
+    """Requests are counted for each token: a user who has two of them has twice the requests."""
+    last: list[str] = []
+
+    @handling(service, POST_COMPLETIONS)
+    def _(handler: Any, request: Any) -> Any:
+        bearer = (request.header("authorization") or "").partition(" ")[2]
+        last[:] = [request.header("private-token") or bearer]
+        return handler(request)
+
+    @instead(service.code_completion, "count")
+    def _(count: Any, caller: Any) -> None:
+        count(replace(caller, id=hash((caller.id, *last))))
+
+
 # What limits the rate stands before what reads the other header.
 @foreign(CALLER_AND_FORM, "Limits: POST /code_suggestions/completions; Authentication, 2")
 def callers_with_a_bearer_token_are_not_counted(service: Service) -> None:
