@@ -24,7 +24,7 @@ _SHARING = ("test_isolation.py", "test_levels.py")
 
 @cache
 def weights_by_file() -> Mapping[str, float]:
-    """Return how many answers, roughly, a test awaits, by the end of its file's name; `others` is for all other files."""
+    """Return roughly how many answers a test awaits, by the end of its file name; `others` is for all other files."""
     found: dict[str, float] = read_yaml(Path(__file__).with_name("weights.yaml"))
     return found
 
