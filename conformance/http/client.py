@@ -232,8 +232,7 @@ class Client:
 
     def follow(self, exchange: Exchange) -> Exchange:
         """
-        Follow a redirect for a few steps at most and return the last exchange; return an answer without redirect as it
-        is.
+        Follow redirects for a few steps and return the last exchange; return any other answer as it is.
 
         The token is only sent to the target's own address: another host, such as an object storage, never sees it.
         Without a token, a redirect is a refusal and is not followed, because it leads to a login.

@@ -178,7 +178,7 @@ class Exchange:
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether the end of a served answer may be missing: it is not the expected JSON, and its length was not told."""
+        """Whether the end of a served answer may be missing: it should be JSON, is not, and announced no length."""
         is_told = {"content-length", "transfer-encoding"} & self.headers.keys()
         is_data = not self.call.raw and "json" in self.headers.get("content-type", "").lower()
         if not is_data or is_told or not self.is_success or self.status == HTTPStatus.NO_CONTENT:

@@ -92,7 +92,7 @@ class Redaction:
         return value
 
     def pieces(self, text: str) -> str:
-        """Return a text without secrets; a line cut off by an ellipsis, as in pytest, is masked if part of one is in it."""
+        """Return a text without secrets; mask a line with an ellipsis, as of pytest, if it has part of one."""
         lines = self.text(text).splitlines(keepends=True)
         return "".join(f"{_ALL_OF_IT}\n" if "..." in line and self._is_cut(line) else line for line in lines)
 
