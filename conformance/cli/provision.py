@@ -116,7 +116,7 @@ def _by_calls(order: Order, how: ClientSettings, out: Path) -> int:
             raise UsageError(str(error)) from error
         except UsersRefusedError as error:
             raise TargetError(
-                f"The service lets no users be made, or no tokens for them ({error}). Two other ways lead to a "
+                f"The service does not let users be made, or tokens for them ({error}). Two other ways lead to a "
                 "profile: `conformance target --discover` fills one with what tokens you have may read, and "
                 "`conformance provision --with PROGRAM` lets a program of yours make what is needed."
             ) from error
@@ -283,7 +283,7 @@ def _say_what_is_lacking(features: Mapping[str, bool]) -> None:
     """Print the features that the profile denies, because a run does not test anything that needs them."""
     lacking = [name for name, has in features.items() if has is False]
     if lacking:
-        click.echo("\nThe service was not seen to have these, so a run looks at nothing that needs them:")
+        click.echo("\nThe service does not seem to have these, so a run tests nothing that needs them:")
     for name in lacking:
         click.echo(f"  {name}: {FEATURES[name]}")
 

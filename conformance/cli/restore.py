@@ -45,7 +45,7 @@ def restore(folder: Path, target: Path | None) -> int:
     released(folder, profile)
     for what in left:
         click.echo(f"left: {what}")
-    but = ", but for what is left" if left else ""
+    but = ", except for what is left" if left else ""
     click.echo(f"{header['base_url']} is as it was before the run of {folder}{but}.")
     return int(ExitCode.INCOMPLETE if left else ExitCode.CONFORMANT)
 

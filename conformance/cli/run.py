@@ -43,7 +43,7 @@ _MOST_OF_REFERENCE = 4
 
 _PARAMETERS = [
     *shared_with_pytest("base_url", "target", "version", "areas", "requirements"),
-    click.Option(["--ready-for"], metavar="V", help="Also tell what an upgrade to this version would meet."),
+    click.Option(["--ready-for"], metavar="V", help="Also report the effects of an upgrade to this version."),
     *shared_with_pytest("include", "seed", "corpus", "out", "max_examples", "fuzz_seconds", "concurrency"),
     click.Option(
         ["--workers"],
@@ -58,14 +58,14 @@ _PARAMETERS = [
         ["--watch"], is_flag=True, help="Run again on Enter, or when the profile or the target's version changes."
     ),
     *shared_with_pytest("force"),
-    click.Option(["-q", "--quiet"], is_flag=True, help="No progress, only what the run came to."),
+    click.Option(["-q", "--quiet"], is_flag=True, help="No progress, only the result of the run."),
     click.Option(["-v", "--verbose"], is_flag=True, help="One line per test, instead of progress by area."),
     click.Option(
         ["--format", "form"],
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="json prints report.json and nothing else; what is told on the way goes to standard error.",
+        help="json prints report.json and nothing else; other messages go to standard error.",
     ),
     click.Argument(["pytest_arguments"], nargs=-1, type=click.UNPROCESSED),
 ]
@@ -131,7 +131,7 @@ def _resumed(context: click.Context) -> int:
     own = {"resume", "quiet", "verbose", "ready_for", "form", "minutes", "max_requests"}
     if _as_given(context, without={*own, *_of_the_environment(context)}):
         raise UsageError(
-            "--resume takes all options from the run that it goes on with, but for --minutes, --max-requests and what "
+            "--resume takes all options from the run that it resumes, except --minutes, --max-requests and what "
             "is told of it. Leave the others out."
         )
     file = record_in(given["resume"])

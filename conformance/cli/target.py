@@ -50,7 +50,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Fill this profile, which needs base_url and tokens only, with what the tokens may read, and print it. "
-    "Nothing is made or changed, but for integrations, which are tried and disabled again where the profile says "
+    "Nothing is made or changed, except integrations, which are tried and disabled again where the profile says "
     "`disposable: true`. What the profile says already stays.",
 )
 @click.option(

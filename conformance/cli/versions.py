@@ -281,7 +281,7 @@ def _lines(report: TrafficReport) -> Iterator[str]:
     )
     if report.too_large:
         size = f"more than {LONGEST // 2**20} MiB"
-        yield f"{plural(report.too_large, 'entry', 'entries')} with {size} in one piece: that piece was not looked at."
+        yield f"{plural(report.too_large, 'entry', 'entries')} with {size} in one piece: that piece was skipped."
 
 
 def _was(number: int) -> str:

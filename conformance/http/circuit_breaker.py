@@ -64,7 +64,7 @@ class CircuitBreaker:
             if place.closed_in != test and not self._is_spent:
                 place.closed_in, place.missed = None, _TRIES - 1
                 return None
-            return f"not sent, for calls like it go unanswered: {place.problem}"
+            return f"not sent, because calls like it go unanswered: {place.problem}"
 
     @property
     def is_calm(self) -> bool:

@@ -42,7 +42,7 @@ class Trouble(StrEnum):
     UNREADABLE = "an answer that cannot be read, or is out of bounds"
     GATEWAY = "a gateway answered in the place of the service"
     REFUSED_THROUGHOUT = "status 401 for every call with a token that was taken before"
-    NOT_SENT = "not sent, for calls like it go unanswered"
+    NOT_SENT = "not sent, because calls like it go unanswered"
     OTHER = "something else"
 
 

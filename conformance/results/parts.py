@@ -98,7 +98,7 @@ class Part:
         """The notices of this part, and a line that says when it ran."""
         header, footer = self.record.header, self.record.footer
         ended = f"to {footer.ended}, when {footer.detail or 'it ended'}" if footer else "and was cut off"
-        told = f"This run was gone on with: its first part ran from {header.started} {ended}."
+        told = f"This run was resumed: its first part ran from {header.started} {ended}."
         return (*(line_of(row) for row in self.rows if row["kind"] == "notice"), encoded(Notice(told)))
 
     def followed_by(self, footer: Footer) -> Footer:

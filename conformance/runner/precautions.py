@@ -95,7 +95,7 @@ class Precautions:
                 forget_ledgers(self.profile.base_url, run)
             else:
                 left = restored(folder, self.profile)
-                but = f", but for {'; '.join(left)}" if left else ""
+                but = f", except for {'; '.join(left)}" if left else ""
                 yield f"Run {run} did not end. What it changed has been put back first{but}."
         needed = self._open_here()
         if needed:

@@ -207,7 +207,7 @@ def _better(known: _Attempt, last: _Attempt, what: str) -> _Attempt:
     Violations seen with other fixtures are reported but fail nothing, because the profile does not vouch for these.
     """
     if not last.failed and not last.has(TestOutcome.BROKEN) and last.unseen < known.unseen:
-        why = f"tried with {what}, for: {known.ends[0].detail}" if known.ends else None
+        why = f"tried with {what}, because: {known.ends[0].detail}" if known.ends else None
         lines = [replace(line, detail=why) if why and isinstance(line, TestEnd) else line for line in last.lines]
         return _Attempt(lines).with_cost_of([known])
     told = [
@@ -260,8 +260,8 @@ def _ended(line: TestEnd, *, is_unstable: bool, has_lost: bool) -> TestEnd:
     if line.outcome is TestOutcome.BROKEN:
         return line
     if has_lost:
-        return replace(line, outcome=TestOutcome.FAILED, detail="it could not come so far again when it ran once more")
-    said = "it came to something else when it ran once more"
+        return replace(line, outcome=TestOutcome.FAILED, detail="it could not get so far again when it ran once more")
+    said = "its result was different when it ran once more"
     return replace(line, outcome=TestOutcome.UNSTABLE, detail=said) if is_unstable else line
 
 

@@ -280,7 +280,7 @@ class Session:
         Raise ConformanceError, with the record closed, when the run cannot start.
         """
         if self.target is None or self.plan is None:
-            raise ContractError("A run was to begin without a plan.")
+            raise ContractError("The run has no plan.")
         self._clock = time.monotonic()
         if self.keeps_record and self._changes_what_stays and self.profile is not None:
             require_confirmed(self.profile, self.options.confirm)
@@ -415,7 +415,7 @@ class Session:
             return (f"what could not be put back ({why}). Later: conformance restore {self.folder}",)
 
     def _say_what_was_not_begun(self) -> None:
-        cause = self.stopped or "pytest ended before it, and did not say why"
+        cause = self.stopped or "pytest ended before it, without a reason"
         self.say_deselected(self.plan.selected if self.plan else ())
         for name in self.plan.tests if self.plan else ():
             if name not in self.writer.ended:

@@ -38,7 +38,7 @@ _KEPT = "conformance_kept"
 _CASES = "conformance_cases"
 #: The thresholds of Python's garbage collector: new objects, and how often it looks at older ones.
 _SELDOM = (50_000, 10, 5)
-_CRASHED = "the process that ran it crashed, or was killed: by a system without memory, perhaps"
+_CRASHED = "the process that ran it crashed, or was killed, perhaps because the system ran out of memory"
 #: The name of what a report carries, and of what a worker leaves when it ends.
 _SAID = "conformance_said"
 _SUMMARY = "conformance_summary"

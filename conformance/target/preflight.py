@@ -110,7 +110,7 @@ def _where_to(profile: Profile, location: str) -> str:
     with suppress(ValueError):
         there, here = urlsplit(urljoin(profile.base_url, location)), urlsplit(profile.base_url)
         return there.path if there[:2] == here[:2] else f"{there.scheme}://{there.netloc.rpartition('@')[2]}"
-    return "what is no address"
+    return "an invalid address"
 
 
 #: By feature: the actor and the path of a read that only targets with it serve, below a fixture if one is named.

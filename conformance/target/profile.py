@@ -473,7 +473,7 @@ def _as_meant(node: Any, environment: Mapping[str, str], file: Path) -> Any:
         return [_as_meant(value, environment, file) for value in node]
     if isinstance(node, float):
         if not math.isfinite(node):
-            raise UsageError(f"{file} has the number {node}, of which nothing can be made. Name a finite one.")
+            raise UsageError(f"{file} has the number {node}, which cannot be used. Write a finite number.")
         return int(node) if node.is_integer() else node  # 7.0 is 7, and no part of a path as it is written
     if not isinstance(node, str):
         return node

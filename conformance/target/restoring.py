@@ -144,7 +144,7 @@ class _Restoring:
         hindering += writes if left else []
         if hindering:
             return left, _told(hindering[0])
-        return left, "nothing of what it names can be read any more" if hidden and all(hidden) else None
+        return left, "nothing that it names can be read any more" if hidden and all(hidden) else None
 
     def _round(self) -> bool:
         """
@@ -172,7 +172,7 @@ class _Restoring:
                 continue
             found: dict[str, list[str]] = {}
             for key in _differing(was, read[1]):
-                why = self.problems.get((str(thing), key), "it does not stay as it was put back")
+                why = self.problems.get((str(thing), key), "it was put back, but changed again")
                 found.setdefault(why, []).append("" if key == RECORD else _named(key, read[1].get(key)))
             for why, names in found.items():
                 shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
@@ -225,7 +225,7 @@ class _Restoring:
     def _take_away(self, thing: Thing, by: str, key: Any, values: dict[str, Any]) -> str | None:
         restored = thing.restored
         if not restored.by_caller and not self._is_ours(thing, key, values):
-            return "it came meanwhile, and not by this run"
+            return "it appeared meanwhile, and this run did not make it"
         if restored.remove is None:
             return _STAYS
         return self._write(thing, by, restored.remove, None, key)
